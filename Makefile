@@ -1,0 +1,52 @@
+# Every target does its own set-up in .venv; a fresh machine needs Python 3.11+, pip and make.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types imports format benchmarks clean
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/pip.stamp:
+	$(PYTHON) -m venv .venv
+	$(PIP) --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/core.stamp: .venv/pip.stamp pyproject.toml constraints.txt
+	$(PIP) --editable .
+	@touch $@
+
+.venv/dev.stamp: .venv/core.stamp
+	$(PIP) --editable '.[torch,onnx,offline,openai,anthropic,parquet,reference,plot]' --group dev
+	@touch $@
+
+demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models
+	$(BIN)/unpoison demo
+
+test: .venv/dev.stamp ## run all tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+check: lint types imports test ## everything that has to be green
+
+lint: .venv/dev.stamp ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev.stamp ## mypy, strict
+	$(BIN)/mypy
+
+imports: .venv/dev.stamp ## the one-way rule of docs/architecture.md
+	$(BIN)/lint-imports
+
+format: .venv/dev.stamp ## rewrite files in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmarks: .venv/dev.stamp ## measure speed and quality; prints the tables of docs/results.md
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/quality.py
+
+clean: ## remove everything that was made
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

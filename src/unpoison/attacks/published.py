@@ -1,0 +1,40 @@
+"""The poison texts that come with a data set, as they were published."""
+
+from __future__ import annotations
+
+from unpoison.attacks.base import DirectAttack, PoisonText, Target
+from unpoison.attacks.claims import stating
+from unpoison.errors import InputError, shown
+
+__all__ = ["Published"]
+
+
+class Published(DirectAttack):
+    """Plant the first `count` published texts of the target.
+
+    Args:
+        prefix: Put the question in front; published files hold the texts without it.
+        seed: Kept in the ids only; nothing is drawn.
+
+    Raises:
+        InputError: From `craft`, when the target has fewer texts than asked for.
+    """
+
+    name = "published"
+    summary = "the poison texts that come with the data set"
+    requires = ("texts",)
+
+    def __init__(self, *, prefix: bool = False, seed: int = 0) -> None:
+        super().__init__(prefix=prefix, seed=seed)
+
+    def write(self, target: Target, count: int) -> list[PoisonText]:
+        if count > len(target.texts):
+            raise InputError(
+                f"target {shown(target.id)} has {len(target.texts)} published texts and {count} were asked for; "
+                "ask for fewer, or use an attack that writes its own"
+            )
+        wanted = self.wanted(target)
+        return [
+            self.poison(target, i, text, reason=stating(text, wanted) if wanted else "", source="published")
+            for i, text in enumerate(target.texts[:count])
+        ]

@@ -1,0 +1,52 @@
+"""Checks of options at the door of a constructor: the value back, or an error that names it and its range."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from unpoison.errors import OptionError, shown
+
+__all__ = ["among", "at_least", "within"]
+
+N = TypeVar("N", int, float)
+S = TypeVar("S", bound=str)
+
+
+def among(option: str, value: S, choices: tuple[str, ...]) -> S:
+    """The value, if it is one of the choices.
+
+    Raises:
+        OptionError: It is not; the message lists them.
+    """
+    if value not in choices:
+        raise OptionError(f"{option} must be one of {', '.join(choices)}, got {shown(value)}")
+    return value
+
+
+def at_least(option: str, value: N, low: N) -> N:
+    """The value, if it is a finite number of the right kind and not below `low`.
+
+    Raises:
+        OptionError: It is not.
+    """
+    whole = isinstance(low, int)
+    right = isinstance(value, (int, np.integer) if whole else (int, float, np.integer, np.floating))
+    if not right or isinstance(value, bool) or not np.isfinite(value) or value < low:
+        raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {shown(value)}")
+    return value
+
+
+def within(option: str, value: float, low: float, high: float, *, open_end: bool = False) -> float:
+    """The value, if it lies in [low, high], or in [low, high) with `open_end`.
+
+    Raises:
+        OptionError: It does not.
+    """
+    right = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not right or not low <= value <= high or (open_end and value == high):
+        raise OptionError(
+            f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {shown(value)}"
+        )
+    return value

@@ -1,0 +1,89 @@
+"""The command line: `unpoison demo`, `screen`, `ask` and `defenses`, one file per command.
+
+Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
+reader of a pipe went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from unpoison import __version__
+from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
+from unpoison.cli.ask import ask
+from unpoison.cli.defenses import defenses
+from unpoison.cli.demo import demo
+from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
+from unpoison.cli.screen import screen
+from unpoison.errors import UnpoisonError
+from unpoison.rendering import plain
+
+__all__ = ["app", "main"]
+
+
+class Commands(TyperGroup):
+    """Turns what a user can cause into one line and an exit code; everything else is a bug and shows its traceback."""
+
+    def invoke(self, context: Any) -> Any:
+        try:
+            result = super().invoke(context)
+            sys.stdout.flush()
+        except UnpoisonError as error:
+            raise _failed(str(error)) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain at exit
+            raise typer.Exit(141) from None
+        except OSError as error:
+            owner = f"{error.filename}: " if error.filename is not None else ""
+            raise _failed(f"{owner}{error.strerror or error}") from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        return result
+
+
+def _failed(message: str) -> typer.Exit:
+    typer.echo(f"error: {plain(message)}", err=True)
+    return typer.Exit(2)
+
+
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+app.command()(demo)
+app.command(epilog=SCREEN_EXAMPLES)(screen)
+app.command(epilog=ASK_EXAMPLES)(ask)
+app.command()(defenses)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"unpoison {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Keep poisoned passages out of retrieval-augmented answers.
+
+    Start with: unpoison demo
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except SystemExit as stop:
+        if stop.code == 130:  # threads may still wait for a model; the user does not want to
+            sys.stdout.flush()
+            os._exit(130)
+        raise

@@ -1,0 +1,155 @@
+"""`unpoison ask`: an answer in spite of poisoned passages."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unpoison.cli.screen import AsJson, EncoderCache, EncoderName, GeneratorName, Limit, NLIName, Output, RowsFile
+
+if TYPE_CHECKING:
+    from unpoison.defenses.base import Defense
+    from unpoison.models.protocols import Generator
+    from unpoison.rows import Row
+    from unpoison.types import Answer
+
+__all__ = ["EXAMPLES", "ask"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
+  unpoison ask -d radar -g extractive --json retrieved.jsonl > answers.jsonl
+  unpoison ask -d trustrag -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 rows.jsonl
+
+Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
+"""
+
+
+class OnError(StrEnum):
+    """What to do about a row whose model calls fail."""
+
+    RAISE = "raise"
+    SKIP = "skip"
+    UNSCREENED = "unscreened"
+
+
+def ask(
+    file: RowsFile,
+    generator: GeneratorName,
+    defense: Annotated[
+        str,
+        typer.Option(
+            "--defense", "-d", metavar="NAME[:OPTIONS]", help="Such as trustrag or radar; see 'unpoison defenses'."
+        ),
+    ] = "trustrag",
+    encoder: EncoderName = None,
+    encoder_cache: EncoderCache = None,
+    nli: NLIName = None,
+    on_error: Annotated[
+        OnError,
+        typer.Option(
+            help="When a model call fails for good: raise stops with exit status 2; skip reports the row and goes on; "
+            "unscreened answers from all passages without a defense, and says so in the row and at the end."
+        ),
+    ] = OnError.SKIP,
+    cache: Annotated[
+        str, typer.Option(metavar="FILE|memory|off", help="Where to remember the model's replies.")
+    ] = "memory",
+    rows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Answer N rows at the same time.")] = 1,
+    in_flight: Annotated[
+        int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, over all rows.")
+    ] = 32,
+    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.")] = 120.0,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 3,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="Show every model call, and the cost of all at the end.")
+    ] = False,
+    price_in: Annotated[
+        float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million prompt tokens, for the cost.")
+    ] = None,
+    price_out: Annotated[
+        float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million completion tokens, for the cost.")
+    ] = None,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Answer every row's question in spite of poisoned passages.
+
+    Shows each answer with what it rests on, or adds "screening", "answer" and "generator" to every row and writes
+    JSON Lines, in the order of the input. Nothing is answered unscreened unless --on-error unscreened asks for it.
+    """
+    from unpoison.cli.accounts import Accounts
+    from unpoison.cli.display import show, show_answer
+    from unpoison.cli.files import Writer, open_source
+    from unpoison.cli.running import Tally, cached_generator, make_defense, make_encoder, outcomes, say, tracked
+    from unpoison.driver import Limits
+    from unpoison.errors import InputError, ModelError
+    from unpoison.models.loading import load_nli
+
+    model = cached_generator(generator, cache)
+    limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
+    chosen = make_defense(
+        defense,
+        encoder=make_encoder(encoder, encoder_cache),
+        generator=model,
+        nli=None if nli is None else load_nli(nli),
+        limits=limits,
+    )
+    source = open_source(file)
+    if generator == "extractive":
+        say("note: the extractive reader is no language model; it quotes the best-supported sentence of the passages")
+    tally, accounts, unscreened = Tally(source.name), Accounts(price_in, price_out), 0
+    failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError)
+
+    def work(row: Row) -> tuple[Answer, str | None]:
+        return _answer(row, chosen, model, unscreened=on_error is OnError.UNSCREENED)
+
+    with Writer(output, file, to_stdout=as_json) as writer:
+        results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
+        for outcome in tracked(results, source, rows_on_stdout=output is None):
+            tally.add(outcome)
+            if outcome.result is None:
+                writer.write({**outcome.failed_fields, "generator": model.name})
+                continue
+            answer, failure = outcome.result
+            accounts.add(answer.calls)
+            told = answer.to_dict()
+            if failure is not None:
+                unscreened += 1
+                told["failure"] = failure
+                say(f"{source.name}:{outcome.record.number}: answered UNSCREENED, for the defense failed: {failure}")
+            writer.write(
+                {
+                    **outcome.record.fields,
+                    "screening": answer.screening.summary(),
+                    "answer": told,
+                    "generator": model.name,
+                }
+            )
+            if not writer.active:
+                show_answer(answer, model.name)
+            if calls and not writer.active:
+                show(accounts.table(answer.calls))
+    if calls or price_in is not None or price_out is not None:
+        say(accounts.summary())
+    say(tally.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
+    raise typer.Exit(tally.exit_code)
+
+
+def _answer(row: Row, defense: Defense, model: Generator, *, unscreened: bool) -> tuple[Answer, str | None]:
+    """The answer, and why it is unscreened where it is."""
+    from dataclasses import replace
+
+    from unpoison.defenses.vanilla import Vanilla
+    from unpoison.errors import ModelError
+
+    try:
+        return defense.answer(row.query, row.passages), None
+    except ModelError as error:
+        if not unscreened:
+            raise
+        answer = Vanilla(generator=model, limits=defense.limits).answer(row.query, row.passages)
+        return replace(answer, screened=False), str(error)

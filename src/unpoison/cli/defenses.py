@@ -1,0 +1,57 @@
+"""`unpoison defenses`: what there is to choose from."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["defenses"]
+
+
+def defenses(
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines instead of a table.")] = False,
+) -> None:
+    """List the defenses: what each does, its options with their defaults, and the models it needs.
+
+    Options are set after a colon: grada:alpha=0.3,keep=3. Defenses that other packages add by the entry point
+    "unpoison.defenses" are listed too.
+    """
+    from unpoison import registry
+
+    described = [_described(name) for name in registry.names("defenses")]
+    if as_json:
+        for one in described:
+            typer.echo(json.dumps(one, ensure_ascii=False, default=str))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.cli.display import show
+
+    table = Table(show_lines=True)
+    for heading in ("name", "what it does", "options", "needs"):
+        table.add_column(heading, overflow="fold")
+    for one in described:
+        options = "\n".join(option["described"] for option in one.get("options", ()))
+        table.add_row(*map(Text, (one["name"], one["summary"], options, ", ".join(one["needs"]) or "nothing")))
+    show(table)
+
+
+def _described(name: str) -> dict[str, Any]:
+    from unpoison import registry
+
+    try:
+        defense = registry.find("defenses", name)
+        options = registry.options(defense)
+    except Exception as error:  # somebody else's broken package must not hide the others
+        return {"name": name, "summary": f"cannot be loaded: {error}", "needs": [], "options": []}
+    return {
+        "name": name,
+        "summary": getattr(defense, "summary", ""),
+        "needs": list(getattr(defense, "needs", ())),
+        "options": [
+            {"name": option.name, "default": option.default, "described": option.described} for option in options
+        ],
+    }

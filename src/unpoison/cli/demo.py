@@ -1,0 +1,236 @@
+"""`unpoison demo`: attack and defend the built-in sample, with no key and no download."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from unpoison.defenses.base import Defense
+    from unpoison.rows import Row
+    from unpoison.types import Passage, Screening
+
+__all__ = ["demo"]
+
+RETRIEVED = 10
+"""Passages per question that the retriever returns."""
+
+WITHOUT = "vanilla"
+"""What the model reads when nobody defends it: the first five."""
+
+DEFENSES = {WITHOUT: "vanilla:keep=5", "grada": "grada", "ragdefender": "ragdefender", "trustrag": "trustrag"}
+
+POISONS = (1, 3)
+"""How many poisons the attacker plants per question."""
+
+NEXT = """\
+Go on:
+  unpoison demo --html demo.html               the same two questions as a page with pictures
+  unpoison screen -d grada FILE.jsonl          your own rows: {"query": "...", "passages": ["...", "..."]}
+  unpoison ask -d trustrag -g extractive FILE  an answer in spite of the poison; -g openai:MODEL for a real model
+  unpoison defenses                            every defense and its options"""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question under one attack, and what each defense made of it."""
+
+    question: str
+    passages: tuple[Passage, ...]
+    labels: tuple[str, ...]
+    screenings: Mapping[str, Screening]
+
+    def poisons_left(self, defense: str) -> int:
+        return sum(self.labels[i] == "poison" for i in self.screenings[defense].kept_indices)
+
+    def keeps_answer(self, defense: str) -> bool:
+        """Whether a passage that holds the right answer is still there."""
+        return any(self.labels[i] == "gold" for i in self.screenings[defense].kept_indices)
+
+    @property
+    def saved_by(self) -> list[str]:
+        """The defenses that drop every poison and keep a passage with the answer."""
+        return [
+            name for name in DEFENSES if name != WITHOUT and not self.poisons_left(name) and self.keeps_answer(name)
+        ]
+
+    @property
+    def missed_by(self) -> list[str]:
+        """The defenses that leave a poison."""
+        return [name for name in DEFENSES if name != WITHOUT and self.poisons_left(name)]
+
+
+def demo(
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a page with the pictures of the catch and the miss.")
+    ] = None,
+) -> None:
+    """Attack and defend the built-in sample: no key, no download, a few seconds.
+
+    Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
+    then shows what each defense keeps: a catch, an honest miss, and the figures over all questions.
+    """
+    from unpoison import registry
+    from unpoison.cli.display import show
+    from unpoison.rendering import page
+    from unpoison.rows import load_sample
+
+    if html is not None:
+        html.open("ab").close()  # to learn early that it cannot be written
+    rows = load_sample()
+    defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
+    cases = {count: [_case(row, count, defenses) for row in rows] for count in (0, *POISONS)}
+    attacked = [case for count in POISONS for case in cases[count]]
+    catch = max(attacked, key=lambda case: (len(case.saved_by), case.poisons_left(WITHOUT)))
+    miss = max(attacked, key=lambda case: (len(case.missed_by), sum(map(case.poisons_left, case.missed_by))))
+
+    show(
+        f"{len(rows)} questions with {RETRIEVED} retrieved passages each, written for this demo. The attacker plants "
+        f"{' or '.join(map(str, POISONS))} poisons per question; each repeats the question, so the retriever ranks it "
+        "first. No language model and no download is involved: the encoder is the built-in lexical one.",
+        "",
+        _glance([*cases[POISONS[0]][:3], *cases[POISONS[-1]][:3]]),
+        "",
+    )
+    if catch.saved_by:
+        show(f"A CATCH: {_listed(catch.saved_by)} drop every poison and keep the answer.", "", *_detail(catch), "")
+    if miss.missed_by:
+        show(f"AN HONEST MISS: {_listed(miss.missed_by)} let poison through.", "", *_detail(miss), "")
+    else:
+        show("No defense let a poison through on this sample. Expect misses on real data.", "")
+    show(_figures(cases), "")
+    print(NEXT)  # noqa: T201  this is what the command line is for
+    if html is not None:
+        html.write_text(
+            page(
+                [case.screenings[name] for case in (catch, miss) for name in DEFENSES if name != WITHOUT],
+                "The demo's catch and miss.",
+            ),
+            encoding="utf-8",
+        )
+        show("", f"wrote {html}")
+
+
+def _case(row: Row, count: int, defenses: Mapping[str, Defense]) -> Case:
+    passages, labels = _planted(row, count)
+    question = row.query.text
+    return Case(question, passages, labels, {name: one.screen(question, passages) for name, one in defenses.items()})
+
+
+def _planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+    """The retriever's results under attack, and their labels.
+
+    As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text.
+    """
+    from unpoison.types import Passage
+
+    labelled = [(passage, str(told["label"])) for passage, told in zip(row.passages, row.raw["passages"])]
+    poisons = [
+        (Passage(f"{row.query.text}. {passage.text}", passage.id, "planted by the attacker", passage.source), label)
+        for passage, label in labelled
+        if label == "poison"
+    ]
+    genuine = [(passage, label) for passage, label in labelled if label != "poison"]
+    passages, labels = zip(*[*poisons[:count], *genuine][:RETRIEVED], strict=True)
+    return passages, labels
+
+
+def _glance(cases: Sequence[Case]) -> Table:
+    """A few questions: how much of what the model would read is poison."""
+    table = _table("What the model would read: poisons among the passages kept")
+    table.add_column("question", ratio=1)
+    table.add_column("planted", justify="right")
+    for name in DEFENSES:
+        table.add_column(name, justify="right")
+    for case in cases:
+        left = [(case.poisons_left(name), len(case.screenings[name].kept)) for name in DEFENSES]
+        table.add_row(
+            case.question,
+            str(case.labels.count("poison")),
+            *(f"[{'red' if poisons else 'green'}]{poisons} of {kept}[/]" for poisons, kept in left),
+        )
+    return table
+
+
+def _detail(case: Case) -> Iterator[object]:
+    """One question: every passage with its fate, then the reasons for the poisons."""
+    from unpoison.rendering import excerpt
+
+    table = _table(case.question)
+    table.add_column("", justify="right")
+    table.add_column("label")
+    table.add_column("text", ratio=1, no_wrap=True)
+    for name in DEFENSES:
+        table.add_column(name, justify="right")
+    for i, label in enumerate(case.labels):
+        ranks = [case.screenings[name].verdicts[i].rank for name in DEFENSES]
+        colour = {"poison": "red", "gold": "green"}.get(label, "default")
+        told = {"poison": "POISON", "gold": "answer"}.get(label, "")
+        # The repeated question would fill the line; what the attacker added says more.
+        text = case.passages[i].text.removeprefix(f"{case.question}. ")
+        places = ("dropped" if rank is None else f"place {rank + 1}" for rank in ranks)
+        table.add_row(str(i), told, ("… " if label == "poison" else "") + excerpt(text, 120), *places, style=colour)
+    yield table
+    for name in DEFENSES:
+        if name != WITHOUT:
+            for i, label in enumerate(case.labels):
+                if label == "poison":
+                    verdict = case.screenings[name].verdicts[i]
+                    yield f"{name} {'KEPT' if verdict.kept else 'dropped'} poison {i}: {verdict.reason}"
+
+
+def _figures(cases: Mapping[int, Sequence[Case]]) -> Table:
+    """All questions: what is saved under attack, and what that costs without one."""
+    table = _table(f"All {len(cases[0])} questions")
+    table.expand = False
+    for heading in (
+        "poisons",
+        "defense",
+        "questions with poison left",
+        "poisons dropped",
+        "genuine kept",
+        "answer kept",
+    ):
+        table.add_column(heading, justify="left" if heading == "defense" else "right")
+    for count in (*POISONS, 0):
+        for name in DEFENSES:
+            group = cases[count]
+            fates = [
+                (label, case.screenings[name].verdicts[i].kept) for case in group for i, label in enumerate(case.labels)
+            ]
+            table.add_row(
+                str(count),
+                name,
+                _share(case.poisons_left(name) > 0 for case in group) if count else "",
+                _share(not kept for label, kept in fates if label == "poison") if count else "",
+                _share(kept for label, kept in fates if label != "poison"),
+                _share(case.keeps_answer(name) for case in group),
+                end_section=name == list(DEFENSES)[-1],
+            )
+    table.caption = (
+        "vanilla and grada keep five passages; ragdefender and trustrag keep what they trust. The lines with 0 poisons "
+        "are the price on clean retrieval. The sample is small and made up: it shows how they work, not how well."
+    )
+    return table
+
+
+def _table(title: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    return Table(title=Text(title, style="bold"), title_justify="left", caption_justify="left", expand=True)
+
+
+def _share(hits: Iterable[bool]) -> str:
+    counted = list(hits)
+    return f"{100 * sum(counted) / len(counted):.0f} %" if counted else "-"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,0 +1,65 @@
+"""Screenings as tables for a terminal; whatever a passage holds is shown as text."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from unpoison.cli.running import counted
+from unpoison.rendering import excerpt, plain
+from unpoison.types import Answer, Screening
+
+__all__ = ["screening_table", "show", "show_answer"]
+
+
+def show(*items: object) -> None:
+    """Print to standard output; strings are printed as they are, without markup."""
+    console = Console(highlight=False)
+    for item in items:
+        console.print(Text(plain(item)) if isinstance(item, str) else item)
+
+
+def screening_table(screening: Screening) -> Table:
+    """Kept passages best first, then the dropped ones, each with its position, score and reason."""
+    table = Table(
+        title=Text(f"{heading(screening)}: {excerpt(screening.query, 120)}", style="bold"),
+        title_justify="left",
+        expand=True,
+    )
+    table.add_column("place", justify="right", no_wrap=True)
+    table.add_column("passage", justify="right", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("text", ratio=1)
+    table.add_column("reason", ratio=1)
+    for index in (*screening.kept_indices, *screening.dropped_indices):
+        verdict = screening.verdicts[index]
+        table.add_row(
+            "dropped" if verdict.rank is None else str(verdict.rank + 1),
+            str(index),
+            f"{verdict.score:.4g}",
+            Text(excerpt(screening.passages[index].text)),
+            Text(plain(verdict.reason)),
+            style="green" if verdict.kept else "red",
+        )
+    if screening.evidence.notes:
+        table.caption = Text("; ".join(map(plain, screening.evidence.notes)))
+    return table
+
+
+def heading(screening: Screening) -> str:
+    return f"{screening.defense} kept {len(screening.kept_indices)} of {counted(len(screening.passages), 'passage')}"
+
+
+def show_answer(answer: Answer, generator: str) -> None:
+    """An answer with the passages that it rests on and the ones that were dropped."""
+    screening = answer.screening
+    state = "" if answer.screened else " UNSCREENED"
+    show(
+        Text(excerpt(screening.query, 200), style="bold"),
+        Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
+        f"answered by {generator}{state}; {heading(screening)}",
+    )
+    for index in screening.dropped_indices:
+        show(f"  dropped passage {index}: {screening.verdicts[index].reason}")
+    show("")

@@ -1,0 +1,162 @@
+"""What every defense is: a flow that screens, and by default a flow that answers from what it kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.driver import Limits, arun, run
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.models.loading import load_encoder, load_generator, load_nli
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
+from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.requests import Flow, encode, generate
+from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
+
+__all__ = ["Defense", "embedded"]
+
+
+class Defense(ABC):
+    """A defense answers "which passages do I trust" and, given a generator, "what is the answer in spite of them".
+
+    A subclass names itself, validates its options in `__init__`, and writes `screening`, a flow; `answering` may
+    stay as it is: answer from the kept passages with the plain RAG prompt.
+
+    Attributes:
+        name: What users type.
+        needs: The models without which `screen` cannot run, such as ("generator",).
+        summary: One line for `unpoison defenses`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    summary: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        *,
+        encoder: Encoder | str | None = None,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        cross_encoder: CrossEncoder | None = None,
+        language_model: LogProbabilities | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.models = Models(
+            encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
+            generator=load_generator(generator) if isinstance(generator, str) else generator,
+            nli=load_nli(nli) if isinstance(nli, str) else nli,
+            cross_encoder=cross_encoder,
+            language_model=_language_model(language_model) if isinstance(language_model, str) else language_model,
+        )
+        self.limits = limits or Limits()
+
+    @abstractmethod
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """The flow that decides which passages to trust."""
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
+        screening = yield from self.screening(query, passages)
+        if passages and not screening.kept:
+            return Answer("I don't know.", screening, abstained=True)
+        texts = [passage.text for passage in screening.kept]
+        prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
+        (reply,) = yield from generate([prompt], "answer")
+        return Answer(reply.text, screening, abstained=not informative(reply.text))
+
+    def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
+        """Say which passages to trust.
+
+        Args:
+            query: The user's question.
+            passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
+
+        Returns:
+            One verdict per passage; kept plus dropped is exactly the input.
+
+        Raises:
+            InputError: An unusable query or passage.
+            ModelError: A model failed; nothing is ever returned unscreened.
+        """
+        screening, _ = run(self.screening(as_query(query), as_passages(passages)), self.models, self.limits)
+        return screening
+
+    async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
+        """`screen` for asyncio."""
+        screening, _ = await arun(self.screening(as_query(query), as_passages(passages)), self.models, self.limits)
+        return screening
+
+    def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
+        """`screen` for each (query, passages), with the same results."""
+        return [self.screen(query, passages) for query, passages in rows]
+
+    def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
+        """Answer in spite of poisoned passages.
+
+        Returns:
+            The answer, the screening behind it and the account of every model call.
+
+        Raises:
+            InputError: An unusable query or passage.
+            OptionError: No generator was given.
+            ModelError: A model failed for good.
+            DeadlineError: The deadline passed.
+        """
+        self._require_generator()
+        answer, calls = run(self.answering(as_query(query), as_passages(passages)), self.models, self.limits)
+        return replace(answer, calls=calls)
+
+    async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
+        """`answer` for asyncio."""
+        self._require_generator()
+        answer, calls = await arun(self.answering(as_query(query), as_passages(passages)), self.models, self.limits)
+        return replace(answer, calls=calls)
+
+    def _require_generator(self) -> None:
+        if self.models.generator is None:
+            raise OptionError(
+                f"{type(self).__name__} was given no generator, so it can screen but not answer; "
+                "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
+            )
+
+
+def embedded(
+    query: Query, passages: tuple[Passage, ...], encoder: Encoder | None, *, with_query: bool = False
+) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+    """The passages' vectors, and the query's if asked for; what brings its embedding is never encoded again.
+
+    Returns:
+        Shapes (k, d) and (d,) or None. Given vectors are returned as given, not normalised.
+
+    Raises:
+        InputError: Given embeddings and the encoder's have different dimensions.
+    """
+    wanted = [p.text for p in passages if p.embedding is None]
+    if with_query and query.embedding is None:
+        wanted.append(query.text)
+    made = (yield from encode(wanted)) if wanted else np.zeros((0, 1), np.float32)
+    fresh = iter(made)
+    vectors = [next(fresh) if p.embedding is None else p.embedding for p in passages]
+    target = (next(fresh) if query.embedding is None else query.embedding) if with_query else None
+    everything = vectors if target is None else [*vectors, target]
+    sizes = {vector.size for vector in everything}
+    if len(sizes) > 1:
+        name = shown(getattr(encoder, "name", None))
+        raise InputError(
+            f"some embeddings were given and others made by the encoder {name}, and their dimensions differ: "
+            f"{sorted(sizes)}; pass as encoder the one that made them, or give the query and all passages theirs"
+        )
+    return np.array(vectors, np.float32).reshape(len(vectors), max(sizes, default=1)), target
+
+
+def _language_model(spec: str) -> LogProbabilities:
+    model = load_generator(spec)
+    if not isinstance(model, LogProbabilities):
+        raise OptionError(f"language_model {shown(spec)} gives no log-probabilities; use hf:NAME_OR_PATH")
+    return model

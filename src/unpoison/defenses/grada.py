@@ -1,0 +1,229 @@
+"""GRADA: graph-based reranking against adversarial documents (Zheng et al., 2025).
+
+A poison is made similar to the query, not to the other passages. GRADA draws a graph of the passages, takes the
+query's share out of every edge, lets a PageRank run over what is left, and keeps the best `keep`. It needs no language
+model and, in its default form, no encoder.
+
+Where the paper is silent this follows the released code, which produced the tables: BM25 is computed with the
+statistics of a single passage (no IDF, no length normalisation in effect), the query term in one direction only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import among, at_least, within
+from unpoison.defenses.base import Defense, embedded
+from unpoison.driver import Limits
+from unpoison.kernels.bm25 import bm25
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.pagerank import pagerank
+from unpoison.kernels.ranking import best_first
+from unpoison.kernels.rouge import rouge_l
+from unpoison.kernels.stopwords import ENGLISH_33
+from unpoison.kernels.tokens import words
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator
+from unpoison.requests import Flow, compare
+from unpoison.types import Evidence, Passage, Query, Screening
+
+__all__ = ["Grada"]
+
+ALIASES = {"d2dsim-bm25": "bm25", "d2dsim-ebd": "ebd"}
+
+
+class Similarities(NamedTuple):
+    """How alike the passages are, (k, k), and how alike each is to the query, (k,)."""
+
+    passages: NDArray[np.float64]
+    query: NDArray[np.float64]
+
+
+class Grada(Defense):
+    """Rerank by a similarity graph and keep the best `keep` (GRADA, Sections 3.1 and 3.2).
+
+    Retrieve at least twice as many passages as you keep: the method relies on the benign ones being the majority. Up
+    to `keep` passages it only reorders.
+
+    Args:
+        variant: `hrsim`, edges less the query's share (the paper's best); `bm25` or `ebd`, passage similarity alone by
+            BM25 or by an encoder (`d2dsim-bm25` and `d2dsim-ebd` are the paper's names).
+        alpha: The query's share in `hrsim`, 0 or more.
+        damping: PageRank's damping factor, in [0, 1).
+        keep: How many passages to keep (the paper's n), at least 1.
+        start: `uniform`, or `query` to start from query similarity (Appendix C.2; it helps the attacker).
+        similarity: What `hrsim` compares with: `bm25`, `encoder` or `cross-encoder`.
+        statistics: BM25 over a `single` passage, as in the published tables, or over all `candidates`.
+        merge: Let passages whose ROUGE-L is at least this share one vote (Section 4.1's remark); None for one vote
+            each. Copies are ranked behind everything that speaks for itself.
+        encoder: For `ebd` and `similarity="encoder"`; passages that bring embeddings are not encoded.
+        cross_encoder: For `similarity="cross-encoder"`. Its scores are used as they are, negative ones as 0.
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "grada"
+    summary = "reranks by a similarity graph less the query's share; keeps a fixed number"
+
+    def __init__(
+        self,
+        variant: Literal["hrsim", "bm25", "ebd", "d2dsim-bm25", "d2dsim-ebd"] = "hrsim",
+        *,
+        alpha: float = 0.4,
+        damping: float = 0.85,
+        keep: int = 5,
+        start: Literal["uniform", "query"] = "uniform",
+        similarity: Literal["bm25", "encoder", "cross-encoder"] = "bm25",
+        statistics: Literal["single", "candidates"] = "single",
+        merge: float | None = None,
+        encoder: Encoder | str | None = None,
+        cross_encoder: CrossEncoder | None = None,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(encoder=encoder or "lexical", cross_encoder=cross_encoder, generator=generator, limits=limits)
+        among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
+        self.variant = ALIASES.get(variant, variant)
+        self.alpha = at_least("alpha", alpha, 0.0)
+        self.damping = within("damping", damping, 0.0, 1.0, open_end=True)
+        self.keep = at_least("keep", keep, 1)
+        self.start = among("start", start, ("uniform", "query"))
+        self.similarity = among("similarity", similarity, ("bm25", "encoder", "cross-encoder"))
+        self.statistics = among("statistics", statistics, ("single", "candidates"))
+        self.merge = None if merge is None else within("merge", merge, 0.0, 1.0)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Graph construction, then reranking."""
+        speaker = self._speakers(passages)
+        voters = np.flatnonzero(speaker == np.arange(len(passages)))
+        similar = yield from self._similarities(query, tuple(passages[i] for i in voters))
+        weights = self._edges(similar)
+        scores, notes = self._propagate(weights, similar.query)
+
+        ranked = voters[best_first(scores)]
+        copies = np.flatnonzero(speaker != np.arange(len(passages)))
+        order = np.concatenate([ranked, copies]).astype(int)
+        place = {int(voter): position for position, voter in enumerate(voters)}
+        everyone = np.array([scores[place[int(i)]] for i in speaker], dtype=float)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=order[: self.keep].tolist(),
+            scores=everyone,
+            reasons=self._reasons(order, everyone, weights, voters, speaker),
+            evidence=Evidence(
+                {
+                    "similarity": _spread(similar.passages, voters, len(passages)),
+                    "query_similarity": _spread_rows(similar.query, speaker, place),
+                    "weights": _spread(weights, voters, len(passages)),
+                    "speaker": speaker,
+                },
+                notes,
+                graph="weights",
+            ),
+        )
+
+    def _speakers(self, passages: Sequence[Passage]) -> NDArray[np.int64]:
+        """For each passage the first one of its group of near-duplicates, shape (k,); its own position if it is first.
+
+        Groups are the connected components of "ROUGE-L F1 at least `merge`".
+        """
+        own = np.arange(len(passages))
+        if self.merge is None or len(passages) < 2:
+            return own
+        from scipy.sparse.csgraph import connected_components
+
+        _, group = connected_components(rouge_l([p.text for p in passages]) >= self.merge, directed=False)
+        _, first = np.unique(group, return_index=True)
+        return np.asarray(first[group], dtype=np.int64)
+
+    def _similarities(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Similarities]:
+        """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, for weights are in R+."""
+        by = {"hrsim": self.similarity, "bm25": "bm25", "ebd": "encoder"}[self.variant]
+        if by == "bm25":
+            return self._by_bm25(query.text, [p.text for p in passages])
+        if by == "encoder":
+            wants_query = self.variant == "hrsim" or self.start == "query"
+            vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=wants_query)
+            to_query = np.zeros(len(passages)) if target is None else cosine(vectors, target[None, :])[:, 0]
+            return Similarities(np.maximum(cosine(vectors), 0), np.maximum(to_query, 0))
+        k, texts = len(passages), [p.text for p in passages]
+        pairs = [(left, right) for left in texts for right in texts]
+        scores = yield from compare([*pairs, *((query.text, text) for text in texts)])
+        each_way = np.maximum(scores[: k * k], 0).reshape(k, k)
+        return Similarities((each_way + each_way.T) / 2, np.maximum(scores[k * k :], 0))
+
+    def _by_bm25(self, query: str, texts: Sequence[str]) -> Similarities:
+        """Mean of both directions between passages; one direction, passage against query, for the query."""
+        tokens = [words(text, ENGLISH_33) for text in texts]
+        asked = words(query, ENGLISH_33)
+        each_way = bm25(tokens, tokens, statistics=self.statistics)
+        if self.statistics == "single":
+            to_query = bm25(tokens, [asked])[:, 0]
+        else:  # the statistics are the passages' own, so they must be the documents
+            to_query = bm25([asked], tokens, statistics=self.statistics)[0]
+        return Similarities((each_way + each_way.T) / 2, to_query)
+
+    def _edges(self, similar: Similarities) -> NDArray[np.float64]:
+        """w_ij = max(sim(i, j) - alpha (sim(i, q) + sim(j, q)), 0); no passage votes for itself."""
+        weights = similar.passages
+        if self.variant == "hrsim":
+            weights = np.maximum(weights - self.alpha * (similar.query[:, None] + similar.query[None, :]), 0)
+        weights = weights.copy()
+        np.fill_diagonal(weights, 0)
+        return weights
+
+    def _propagate(
+        self, weights: NDArray[np.float64], to_query: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        """Eq. 1 to its fixpoint. A graph without edges says nothing, so retrieval order stands."""
+        k = len(weights)
+        if not weights.any():
+            notes = ("no two passages are tied in the graph: retrieval order was kept",) if k > 1 else ()
+            return np.full(k, 1 / k if k else 0.0), notes
+        total = to_query.sum()
+        teleport = to_query / total if self.start == "query" and total > 0 else None
+        return pagerank(weights, self.damping, teleport), ()
+
+    def _reasons(
+        self,
+        order: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        voters: NDArray[np.int64],
+        speaker: NDArray[np.int64],
+    ) -> list[str]:
+        strongest = weights.argmax(axis=1) if weights.size else np.zeros(0, int)
+        tie = dict(zip(voters.tolist(), zip(voters[strongest].tolist(), weights.max(axis=1, initial=0)), strict=True))
+        reasons = [""] * len(order)
+        for place, i in enumerate(order.tolist()):
+            where = f"place {place + 1} of {len(order)}"
+            verdict = where if place < self.keep else f"{where}, past the {self.keep} kept"
+            if speaker[i] != i:
+                reasons[i] = f"{verdict}: near-duplicate of passage {speaker[i]}, which has their one vote"
+                continue
+            neighbour, weight = tie[i]
+            ties = f"strongest tie {weight:.3f} to passage {neighbour}" if weight > 0 else "no tie to any other passage"
+            reasons[i] = f"{verdict}: graph score {scores[i]:.4f}, {ties}"
+        return reasons
+
+
+def _spread(small: NDArray[np.float64], voters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """The voters' matrix in the positions of all passages, zeros for copies."""
+    if len(voters) == k:
+        return small
+    whole = np.zeros((k, k))
+    whole[np.ix_(voters, voters)] = small
+    return whole
+
+
+def _spread_rows(small: NDArray[np.float64], speaker: NDArray[np.int64], place: dict[int, int]) -> NDArray[np.float64]:
+    """The voters' values in the positions of all passages; a copy has its speaker's."""
+    return np.array([small[place[int(i)]] for i in speaker], dtype=float)

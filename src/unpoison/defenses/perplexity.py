@@ -1,0 +1,115 @@
+"""Perplexity filtering: drop what a language model finds unlikely (Alon and Kamfonas, 2023; Jain et al., 2023).
+
+It catches token soup, such as the output of a gradient attack. Fluent false passages look like any other text to it:
+TrustRAG's Figure 4 shows the two distributions overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import at_least, within
+from unpoison.defenses.base import Defense
+from unpoison.driver import Limits
+from unpoison.errors import InputError
+from unpoison.models.protocols import Generator, LogProbabilities
+from unpoison.requests import Flow, likelihood
+from unpoison.types import Evidence, Passage, Query, Screening
+
+__all__ = ["Perplexity", "perplexity"]
+
+
+class Perplexity(Defense):
+    """Drop passages whose perplexity is above a threshold.
+
+    Args:
+        threshold: The largest perplexity that clean text has under this model; `calibrated` measures it.
+        window: Judge the worst stretch of this many tokens instead of the whole passage; None for the whole.
+        keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
+        language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "perplexity"
+    needs = ("language_model",)
+    summary = "drops passages that a causal language model finds unlikely"
+
+    def __init__(
+        self,
+        threshold: float,
+        *,
+        window: int | None = None,
+        keep_at_least: int = 0,
+        language_model: LogProbabilities | str | None = None,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(language_model=language_model, generator=generator, limits=limits)
+        self.threshold = at_least("threshold", threshold, 1.0)
+        self.window = None if window is None else at_least("window", window, 1)
+        self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
+
+    @classmethod
+    def calibrated(
+        cls,
+        clean: Sequence[str],
+        language_model: LogProbabilities,
+        *,
+        quantile: float = 0.95,
+        window: int | None = None,
+        generator: Generator | str | None = None,
+    ) -> Self:
+        """Make one whose threshold is a quantile of the perplexities of known clean texts.
+
+        Raises:
+            InputError: No text to measure.
+        """
+        if not clean:
+            raise InputError("clean holds no text to calibrate on; pass a few hundred passages that you trust")
+        values = [perplexity(scores, window) for scores in language_model.logprobs(clean)]
+        threshold = float(np.quantile(values, within("quantile", quantile, 0.0, 1.0)))
+        return cls(max(threshold, 1.0), window=window, language_model=language_model, generator=generator)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        scores = yield from likelihood([p.text for p in passages])
+        values = np.array([perplexity(score, self.window) for score in scores])
+        spared = np.argsort(values, kind="stable")[: self.keep_at_least]
+        kept = (values <= self.threshold) | np.isin(np.arange(len(values)), spared)
+        notes = () if kept.any() or not passages else ("every passage is above the threshold: nothing is left",)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=np.flatnonzero(kept).tolist(),
+            scores=-np.log(values),
+            reasons=[
+                f"perplexity {value:.1f} is {'above' if value > self.threshold else 'within'} {self.threshold:.1f}"
+                for value in values
+            ],
+            evidence=Evidence({"perplexity": values}, notes),
+        )
+
+
+def perplexity(log_probabilities: NDArray[np.float64], window: int | None = None) -> float:
+    """Exp of the mean negative log-probability; with a window, the largest over stretches that do not overlap.
+
+    Args:
+        log_probabilities: Of the second token onwards, shape (T - 1,); empty for a text of fewer than two tokens.
+        window: Tokens in a stretch.
+
+    Returns:
+        At least 1; 1 for an empty input. Capped at e^700, the largest that a float can hold.
+    """
+    if len(log_probabilities) == 0:
+        return 1.0
+    size = window or len(log_probabilities)
+    stretches = [log_probabilities[i : i + size] for i in range(0, len(log_probabilities), size)]
+    return float(np.exp(min(700.0, max(-float(np.mean(stretch)) for stretch in stretches))))

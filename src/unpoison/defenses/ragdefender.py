@@ -1,0 +1,233 @@
+"""RAGDefender: group the passages to estimate how many are adversarial, then single those out (Kim et al., 2025).
+
+Poisons written for one query and one wrong answer are unusually alike. Stage 1 estimates their number N_adv: by two
+clusters and a vote of the heaviest TF-IDF terms (single-hop questions), or by how concentrated each passage's
+similarities are (multi-hop). Stage 2 drops the N_adv passages that occur most, and most strongly, among the most
+similar pairs.
+
+The single-hop estimate is at least 1 for any three passages, so something is dropped from every query, attacked or
+not: `docs/defenses/ragdefender.md` has the measured price.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import among, at_least
+from unpoison.defenses.base import Defense, embedded
+from unpoison.driver import Limits
+from unpoison.kernels.clusters import agglomerative
+from unpoison.kernels.concentration import concentration
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.pairs import top_pair_frequency
+from unpoison.kernels.ranking import best_first
+from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tfidf import top_terms
+from unpoison.kernels.tokens import words
+from unpoison.models.protocols import Encoder, Generator
+from unpoison.requests import Flow
+from unpoison.types import Evidence, Passage, Query, Screening
+
+__all__ = ["RagDefender"]
+
+Vectors = NDArray[np.float32]
+Matrix = NDArray[np.float64]
+
+
+class Grouping(NamedTuple):
+    """What stage 1 finds: how many passages are adversarial, which group it blames, and what that rests on."""
+
+    estimate: int
+    suspects: NDArray[np.bool_]
+    evidence: dict[str, NDArray[np.generic]]
+    notes: tuple[str, ...] = ()
+
+
+class RagDefender(Defense):
+    """Estimate the number of adversarial passages, then drop that many (RAGDefender, Sections 4.1 and 4.2).
+
+    Args:
+        hops: `single` for questions that one passage answers (two clusters and the TF-IDF vote), `multi` for those
+            that need several (concentration factors). The caller knows; nothing is guessed.
+        terms: How many of the heaviest TF-IDF terms vote (the paper's m), at least 1.
+        exponent: The weight of a pair is its similarity to this power (the paper's p), at least 0.
+        rule: How `multi` counts: `reference`, the rule that produced the published numbers, or `paper`, Eq. 3 as
+            printed, which can never flag a majority.
+        clustering: `agglomerative`, or for the paper's ablation `kmeans` and `dbscan` (extra `[reference]`).
+        linkage: Of `agglomerative`: `ward`, `average`, `complete` or `single`.
+        stages: `both`, or one alone as in the paper's Table 8: `grouping` drops the group that stage 1 blames,
+            `identifying` runs stage 2 with N_adv = half of the passages.
+        mode: `paper`: a term votes where it is a token of the passage, and fewer than 3 passages, or passages that
+            are all equal, are left alone. `reference` does as the released code: a term votes where its lower-case
+            form occurs in the original text, capitals unfolded, and the small and equal sets are not spared.
+        keep_at_least: Never keep fewer than this many passages.
+        encoder: For passages that bring no embedding; the built-in lexical encoder by default.
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "ragdefender"
+    summary = "estimates how many passages are poisoned and drops the most alike; always drops some"
+
+    def __init__(
+        self,
+        hops: Literal["single", "multi"] = "single",
+        *,
+        terms: int = 5,
+        exponent: float = 2.0,
+        rule: Literal["reference", "paper"] = "reference",
+        clustering: Literal["agglomerative", "kmeans", "dbscan"] = "agglomerative",
+        linkage: Literal["ward", "average", "complete", "single"] = "ward",
+        stages: Literal["both", "grouping", "identifying"] = "both",
+        mode: Literal["paper", "reference"] = "paper",
+        keep_at_least: int = 0,
+        encoder: Encoder | str | None = None,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
+        self.hops = among("hops", hops, ("single", "multi"))
+        self.terms = at_least("terms", terms, 1)
+        self.exponent = at_least("exponent", exponent, 0.0)
+        self.rule = among("rule", rule, ("reference", "paper"))
+        self.clustering = among("clustering", clustering, ("agglomerative", "kmeans", "dbscan"))
+        self.linkage = among("linkage", linkage, ("ward", "average", "complete", "single"))
+        self.stages = among("stages", stages, ("both", "grouping", "identifying"))
+        self.mode = among("mode", mode, ("paper", "reference"))
+        self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Stage 1 says how many, stage 2 says which."""
+        vectors, _ = yield from embedded(query, passages, self.models.encoder)
+        similarity = cosine(vectors)
+        spared = self._spared(vectors)
+        if spared:
+            return self._decided(
+                query, passages, similarity, [], np.zeros(len(passages)), Grouping(0, _nobody(passages), {}, (spared,))
+            )
+
+        if self.stages == "identifying":
+            group = Grouping(len(passages) // 2, _nobody(passages), {})
+        elif self.hops == "single":
+            group = self._by_clusters(vectors, similarity, passages)
+        else:
+            group = self._by_concentration(similarity)
+
+        frequency, _ = top_pair_frequency(similarity, group.estimate, self.exponent)
+        # With one suspect the best pair ties by construction: the better-ranked passage goes, as in both references.
+        # In a single injection it usually is the poison.
+        ranked = best_first(frequency)[: group.estimate]
+        suspected = np.flatnonzero(group.suspects) if self.stages == "grouping" else ranked
+        suspected = suspected[: max(0, len(passages) - self.keep_at_least)]
+        return self._decided(query, passages, similarity, suspected.tolist(), frequency, group)
+
+    def _spared(self, vectors: Vectors) -> str | None:
+        """Why nothing can be told apart, if so."""
+        least = 3 if self.mode == "paper" else 2
+        if len(vectors) < least:
+            return f"fewer than {least} passages: too few to group, all kept"
+        if self.mode == "paper" and (vectors == vectors[0]).all():
+            return "all passages have the same embedding: nothing to tell apart, all kept"
+        return None
+
+    def _by_clusters(self, vectors: Vectors, similarity: Matrix, passages: tuple[Passage, ...]) -> Grouping:
+        """Eq. 1 and 2: the smaller of two clusters is adversarial, or the larger if the heavy terms are widespread."""
+        labels = self._clusters(vectors)
+        sizes = np.unique(labels, return_counts=True)[1]
+        smaller = len(labels) - int(sizes.max())
+        tokens = [words(p.text, ENGLISH_318) for p in passages]
+        heaviest = top_terms(tokens, self.terms)
+        found = np.array([self._terms_in(heaviest, p.text, t) for p, t in zip(passages, tokens, strict=True)])
+        widespread = int((found > self.terms / 2).sum()) > len(passages) / 2
+        count = len(passages) - smaller if widespread else smaller
+        suspects = _group_of_size(labels, count, similarity)
+        evidence = {"clusters": labels, "terms": np.array(heaviest, dtype=str), "terms_found": found}
+        return Grouping(count, suspects, evidence)
+
+    def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
+        if self.clustering == "agglomerative":
+            return agglomerative(vectors, self.linkage)
+        from unpoison.kernels import reference_clusters
+
+        return reference_clusters.kmeans(vectors) if self.clustering == "kmeans" else reference_clusters.dbscan(vectors)
+
+    def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
+        """How many of the heaviest terms the passage holds."""
+        held = text if self.mode == "reference" else frozenset(tokens)
+        return sum(term in held for term in terms)
+
+    def _by_concentration(self, similarity: Matrix) -> Grouping:
+        """Eq. 3: passages whose mean and median similarity to the others exceed the set's."""
+        factors = concentration(similarity, self.rule)
+        count, suspects = factors.count, factors.flagged
+        notes: tuple[str, ...] = ()
+        if factors.flipped:
+            suspects = ~suspects
+            if count == len(similarity) and self.mode == "paper":
+                # Nobody stood out and the flip would blame everybody: no finding, not an attack.
+                count, suspects = 0, np.zeros(len(similarity), bool)
+                notes = ("no passage stands out; the reference rule would drop all, so none is dropped",)
+        return Grouping(count, suspects, {"mean": factors.mean, "median": factors.median}, notes)
+
+    def _decided(
+        self,
+        query: Query,
+        passages: tuple[Passage, ...],
+        similarity: Matrix,
+        suspected: list[int],
+        frequency: Matrix,
+        group: Grouping,
+    ) -> Screening:
+        others = similarity.copy()
+        np.fill_diagonal(others, -np.inf)
+        nearest = others.argmax(axis=1) if len(passages) > 1 else np.zeros(len(passages), int)
+        blamed = {index: place for place, index in enumerate(suspected, 1)}
+        reasons = []
+        for i in range(len(passages)):
+            alike = (
+                f"most similar to passage {nearest[i]} ({others[i, nearest[i]]:.2f})" if len(passages) > 1 else "alone"
+            )
+            if i in blamed:
+                reasons.append(f"suspect {blamed[i]} of {len(blamed)}: pair frequency {frequency[i]:.3f}, {alike}")
+            else:
+                reasons.append(
+                    f"pair frequency {frequency[i]:.3f} is below the {len(blamed)} suspects', {alike}"
+                    if blamed
+                    else f"no suspects; {alike}"
+                )
+        notes = group.notes
+        if passages and len(suspected) == len(passages):
+            notes = (*notes, "every passage was found adversarial: nothing is left to answer from")
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=[i for i in range(len(passages)) if i not in blamed],
+            scores=-frequency,
+            reasons=reasons,
+            evidence=Evidence(
+                {"similarity": similarity, "frequency": frequency, "estimate": np.array(group.estimate), **group.evidence},
+                notes,
+                graph="similarity",
+            ),
+        )
+
+
+def _nobody(passages: tuple[Passage, ...]) -> NDArray[np.bool_]:
+    return np.zeros(len(passages), bool)
+
+
+def _group_of_size(labels: NDArray[np.int64], count: int, similarity: Matrix) -> NDArray[np.bool_]:
+    """The side of the largest cluster's split that has `count` members; of two equal sides the denser one."""
+    values, sizes = np.unique(labels, return_counts=True)
+    largest = labels == values[sizes.argmax()]
+    sides = [side for side in (largest, ~largest) if side.sum() == count]
+    if not sides:
+        return np.zeros(len(labels), bool)
+    return max(sides, key=lambda side: float(similarity[np.ix_(side, side)].mean()))

@@ -1,0 +1,234 @@
+"""TrustRAG: clean retrieval, then conflict resolution with the language model (Zhou et al., 2025).
+
+Stage 1 splits the passages into two clusters and drops one that is too dense to be natural. Stage 2 asks the model
+what it knows, consolidates that with the remaining passages, and lets it judge which source to believe. The first
+call of stage 2 needs no passages and runs beside stage 1, so an answer takes three calls, one after the other.
+
+The prompts state the paper's Appendix A in our own words; `mode="reference"` follows the released code instead.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import among, at_least, within
+from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.trustrag_reference import reference_filter
+from unpoison.driver import Limits
+from unpoison.errors import OptionError, shown
+from unpoison.kernels.clusters import two_means
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.rouge import rouge_l
+from unpoison.models.protocols import Encoder, Generator
+from unpoison.prompts import consolidation_prompt, decision_prompt, informative, knowledge_prompt
+from unpoison.requests import Flow, generate, together
+from unpoison.types import Answer, Evidence, Passage, Query, Screening
+
+__all__ = ["TrustRag"]
+
+Matrix = NDArray[np.float64]
+
+
+class Cluster(NamedTuple):
+    """One of the two clusters: its members, how dense it is, and how much wording its members share."""
+
+    members: NDArray[np.intp]
+    density: float
+    overlap: float
+    malicious: bool
+
+
+class TrustRag(Defense):
+    """Drop clusters that are too dense, then resolve conflicts with the model (TrustRAG, Sections 3.2 and 3.3).
+
+    `screen` runs stage 1 and needs no generator.
+
+    Args:
+        generator: For `answer`.
+        stages: 2 for the whole method, 1 to answer from the screened passages with the plain RAG prompt.
+        mode: `paper`, or `reference` for the released code's stage 1 (0.88, gate and group filter, may return
+            nothing, may drop an innocent singleton) and its consolidation prompt, which names the attack's template.
+        threshold: Mean pairwise cosine from which a cluster is suspicious, in [-1, 1]; None for the mode's own (0.85
+            or 0.88), which were set for SimCSE: another encoder may want another value.
+        overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
+        clustering: False leaves stage 1 out (the ablation "w/o K-means").
+        conflict_resolution: False leaves consolidation out.
+        internal_knowledge: False does not ask what the model knows.
+        self_assessment: False answers from the consolidated information without weighing it against memory.
+        encoder: For passages that bring no embedding; the built-in lexical encoder by default.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "trustrag"
+    summary = "drops a cluster that is too dense; with a generator, resolves conflicts by what the model knows"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        stages: int = 2,
+        mode: Literal["paper", "reference"] = "paper",
+        threshold: float | None = None,
+        overlap: float = 0.25,
+        clustering: bool = True,
+        conflict_resolution: bool = True,
+        internal_knowledge: bool = True,
+        self_assessment: bool = True,
+        encoder: Encoder | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
+        if stages not in (1, 2):
+            raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")
+        self.stages = at_least("stages", stages, 1)
+        self.mode = among("mode", mode, ("paper", "reference"))
+        default = 0.85 if mode == "paper" else 0.88
+        self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
+        self.overlap = within("overlap", overlap, 0.0, 1.0)
+        self.clustering = clustering
+        self.conflict_resolution = conflict_resolution
+        self.internal_knowledge = internal_knowledge
+        self.self_assessment = self_assessment
+
+    # Stage 1: clean retrieval.
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """K-means with two clusters, then n-gram preservation (Section 3.2)."""
+        if not self.clustering:
+            return self._all_kept(query, passages, "clustering is switched off: all kept")
+        least = 3 if self.mode == "paper" else 2
+        if len(passages) < least:
+            return self._all_kept(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
+        vectors, _ = yield from embedded(query, passages, self.models.encoder)
+        if (vectors == vectors[0]).all() and self.mode == "paper":
+            return self._all_kept(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
+
+        labels = two_means(_standardised(vectors))
+        similarity = cosine(vectors)
+        texts = [p.text for p in passages]
+        if self.mode == "reference":
+            overlaps = rouge_l(texts)
+            kept, why = reference_filter(labels, similarity, overlaps, self.threshold, self.overlap)
+        else:
+            clusters = [self._judged(np.flatnonzero(labels == label), similarity, texts) for label in (0, 1)]
+            kept, why = self._preserved(clusters, similarity)
+        return self._decided(query, passages, labels, similarity, kept, why)
+
+    def _judged(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
+        """A cluster is malicious if it is dense and its members share their wording.
+
+        A poison that sits with clean passages shares little with them, so a mixture is preserved for stage 2.
+        """
+        density = _mean_of_pairs(similarity[np.ix_(members, members)])
+        if not density >= self.threshold:
+            return Cluster(members, density, float("nan"), malicious=False)
+        overlap = _mean_of_pairs(rouge_l([texts[i] for i in members]))
+        return Cluster(members, density, overlap, malicious=overlap > self.overlap)
+
+    def _preserved(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[str]]:
+        """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
+        k = len(similarity)
+        why, kept = [""] * k, np.ones(k, bool)
+        for cluster, other in (clusters, clusters[::-1]):
+            size = len(cluster.members)
+            described = f"mean cosine {cluster.density:.2f}, mean ROUGE-L {cluster.overlap:.2f}"
+            if cluster.malicious:
+                reason = f"one of {size} passages that are too alike: {described}"
+                kept[cluster.members] = False
+            elif size == 1 and other.malicious:
+                closeness = float(similarity[np.ix_(cluster.members, other.members)].mean())
+                kept[cluster.members] = closeness < self.threshold
+                near = "as close" if closeness >= self.threshold else "not close"
+                reason = f"alone in its cluster and {near} to the malicious one (mean cosine {closeness:.2f})"
+            elif size == 1:
+                reason = "alone in its cluster"
+            elif cluster.density >= self.threshold:
+                reason = f"one of {size} dense passages with little shared wording: {described}"
+            else:
+                reason = f"one of {size} passages that are not dense: mean cosine {cluster.density:.2f}"
+            for i in cluster.members:
+                why[i] = reason
+        return np.flatnonzero(kept).tolist(), why
+
+    def _decided(
+        self,
+        query: Query,
+        passages: tuple[Passage, ...],
+        labels: NDArray[np.int64],
+        similarity: Matrix,
+        kept: list[int],
+        why: list[str],
+    ) -> Screening:
+        mates = (labels[:, None] == labels[None, :]) & ~np.eye(len(labels), dtype=bool)
+        crowding = np.where(mates, similarity, 0).sum(axis=1) / np.maximum(mates.sum(axis=1), 1)
+        notes = () if kept else ("every passage was found malicious: an answer rests on internal knowledge alone",)
+        evidence = Evidence(
+            {"similarity": similarity, "clusters": labels, "crowding": crowding}, notes, graph="similarity"
+        )
+        return Screening.decided(
+            self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
+        )
+
+    def _all_kept(self, query: Query, passages: tuple[Passage, ...], note: str) -> Screening:
+        k = len(passages)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=range(k),
+            scores=[0.0] * k,
+            reasons=[note] * k,
+            evidence=Evidence(notes=(note,)),
+        )
+
+    # Stage 2: conflict resolution.
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Internal knowledge beside stage 1, then consolidation, then self-assessment (Section 3.3)."""
+        if self.stages == 1:
+            return (yield from super().answering(query, passages))
+
+        internal: str | None = None
+        if self.internal_knowledge:
+            asked = generate([knowledge_prompt(query.text)], "internal knowledge")
+            screening, (known,) = yield from together(self.screening(query, passages), asked)
+            internal = known.text
+        else:
+            screening = yield from self.screening(query, passages)
+        details = {} if internal is None else {"internal_knowledge": internal}
+        if not screening.kept and internal is None:
+            return Answer("I don't know.", screening, abstained=True, details=details)
+
+        texts = [passage.text for passage in screening.kept]
+        external = "\n\n".join(texts)
+        if self.conflict_resolution:
+            prompt = consolidation_prompt(query.text, internal, texts, reference=self.mode == "reference")
+            (consolidated,) = yield from generate([prompt], "consolidation")
+            external = details["consolidated_information"] = consolidated.text
+        prompt = decision_prompt(query.text, external, internal if self.self_assessment else None)
+        (reply,) = yield from generate([prompt], "final answer")
+        return Answer(reply.text, screening, abstained=not informative(reply.text), details=details)
+
+
+def _standardised(vectors: NDArray[np.float32]) -> Matrix:
+    """Each dimension to mean 0 and deviation 1 over the passages, then each row to length 1.
+
+    The paper does not say so; the released code does, and the published numbers come from it.
+    """
+    centred = np.asarray(vectors, dtype=float) - vectors.mean(axis=0, dtype=float)
+    deviation = centred.std(axis=0)
+    scaled = centred / np.where(deviation > 0, deviation, 1)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(length > 0, length, 1))
+
+
+def _mean_of_pairs(square: Matrix) -> float:
+    """The mean over all pairs of different members; NaN without a pair."""
+    n = len(square)
+    return float((square.sum() - np.trace(square)) / (n * (n - 1))) if n > 1 else float("nan")

@@ -1,0 +1,104 @@
+"""Stage 1 of TrustRAG as its released code decides it, case by case.
+
+It differs from the paper's purpose: it may drop a singleton that is like nothing else, may return nothing, and
+removes near-duplicates entirely. It stands here so that the published numbers can be reproduced; the order of the
+input is kept, which the released code does not do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["group_filter", "reference_filter"]
+
+Matrix = NDArray[np.float64]
+
+
+def reference_filter(
+    labels: NDArray[np.int64], similarity: Matrix, overlaps: Matrix, threshold: float, overlap: float
+) -> tuple[list[int], list[str]]:
+    """Which passages the released code keeps, and why.
+
+    Args:
+        labels: Cluster of each passage, 0 or 1, shape (k,).
+        similarity: Cosine of the raw embeddings, shape (k, k).
+        overlaps: ROUGE-L F1 of each pair, shape (k, k).
+        threshold: Cosine above which a cluster is dense (0.88 there).
+        overlap: ROUGE-L above which two passages share wording (0.25).
+
+    Returns:
+        Kept positions in input order, and a reason for every passage.
+    """
+    k = len(labels)
+    first, second = (np.flatnonzero(labels == label) for label in (0, 1))
+    if not (np.triu(overlaps, 1) > overlap).any():
+        return list(range(k)), [f"no two passages have a ROUGE-L above {overlap:g}: nothing is filtered"] * k
+    if len(second) == 0:  # one cluster: all embeddings are equal
+        return [], ["all embeddings are equal: one dense cluster, dropped"] * k
+    if len(first) == 1 or len(second) == 1:
+        kept, note = _with_a_singleton(first, second, similarity, threshold)
+        return _explained(kept, note, k)
+    return _with_two_groups(first, second, similarity, overlaps, threshold, overlap)
+
+
+def _with_a_singleton(
+    first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
+) -> tuple[list[int], str]:
+    """The lone passage survives only beside a dense group that it is not like."""
+    alone, group = (second, first) if len(second) == 1 else (first, second)
+    if len(group) == 1 or not _density(group, similarity) > threshold:
+        return group.tolist(), "the group is not dense, so the lone passage is dropped"
+    if similarity[group[0], alone[0]] > threshold:
+        return [], "the group is dense and the lone passage is like it: all dropped"
+    return alone.tolist(), "the group is dense and the lone passage is not like it: the group is dropped"
+
+
+def _with_two_groups(
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    similarity: Matrix,
+    overlaps: Matrix,
+    threshold: float,
+    overlap: float,
+) -> tuple[list[int], list[str]]:
+    k = len(similarity)
+    denser, looser = (first, second)
+    if _density(second, similarity) > _density(first, similarity):
+        denser, looser = second, first
+    if _density(looser, similarity) > threshold:
+        return [], ["both clusters are dense: all dropped"] * k
+    surviving = [looser] if _density(denser, similarity) >= threshold else [first, second]
+    kept = [i for group in surviving for i in group_filter(group.tolist(), overlaps, overlap)]
+    note = "its cluster is dense, or it shares wording inside its cluster"
+    return _explained(kept, note, k)
+
+
+def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[int]:
+    """Remove, inside one cluster, every passage that shares wording with another: both, not just the copy.
+
+    Scanning stops at the first match of each passage, so that a chain 0-1-2 whose ends differ keeps 2.
+    """
+    deleted: set[int] = set()
+    anchor: int | None = None
+    for place, i in enumerate(members):
+        if i in deleted:
+            continue
+        match = next((j for j in members[place + 1 :] if overlaps[i, j] > overlap), None)
+        if match is not None:
+            deleted.update((i, match))
+            anchor = i if anchor is None else anchor
+        if anchor is not None and overlaps[i, anchor] > overlap:
+            deleted.add(i)
+    return [i for i in members if i not in deleted]
+
+
+def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
+    """Mean cosine over all pairs of different members."""
+    n = len(members)
+    inner = similarity[np.ix_(members, members)]
+    return float((inner.sum() - np.trace(inner)) / (n * (n - 1)))
+
+
+def _explained(kept: list[int], note: str, k: int) -> tuple[list[int], list[str]]:
+    return sorted(kept), ["kept by the released code's rules" if i in kept else note for i in range(k)]

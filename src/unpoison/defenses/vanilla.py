@@ -1,0 +1,75 @@
+"""The two baselines that every table needs: retrieval without a defense, and no retrieval at all."""
+
+from __future__ import annotations
+
+from unpoison.checks import at_least
+from unpoison.defenses.base import Defense
+from unpoison.driver import Limits
+from unpoison.models.protocols import Generator
+from unpoison.prompts import answer_alone_prompt, informative
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Evidence, Passage, Query, Screening
+
+__all__ = ["NoRag", "Vanilla"]
+
+
+class Vanilla(Defense):
+    """Trust everything: the best `keep` passages in retrieval order (all of them when None).
+
+    Args:
+        keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+    """
+
+    name = "vanilla"
+    summary = "no defense: the best passages in retrieval order"
+
+    def __init__(
+        self, keep: int | None = None, *, generator: Generator | str | None = None, limits: Limits | None = None
+    ) -> None:
+        super().__init__(generator=generator, limits=limits)
+        self.keep = None if keep is None else at_least("keep", keep, 1)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        kept = range(len(passages))[: self.keep]
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=kept,
+            scores=[-float(i) for i in range(len(passages))],
+            reasons=[
+                f"retrieval rank {i + 1}{'' if i in kept else f', past the {self.keep} kept'}"
+                for i in range(len(passages))
+            ],
+            evidence=Evidence(notes=("no defense was applied",)),
+        )
+
+
+class NoRag(Defense):
+    """Trust nothing: the model answers from memory."""
+
+    name = "no-rag"
+    summary = "no retrieval: the model answers from memory"
+
+    def __init__(self, *, generator: Generator | str | None = None, limits: Limits | None = None) -> None:
+        super().__init__(generator=generator, limits=limits)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=(),
+            scores=[0.0] * len(passages),
+            reasons=["retrieval is switched off"] * len(passages),
+            evidence=Evidence(notes=("no passage is shown to the model",)),
+        )
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        screening = yield from self.screening(query, passages)
+        (reply,) = yield from generate([answer_alone_prompt(query.text)])
+        return Answer(reply.text, screening, abstained=not informative(reply.text))

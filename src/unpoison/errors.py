@@ -1,0 +1,84 @@
+"""Every error that unpoison raises on purpose.
+
+::
+
+    UnpoisonError                     catch this one
+    ├── InputError (ValueError)       a query, passage, row or file that cannot be used
+    ├── OptionError (ValueError)      an option that does not exist or is out of its range
+    ├── UnknownNameError (LookupError)  no defense, model or attack of that name
+    ├── MissingExtraError (ImportError)  an optional dependency that is not installed
+    └── ModelError                    a model call failed, or its reply cannot be used
+        └── DeadlineError (TimeoutError)  the answer was not ready in the time given
+
+Each message names the field, the value and the fix. The command line prints it without a traceback and exits
+with status 2.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "DeadlineError",
+    "InputError",
+    "MissingExtraError",
+    "ModelError",
+    "OptionError",
+    "UnknownNameError",
+    "UnpoisonError",
+    "shown",
+]
+
+
+class UnpoisonError(Exception):
+    """The root of all errors raised on purpose."""
+
+
+class InputError(UnpoisonError, ValueError):
+    """A query, passage, row or file that cannot be used."""
+
+
+class OptionError(UnpoisonError, ValueError):
+    """An option that does not exist or is out of its range."""
+
+
+class UnknownNameError(UnpoisonError, LookupError):
+    """No defense, model or attack of that name."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"no {kind} is named {shown(name)}; {hint}known: {', '.join(names)}")
+
+
+class MissingExtraError(UnpoisonError, ImportError):
+    """An optional dependency that is not installed."""
+
+
+class ModelError(UnpoisonError):
+    """A model call failed, or its reply cannot be used.
+
+    Attributes:
+        retryable: Whether the same call may succeed later (429, 5xx, timeouts, broken connections).
+        retry_after: Seconds that the server asked us to wait, where it said so.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class DeadlineError(ModelError, TimeoutError):
+    """The answer was not ready in the time given."""
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as it appears in an error message: its repr, cut, so that hostile input cannot flood a log."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

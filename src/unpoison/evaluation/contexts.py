@@ -1,0 +1,171 @@
+"""What a defense is shown: passages in order, of which it is known by position which are poisoned and which are gold.
+
+`clean_contexts` makes the undisturbed context of each question; `unpoison.evaluation.injection` puts poison into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unpoison.errors import InputError, OptionError
+from unpoison.evaluation.examples import Example, Label, LabelledPassage
+from unpoison.kernels.bm25 import bm25
+from unpoison.kernels.ranking import best_first
+from unpoison.kernels.stopwords import ENGLISH_33
+from unpoison.kernels.tokens import words
+from unpoison.types import Passage
+
+__all__ = ["Candidate", "Context", "clean_contexts", "labelled_context", "nearest", "text_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A passage and what is known of it.
+
+    Attributes:
+        passage: The text and its id.
+        poison: Whether an attacker wrote it.
+        gold: Whether it is annotated as relevant.
+        target: The example that a poison was made for.
+    """
+
+    passage: Passage
+    poison: bool = False
+    gold: bool = False
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One question with the passages that reach the defense.
+
+    Attributes:
+        example: The example's id.
+        query: The question.
+        candidates: In the order that the defense sees.
+        injected: How many poisons the attacker planted for this question, retrieved or not.
+    """
+
+    example: str
+    query: str
+    candidates: tuple[Candidate, ...]
+    injected: int = 0
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        return tuple(found.passage for found in self.candidates)
+
+    @property
+    def poison(self) -> frozenset[int]:
+        """Positions of the poisoned passages."""
+        return frozenset(i for i, found in enumerate(self.candidates) if found.poison)
+
+    @property
+    def gold(self) -> frozenset[int]:
+        """Positions of the gold passages."""
+        return frozenset(i for i, found in enumerate(self.candidates) if found.gold)
+
+    @property
+    def foreign(self) -> frozenset[int]:
+        """Positions of poisons that were made for another question."""
+        return frozenset(i for i, found in enumerate(self.candidates) if found.poison and found.target != self.example)
+
+    def reordered(self, scores: ArrayLike, k: int | None = None) -> Self:
+        """The same candidates by score, highest first, the best `k` of them; ties keep their order.
+
+        Args:
+            scores: Shape (len(self),), such as the cosine similarity to the query.
+            k: How many to keep; None for all.
+        """
+        values = np.asarray(scores, float)
+        if values.shape != (len(self),):
+            raise InputError(f"scores must have shape ({len(self)},), got {values.shape}; score every candidate once")
+        order = best_first(values)[:k]
+        return type(self)(self.example, self.query, tuple(self.candidates[i] for i in order), self.injected)
+
+
+def labelled_context(example: Example, poison: Iterable[Label] = ("poison", "misinfo")) -> Context:
+    """All passages of an example in the file's order, as published: for sets that come poisoned (RAMDocs, RGB)."""
+    wrong = frozenset(poison)
+    candidates = tuple(_candidate(found, example.id, found.label in wrong) for found in example.passages)
+    return Context(example.id, example.question, candidates, sum(found.poison for found in candidates))
+
+
+def clean_contexts(
+    examples: Sequence[Example], k: int, corpus: Sequence[Passage] = (), *, order: Literal["gold", "rank"] = "gold"
+) -> list[Context]:
+    """The undisturbed context of each question: its own passages, filled up from a corpus to `k`.
+
+    The question's clean and gold passages come first, then the corpus passages with the highest BM25 score for the
+    question (English stop words left out, statistics of the whole corpus). A text that the question already has is not
+    taken twice. Fewer than `k` passages remain fewer where the corpus is too small.
+
+    Args:
+        examples: Questions of one data set.
+        k: Passages per context, at least 1.
+        corpus: Clean passages of the same data set.
+        order: `gold` puts the gold passages first and the rest in rank order; `rank` goes by rank alone, passages
+            without a rank behind those with one.
+
+    Raises:
+        OptionError: `k` below 1.
+
+    Complexity: One BM25 product of all questions with the corpus, O(postings of the question's terms), for every
+    question that needs filling.
+    """
+    if k < 1:
+        raise OptionError(f"k must be at least 1, got {k}")
+    own = [_own(example, order)[:k] for example in examples]
+    short = [i for i, found in enumerate(own) if len(found) < k]
+    # A question may meet each of its own passages again in the corpus, so ask for that many more.
+    asked = nearest([examples[i].question for i in short], corpus, k + max((len(own[i]) for i in short), default=0))
+    for i, positions in zip(short, asked):
+        seen = {text_key(found.passage.text) for found in own[i]}
+        for position in positions:
+            key = text_key(corpus[position].text)
+            if len(own[i]) < k and key not in seen:
+                seen.add(key)
+                own[i].append(Candidate(corpus[position]))
+    return [Context(example.id, example.question, tuple(found)) for example, found in zip(examples, own)]
+
+
+def nearest(questions: Sequence[str], corpus: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+    """The positions of the `count` corpus passages with the highest BM25 score for each question, best first."""
+    if not questions or not corpus:
+        return [np.zeros(0, np.intp) for _ in questions]
+    documents = [words(passage.text, ENGLISH_33) for passage in corpus]
+    found = list[NDArray[np.intp]]()
+    step = max(1, _BLOCK_CELLS // len(corpus))
+    for start in range(0, len(questions), step):
+        block = [words(question, ENGLISH_33) for question in questions[start : start + step]]
+        scores = bm25(block, documents, statistics="candidates")
+        found.extend(best_first(row)[:count] for row in scores)
+    return found
+
+
+_BLOCK_CELLS = 16_000_000
+"""Scores held at once: 128 MB."""
+
+
+def _own(example: Example, order: str) -> list[Candidate]:
+    def place(found: LabelledPassage) -> tuple[bool, float]:
+        return order == "gold" and found.label != "gold", float("inf") if found.rank is None else found.rank
+
+    return [_candidate(found, example.id) for found in sorted(example.labelled("clean", "gold", "noise"), key=place)]
+
+
+def _candidate(found: LabelledPassage, example: str, poison: bool = False) -> Candidate:
+    return Candidate(found.passage, poison, found.label == "gold", example if poison else None)
+
+
+def text_key(text: str) -> str:
+    """What makes two clean texts the same: the words, case aside."""
+    return " ".join(text.casefold().split())

@@ -1,0 +1,221 @@
+"""Data sets by name: `load("nq_poisoned.jsonl")`, `load("poisonedrag:nq.json")`, `load("beir:scifact/")`.
+
+A row that cannot be used is left out and listed, with its line and field; a source that cannot be read at all raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from unpoison.errors import InputError, shown
+from unpoison.evaluation.examples import Example, FieldError, Loaded, Problem
+from unpoison.evaluation.formats import FORMATS, recognise
+from unpoison.extras import require
+from unpoison.types import Passage
+
+__all__ = ["PREFIXES", "load", "load_passages"]
+
+PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir", "hub")
+"""What may stand before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
+
+MAX_BYTES = 1 << 30
+"""Larger files are refused: questions with their passages are megabytes, and they are held in memory."""
+
+MAX_ROWS = 1_000_000
+"""Larger splits of the hub are refused."""
+
+_SPLITS = ("test", "dev", "validation", "train")
+
+
+def load(spec: str | Path) -> Loaded:
+    """Read a data set.
+
+    Args:
+        spec: `sample`; a path to a JSON Lines file in the shared format; or `poisonedrag:FILE`, `robustrag:FILE`,
+            `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`, `hub:NAME`. Files may be JSON Lines
+            (`.jsonl`), a JSON list, or a JSON object of rows by id.
+
+    Returns:
+        The usable examples and the rows left out: malformed ones, ids met before, and targets whose wrong answer
+        contains the right one or the reverse.
+
+    Raises:
+        InputError: The source does not exist, is too large, or is no JSON.
+        MissingExtraError: `hub:` without the `data` extra.
+    """
+    text = str(spec)
+    prefix, colon, rest = text.partition(":")
+    digest = hashlib.sha256()
+    if text == "sample":
+        data = files("unpoison").joinpath("data", "sample.jsonl").read_bytes()
+        digest.update(data)
+        rows, form, name = _lines(data.splitlines()), "shared", "sample"
+    elif colon and prefix == "beir":
+        rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
+    elif colon and prefix == "hub":
+        rows, form, name = _hub(rest, digest)
+    else:
+        known = colon and prefix in FORMATS
+        path = Path(rest if known else text)
+        rows, form, name = _file_rows(path, digest), prefix if known else "shared", path.stem
+    examples, problems = _examples(rows, form, name)
+    return Loaded(text, tuple(examples), tuple(problems), f"sha256:{digest.hexdigest()}")
+
+
+def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage, ...]:
+    """Clean passages to retrieve from: JSON Lines of `{id, text, title?, dataset?}`, or BEIR's `_id`.
+
+    Args:
+        path: The file, such as `corpus.jsonl`.
+        dataset: Only passages of this data set; None for all.
+
+    Raises:
+        InputError: The file cannot be read, or a row is malformed; the message names the line.
+    """
+    found = []
+    for line, row in _file_rows(Path(path), hashlib.sha256()):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"{path} line {line}: {row if isinstance(row, FieldError) else 'must be an object with text'}"
+            )
+        if dataset is None or row.get("dataset") == dataset:
+            try:
+                found.append(_passage(row))
+            except InputError as error:
+                raise InputError(f"{path} line {line}: {error}") from None
+    return tuple(found)
+
+
+def _passage(row: Mapping[str, Any]) -> Passage:
+    return Passage(
+        row.get("text"),  # type: ignore[arg-type]  # checked by Passage itself
+        id=row.get("id", row.get("_id")),
+        title=row.get("title") or None,
+        source=row.get("source"),
+    )
+
+
+NumberedRows = Iterable[tuple[int, object]]
+"""(1-based line or position, the parsed value or the `FieldError` that it gave)."""
+
+
+def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example], list[Problem]]:
+    examples, problems, lines = list[Example](), list[Problem](), dict[str, int]()
+    for line, row in rows:
+        identifier = None
+        try:
+            if isinstance(row, FieldError):
+                raise row
+            if not isinstance(row, Mapping):
+                raise FieldError("row", f"must be an object, got {shown(row)}")
+            for made in FORMATS[form](row, line, dataset):
+                identifier = made.get("id") if isinstance(made.get("id"), str) else None
+                example = Example.of(made)
+                if example.id in lines:
+                    raise FieldError(
+                        "id", f"{shown(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
+                    )
+                lines[example.id] = line
+                examples.append(example)
+        except FieldError as error:
+            problems.append(Problem(line, error.field, str(error), identifier))
+    return examples, problems
+
+
+def _read(path: Path, digest: hashlib._Hash) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{path} has {size:,} bytes, more than {MAX_BYTES:,}; split it")
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; give the path of a data file") from None
+    digest.update(data)
+    return data
+
+
+def _file_rows(path: Path, digest: hashlib._Hash) -> Iterator[tuple[int, object]]:
+    data = _read(path, digest)
+    if path.suffix != ".json":
+        return _lines(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
+    try:
+        whole = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no JSON: {error}") from None
+    if isinstance(whole, Mapping):
+        whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
+    if not isinstance(whole, list):
+        raise InputError(f"{path} must hold a list or an object of rows, got {shown(whole)}")
+    return iter(list(enumerate(whole, 1)))
+
+
+def _lines(lines: Iterable[bytes]) -> Iterator[tuple[int, object]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
+                yield number, FieldError("row", f"is no JSON: {error}")
+
+
+def _beir(folder: Path, digest: hashlib._Hash) -> Iterator[tuple[int, object]]:
+    """BEIR's three files joined: one row per judged query, its relevant documents as gold passages."""
+    judgements = sorted(folder.glob("qrels/*.tsv"), key=lambda p: _SPLITS.index(p.stem) if p.stem in _SPLITS else 9)
+    if not judgements:
+        raise InputError(
+            f"{folder} holds no qrels/*.tsv; give a BEIR folder with corpus.jsonl, queries.jsonl and qrels"
+        )
+    relevant: dict[str, list[str]] = {}
+    for judgement in _read(judgements[0], digest).decode("utf-8", "replace").splitlines():
+        query, _, rest = judgement.partition("\t")
+        document, _, score = rest.partition("\t")
+        if score.strip().isdigit() and int(score) > 0:
+            relevant.setdefault(query, []).append(document)
+    wanted = {document for documents in relevant.values() for document in documents}
+    corpus = {
+        row["_id"]: row
+        for _, row in _file_rows(folder / "corpus.jsonl", digest)
+        if isinstance(row, Mapping) and row.get("_id") in wanted
+    }
+    for line, row in _file_rows(folder / "queries.jsonl", digest):
+        if not isinstance(row, Mapping):
+            yield line, row
+        elif row.get("_id") in relevant:
+            yield line, _judged(row, relevant[row["_id"]], corpus, folder.name)
+
+
+def _judged(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, Any], dataset: str) -> object:
+    missing = [document for document in relevant if document not in corpus]
+    if missing:
+        return FieldError("qrels", f"names the document {shown(missing[0])}, which corpus.jsonl does not hold")
+    passages = [
+        {
+            "id": document,
+            "text": corpus[document].get("text"),
+            "title": corpus[document].get("title") or None,
+            "label": "gold",
+        }
+        for document in dict.fromkeys(relevant)
+    ]
+    return {"id": row["_id"], "dataset": dataset, "question": row.get("text"), "passages": passages}
+
+
+def _hub(name: str, digest: hashlib._Hash) -> tuple[Iterator[tuple[int, object]], str, str]:
+    """A data set of the Hugging Face hub, in any of the known formats; code that comes with it is never run."""
+    splits = require("datasets", f"the data set hub:{name}").load_dataset(name)
+    split = next((found for found in _SPLITS if found in splits), None) or next(iter(splits), None)
+    if split is None:
+        raise InputError(f"hub:{name} holds no split; name another data set")
+    if len(splits[split]) > MAX_ROWS:
+        raise InputError(
+            f"hub:{name} has {len(splits[split]):,} rows in {split}, more than {MAX_ROWS:,}; save a part as JSON Lines"
+        )
+    rows = [dict(row) for row in splits[split]]
+    digest.update(json.dumps(rows, sort_keys=True, default=str).encode())
+    form = recognise(list(rows[0]) if rows else [])
+    return iter(list(enumerate(rows, 1))), form, name.rpartition("/")[2]

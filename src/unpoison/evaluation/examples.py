@@ -1,0 +1,262 @@
+"""A question with its answers and labelled passages, and what was wrong with the rows that became none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, Self, get_args, overload
+
+from unpoison.attacks.base import Target
+from unpoison.errors import InputError, shown
+from unpoison.evaluation.matching import contains_either
+from unpoison.types import Passage
+
+__all__ = ["Example", "FieldError", "Label", "LabelledPassage", "Loaded", "Problem"]
+
+Label = Literal["clean", "gold", "poison", "misinfo", "noise"]
+"""clean: retrieved, not written by an attacker; gold: annotated as relevant; poison: written by an attacker; misinfo
+and noise: false and irrelevant documents of RAMDocs."""
+
+_PASSAGE_FIELDS = frozenset({"id", "text", "title", "source", "score", "label", "attack", "rank"})
+_EXAMPLE_FIELDS = frozenset({"id", "dataset", "question", "correct_answers", "incorrect_answers", "passages"})
+
+
+class FieldError(InputError):
+    """A row that cannot be used.
+
+    Attributes:
+        field: The field at fault, such as `passages[3].label`.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPassage:
+    """A passage of which it is known who wrote it.
+
+    Attributes:
+        passage: The passage; its id is unique within the example.
+        label: Who wrote it, or what it is worth.
+        attack: The attack that made it, for poison.
+        rank: The retriever's rank, 1 = best, where known.
+        extra: Further fields of the row (`rerank`, `published`, `retriever`, ...).
+    """
+
+    passage: Passage
+    label: Label
+    attack: str | None = None
+    rank: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+
+    @classmethod
+    def of(cls, row: object, default_id: str, owner: str = "passage") -> Self:
+        """Read one passage of the shared format.
+
+        Raises:
+            FieldError: A field is missing or malformed.
+        """
+        if not isinstance(row, Mapping):
+            raise FieldError(owner, f"must be an object with text and label, got {shown(row)}")
+        label: Any = row.get("label")
+        if label not in get_args(Label):
+            raise FieldError(f"{owner}.label", f"must be one of {', '.join(get_args(Label))}, got {shown(label)}")
+        attack = row.get("attack")
+        if not (attack is None or (isinstance(attack, str) and attack)):
+            raise FieldError(f"{owner}.attack", f"must be a name or absent, got {shown(attack)}")
+        if label == "poison" and attack is None:
+            raise FieldError(f"{owner}.attack", "is missing; a poison names the attack that made it")
+        rank = row.get("rank")
+        if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
+            raise FieldError(f"{owner}.rank", f"must be a whole number from 1, got {shown(rank)}")
+        text = row.get("text")
+        if not isinstance(text, str):
+            raise FieldError(f"{owner}.text", f"must be a text, got {shown(text)}")
+        identifier = row.get("id")
+        try:
+            passage = Passage(
+                text,
+                id=default_id if identifier is None else identifier,
+                title=row.get("title"),
+                source=row.get("source"),
+                score=row.get("score"),
+            )
+        except InputError as error:
+            raise FieldError(owner, str(error)) from None
+        extra = {name: value for name, value in row.items() if name not in _PASSAGE_FIELDS}
+        return cls(passage, label, attack, rank, MappingProxyType(extra))
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One question of a data set.
+
+    Attributes:
+        id: Unique in its data set.
+        dataset: The data set's name; passages to fill a context come from the corpus of the same name.
+        question: The user's question.
+        correct_answers: Any of them is right; may be empty.
+        incorrect_answers: What the attacker wants to hear; may be empty.
+        passages: Labelled, in the file's order.
+        extra: Further fields of the row (`kind`, `timeline`, `date`, `choices`, ...).
+    """
+
+    id: str
+    dataset: str
+    question: str
+    correct_answers: tuple[str, ...] = ()
+    incorrect_answers: tuple[str, ...] = ()
+    passages: tuple[LabelledPassage, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        seen: set[str | None] = set()
+        for position, found in enumerate(self.passages):
+            if found.passage.id in seen:
+                raise FieldError(
+                    f"passages[{position}].id", f"{shown(found.passage.id)} occurs twice; poison is tracked by id"
+                )
+            seen.add(found.passage.id)
+        for wrong in self.incorrect_answers:
+            for right in self.correct_answers:
+                if contains_either(wrong, right):
+                    raise FieldError(
+                        "incorrect_answers",
+                        f"holds {shown(wrong)}, which contains the correct answer {shown(right)} or is contained in "
+                        "it; a correct reply and a successful attack could not be told apart",
+                    )
+
+    @classmethod
+    def of(cls, row: object) -> Self:
+        """Read one row of the shared format.
+
+        Raises:
+            FieldError: A field is missing or malformed.
+        """
+        if not isinstance(row, Mapping):
+            raise FieldError("row", f"must be an object with id, question and passages, got {shown(row)}")
+        identifier = _identifier(row)
+        passages = row.get("passages", [])
+        if not isinstance(passages, list):
+            raise FieldError("passages", f"must be a list, got {shown(passages)}")
+        return cls(
+            id=identifier,
+            dataset=_text(row, "dataset", default=""),
+            question=_text(row, "question"),
+            correct_answers=_texts(row, "correct_answers"),
+            incorrect_answers=_texts(row, "incorrect_answers"),
+            passages=tuple(
+                LabelledPassage.of(passage, f"{identifier}#{i}", f"passages[{i}]") for i, passage in enumerate(passages)
+            ),
+            extra=MappingProxyType({name: value for name, value in row.items() if name not in _EXAMPLE_FIELDS}),
+        )
+
+    def labelled(self, *labels: Label) -> tuple[LabelledPassage, ...]:
+        """The passages with one of these labels, in the file's order."""
+        return tuple(found for found in self.passages if found.label in labels)
+
+    def poisons(self, attack: str | None = None) -> tuple[Passage, ...]:
+        """The poison texts that come with the example, of one attack or of all."""
+        return tuple(p.passage for p in self.passages if p.label == "poison" and attack in (None, p.attack))
+
+    @property
+    def attacks(self) -> tuple[str, ...]:
+        """The attacks of which the example brings texts, in order of appearance."""
+        return tuple(dict.fromkeys(p.attack for p in self.passages if p.label == "poison" and p.attack))
+
+    def target(self, attack: str | None = None) -> Target:
+        """What an attack is told of this question.
+
+        Args:
+            attack: Whose published texts it may use; None for all.
+
+        Raises:
+            InputError: A wrong and a right answer that the attack could not tell apart.
+        """
+        wanted = self.incorrect_answers
+        return Target(
+            id=self.id,
+            question=self.question,
+            correct=self.correct_answers,
+            incorrect=wanted[0] if wanted else "",
+            texts=tuple(passage.text for passage in self.poisons(attack)),
+            gold=tuple(found.passage.text for found in self.labelled("gold")),
+            context=tuple(found.passage.text for found in self.labelled("gold", "clean")),
+            alternatives=wanted[1:],
+        )
+
+
+def _identifier(row: Mapping[str, Any]) -> str:
+    value = row.get("id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _text(row, "id")
+
+
+def _text(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = row.get(name, default)
+    if not isinstance(value, str) or (default is None and not value.strip()):
+        raise FieldError(name, f"must be a text that is not empty, got {shown(value)}")
+    return value
+
+
+def _texts(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = row.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise FieldError(name, f"must be a list of texts, got {shown(value)}")
+    return tuple(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A row that was left out, and why.
+
+    Attributes:
+        line: 1-based line of a JSON Lines file, or 1-based position in a JSON list.
+        field: The field at fault.
+        message: The sentence to print.
+        id: The row's id where it could be read.
+    """
+
+    line: int
+    field: str
+    message: str
+    id: str | None = None
+
+    def __str__(self) -> str:
+        return f"line {self.line}{'' if self.id is None else f' ({shown(self.id)})'}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Sequence[Example]):
+    """The examples of one source, the rows that became none, and the hash that a manifest records.
+
+    A sequence of its examples.
+
+    Attributes:
+        source: What `load` was given.
+        examples: The usable examples, in the source's order.
+        problems: The rows left out.
+        digest: `sha256:` and the hash of the bytes read.
+    """
+
+    source: str
+    examples: tuple[Example, ...]
+    problems: tuple[Problem, ...]
+    digest: str
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Example, ...]: ...
+    def __getitem__(self, index: int | slice) -> Example | tuple[Example, ...]:
+        return self.examples[index]
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)

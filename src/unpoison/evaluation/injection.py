@@ -1,0 +1,209 @@
+"""Where planted passages end up: by retrieval, by position, or in a pool. Pure functions of contexts.
+
+Poison is followed as an object from the moment it is planted, never recognised by its text: a poison may equal a clean
+passage word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unpoison.attacks.base import PoisonText, with_question
+from unpoison.errors import InputError, OptionError
+from unpoison.evaluation.contexts import Candidate, Context, nearest, text_key
+from unpoison.evaluation.examples import Example
+from unpoison.kernels.bm25 import bm25
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.ranking import best_first
+from unpoison.kernels.stopwords import ENGLISH_33
+from unpoison.kernels.tokens import words
+from unpoison.models.protocols import Encoder
+from unpoison.types import Passage
+
+__all__ = [
+    "bm25_score",
+    "cosine_score",
+    "dense_search",
+    "middle",
+    "planted",
+    "pool",
+    "prepend",
+    "replace_at",
+    "replace_last",
+    "retrieve",
+    "retrieve_corpus",
+]
+
+Score = Callable[[str, Sequence[str]], ArrayLike]
+"""(question, texts) to relevance, shape (n,)."""
+
+Search = Callable[[Sequence[str], Sequence[Passage], int], Sequence[NDArray[np.intp]]]
+"""(questions, passages, count) to the best positions of each question."""
+
+
+def planted(example: Example, texts: Iterable[PoisonText | Passage], *, prefix: bool = False) -> tuple[Candidate, ...]:
+    """Poison for one question.
+
+    Args:
+        example: The question that the texts were made for.
+        texts: What an attack crafted, or published texts (`example.poisons(...)`).
+        prefix: Put the question and a full stop in front of each text, as PoisonedRAG's black-box attack does.
+    """
+    made = []
+    for text in texts:
+        passage = Passage(text.text, id=text.id) if isinstance(text, PoisonText) else text
+        if prefix:
+            passage = replace(passage, text=with_question(example.question, passage.text), embedding=None)
+        made.append(Candidate(passage, poison=True, target=example.id))
+    return tuple(made)
+
+
+def replace_at(context: Context, poisons: Sequence[Candidate], positions: Sequence[int]) -> Context:
+    """Poison takes the place of the passages at these 0-based positions; the length stays (RobustRAG, RADAR).
+
+    Raises:
+        InputError: A position outside the context or named twice, or not one position for each poison.
+    """
+    if len(positions) != len(poisons):
+        raise InputError(f"{len(poisons)} poisons need one position each, got {len(positions)}")
+    if len(set(positions)) != len(positions):
+        raise InputError(f"positions must differ, got {list(positions)}; name each once")
+    found = list(context.candidates)
+    for position, poison in zip(positions, poisons):
+        if not 0 <= position < len(found):
+            raise InputError(
+                f"position {position} lies outside a context of {len(found)} passages; "
+                f"use 0 to {len(found) - 1}, or a larger k"
+            )
+        found[position] = poison
+    return _changed(context, found, poisons)
+
+
+def replace_last(context: Context, poisons: Sequence[Candidate]) -> Context:
+    """Poison takes the place of the last passages (TrustRAG's PIA; RobustRAG's default).
+
+    Raises:
+        InputError: More poisons than passages.
+    """
+    return replace_at(context, poisons, range(len(context) - len(poisons), len(context)))
+
+
+def middle(context: Context, poisons: Sequence[Candidate]) -> Context:
+    """Poison takes the place of the passages from index k // 2 on (GRADA, Table 5).
+
+    Raises:
+        InputError: Too many poisons for the second half.
+    """
+    start = len(context) // 2
+    return replace_at(context, poisons, range(start, start + len(poisons)))
+
+
+def prepend(context: Context, poisons: Sequence[Candidate], k: int | None = None) -> Context:
+    """Poison comes first, then the context, cut to `k` passages (None: as many as before)."""
+    size = len(context) if k is None else _at_least_one(k)
+    return _changed(context, [*poisons, *context.candidates][:size], poisons)
+
+
+def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) -> Context:
+    """The defense sees all poison and the whole context; top-k is taken after filtering (RAGDefender).
+
+    Args:
+        context: All gold and benign passages of the question.
+        poisons: All of the attacker's.
+        first: Whether the poison stands before the rest, or behind it.
+    """
+    found = [*poisons, *context.candidates] if first else [*context.candidates, *poisons]
+    return _changed(context, found, poisons)
+
+
+def retrieve(context: Context, poisons: Sequence[Candidate], score: Score, k: int) -> Context:
+    """Poison competes with the context for the `k` best places by a retriever's score (PoisonedRAG, GRADA, TrustRAG).
+
+    Ties go to the context, then to the earlier poison. Poison of other questions may take part; what of it is
+    retrieved is in `Context.foreign`.
+
+    Raises:
+        OptionError: `k` below 1.
+    """
+    whole = pool(context, poisons, first=False)
+    return whole.reordered(score(context.query, [p.text for p in whole.passages]), _at_least_one(k))
+
+
+def retrieve_corpus(
+    examples: Sequence[Example],
+    corpus: Sequence[Passage],
+    poisons: Sequence[Candidate],
+    k: int,
+    search: Search = nearest,
+) -> list[Context]:
+    """Plant all poison in the corpus and retrieve the `k` best passages for each question.
+
+    The poison of every question competes for every question, as in a poisoned collection. A corpus passage is gold
+    where the question lists the same text as gold.
+
+    Args:
+        examples: The questions.
+        corpus: The clean passages.
+        poisons: The poison of all questions.
+        k: Passages per context.
+        search: The retriever; BM25 by default, `dense_search(encoder)` for an encoder.
+
+    Raises:
+        OptionError: `k` below 1.
+        InputError: Neither corpus nor poison.
+    """
+    _at_least_one(k)
+    candidates = [*(Candidate(passage) for passage in corpus), *poisons]
+    if not candidates:
+        raise InputError("the corpus is empty and nothing was planted; there is nothing to retrieve")
+    results = search([example.question for example in examples], [c.passage for c in candidates], k)
+    contexts = []
+    for example, positions in zip(examples, results):
+        gold = {text_key(found.passage.text) for found in example.labelled("gold")}
+        found = [candidates[i] for i in positions]
+        marked = [c if c.poison else replace(c, gold=text_key(c.passage.text) in gold) for c in found]
+        injected = sum(poison.target == example.id for poison in poisons)
+        contexts.append(Context(example.id, example.question, tuple(marked), injected))
+    return contexts
+
+
+def bm25_score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+    """BM25 with the statistics of the texts at hand, shape (n,)."""
+    documents = [words(text, ENGLISH_33) for text in texts]
+    return bm25([words(question, ENGLISH_33)], documents, statistics="candidates").ravel()
+
+
+def cosine_score(encoder: Encoder) -> Score:
+    """Cosine similarity to the question under an encoder."""
+
+    def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        vectors = encoder.encode([question, *texts])
+        return cosine(vectors[:1], vectors[1:]).ravel()
+
+    return score
+
+
+def dense_search(encoder: Encoder) -> Search:
+    """Exact nearest neighbours by cosine similarity; ties go to the earlier passage."""
+
+    def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+        vectors = encoder.encode([*questions, *(passage.text for passage in passages)])
+        corpus = vectors[len(questions) :]
+        return [best_first(cosine(vectors[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
+
+    return search
+
+
+def _changed(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:
+    own = sum(poison.target == context.example for poison in poisons)
+    return replace(context, candidates=tuple(candidates), injected=context.injected + own)
+
+
+def _at_least_one(k: int) -> int:
+    if k < 1:
+        raise OptionError(f"k must be at least 1, got {k}")
+    return k

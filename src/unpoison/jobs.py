@@ -1,0 +1,261 @@
+"""What a request comes to: the model calls it needs, checked, each distinct item once.
+
+Models are other people's code. A result of the wrong kind, shape or range, and an exception that is not ours, becomes a
+`ModelError` that names the model, so that nothing behind the driver has to doubt what it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Models
+from unpoison.prompts import Prompt
+from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, Request
+from unpoison.types import Reply
+
+__all__ = ["Job", "Plan", "model_error", "plan"]
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One model call.
+
+    Attributes:
+        do: The call, given the seconds it may take.
+        check: Its result as the flow may rely on it, or `ModelError`.
+        ado: The call for asyncio, where the model has a native one.
+        local: A computation on this machine, done in the caller's thread when there is nothing to do beside it.
+        patient: Whether the call may use all the time that is left.
+    """
+
+    kind: str
+    model: str
+    purpose: str
+    items: int
+    do: Callable[[float | None], Any]
+    check: Callable[[Any], Any]
+    ado: Callable[[float | None], Awaitable[Any]] | None = None
+    local: bool = True
+    patient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The jobs of one request, and how their results become its reply."""
+
+    jobs: Sequence[Job]
+    reply: Callable[[Sequence[Any]], Any]
+
+
+def plan(request: Request, models: Models) -> Plan:
+    """The model calls that a request needs.
+
+    Raises:
+        OptionError: The request needs a model that was not given.
+    """
+    match request:
+        case Encode(texts, purpose):
+            encoder = _given(models.encoder, "encoder")
+            return _plan_items("encode", encoder, encoder.encode, texts, purpose)
+        case Judge(pairs, purpose):
+            nli = _given(models.nli, "nli")
+            return _plan_items("judge", nli, nli.judge, pairs, purpose)
+        case Compare(pairs, purpose):
+            scorer = _given(models.cross_encoder, "cross_encoder")
+            return _plan_items("compare", scorer, scorer.score, pairs, purpose)
+        case Likelihood(texts, purpose):
+            language_model = _given(models.language_model, "language_model")
+            return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
+        case Likelihood(texts, purpose):
+            language_model = _given(models.language_model, "language_model")
+            return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
+        case Generate(prompts, purpose):
+            return _plan_generation(prompts, purpose, models)
+
+
+def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: tuple[Any, ...], purpose: str) -> Plan:
+    """One call for all items, each distinct item once; the reply has an entry for every item."""
+    check, nothing = _RESULTS[kind]
+    if not items:
+        return Plan([], lambda _: nothing())
+    distinct, where = _distinct(items)
+    job = Job(
+        kind,
+        model.name,
+        purpose,
+        len(distinct),
+        lambda _: call(distinct),
+        lambda value: check(value, len(distinct), model.name),
+        local=not getattr(model, "remote", False),
+    )
+
+    def reply(done: Sequence[Any]) -> Any:
+        (found,) = done
+        if len(distinct) == len(items):
+            return found
+        return [found[i] for i in where] if isinstance(found, list) else found[where]
+
+    return Plan([job], reply)
+
+
+def _plan_generation(prompts: tuple[Prompt, ...], purpose: str, models: Models) -> Plan:
+    generator = _given(models.generator, "generator")
+    keys, where = _distinct([(prompt.task, prompt.max_tokens, prompt.text()) for prompt in prompts])
+    first = dict(zip(reversed(where), reversed(prompts), strict=True))
+    asked = [first[place] for place in range(len(keys))]
+    name = generator.name
+    if isinstance(generator, BatchGenerator):
+        batch = Job(
+            "generate",
+            name,
+            purpose,
+            len(asked),
+            lambda timeout: generator.generate_batch(asked, timeout=timeout),
+            lambda value: _all_replies(value, len(asked), name),
+            local=False,
+            patient=True,
+        )
+        return Plan([batch] if asked else [], lambda done: [done[0][i] for i in where])
+
+    def job(prompt: Prompt) -> Job:
+        ado = (lambda t: generator.agenerate(prompt, timeout=t)) if isinstance(generator, AsyncGenerator) else None
+        do = lambda t: generator.generate(prompt, timeout=t)  # noqa: E731  beside its twin
+        return Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
+
+    return Plan([job(prompt) for prompt in asked], lambda done: [done[i] for i in where])
+
+
+def _given(model: T | None, name: str) -> T:
+    if model is None:
+        raise OptionError(f"this defense needs a model here and was given none; pass {name}=...")
+    return model
+
+
+def _distinct(items: Sequence[K]) -> tuple[list[K], list[int]]:
+    """Each item once, in first-seen order, and for every input position where it went."""
+    place: dict[K, int] = {}
+    where = [place.setdefault(item, len(place)) for item in items]
+    return list(place), where
+
+
+def model_error(error: Exception, job: Job) -> ModelError:
+    """What a call raised, as a `ModelError`; our own errors of other kinds are passed on."""
+    if isinstance(error, ModelError):
+        return error
+    if isinstance(error, UnpoisonError):
+        raise error
+    failure = ModelError(
+        f"{job.kind} model {shown(job.model)} raised {type(error).__name__}: {shown(str(error), 200)}",
+        retryable=isinstance(error, (TimeoutError, ConnectionError)),
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def _reply(value: object, model: str) -> Reply:
+    if isinstance(value, str):
+        return Reply(value)
+    if not isinstance(value, Reply) or not isinstance(value.text, str):
+        raise ModelError(f"generate model {shown(model)} must return a Reply or a string, got {shown(value)}")
+    return value
+
+
+def _all_replies(value: object, count: int, model: str) -> list[Reply]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != count:
+        found = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else shown(value)
+        raise ModelError(f"generate model {shown(model)} must return {count} replies for {count} prompts, got {found}")
+    return [_reply(reply, model) for reply in value]
+
+
+def _vectors(value: object, count: int, model: str) -> NDArray[np.float32]:
+    vectors = _array("encode", value, count, model, "(n, d)", lambda shape: len(shape) == 2 and shape[1] > 0)
+    return vectors.astype(np.float32, copy=False)
+
+
+def _probabilities(value: object, count: int, model: str) -> NDArray[np.float64]:
+    found = _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,)).astype(
+        np.float64, copy=False
+    )
+    if found.min() < -_TOLERANCE or found.max() > 1 + _TOLERANCE:
+        raise ModelError(
+            f"judge model {shown(model)} must return probabilities from 0 to 1, got values from {found.min():g} to "
+            f"{found.max():g}; apply a softmax to its logits"
+        )
+    return np.clip(found, 0.0, 1.0)
+
+
+def _scores(value: object, count: int, model: str) -> NDArray[np.float64]:
+    found = _array("compare", value, count, model, "(n,)", lambda shape: len(shape) == 1)
+    return found.astype(np.float64, copy=False)
+
+
+def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
+    if not isinstance(value, list) or len(value) != count:
+        raise ModelError(f"likelihood model {shown(model)} must return a list of {count} arrays, got {shown(value)}")
+    arrays = []
+    for row in value:
+        found = _array("likelihood", row, len(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
+        if found.max(initial=-1.0) > _TOLERANCE:
+            raise ModelError(
+                f"likelihood model {shown(model)} must return logarithms of probabilities, got {found.max():g}"
+            )
+        arrays.append(np.minimum(found.astype(np.float64), 0.0))
+    return arrays
+
+
+def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
+    if not isinstance(value, Sequence) or len(value) != count:
+        raise ModelError(
+            f"likelihood model {shown(model)} must return {count} arrays for {count} texts, got {shown(value)}"
+        )
+    rows = [np.asarray(row) for row in value]
+    for position, row in enumerate(rows):
+        if row.ndim != 1 or (
+            row.size and (row.dtype.kind not in "fiu" or not (row <= 0).all() or np.isneginf(row).any())
+        ):
+            raise ModelError(
+                f"likelihood model {shown(model)} must return finite logarithms of probabilities, shape (T - 1,), "
+                f"got {shown(row)} for item {position} of {count}"
+            )
+    return [row.astype(np.float64, copy=False) for row in rows]
+
+
+def _array(
+    kind: str, value: object, count: int, model: str, form: str, fits: Callable[[tuple[int, ...]], bool]
+) -> NDArray[Any]:
+    """A finite array of numbers with one row for each of `count` items."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu" or array.shape[:1] != (count,) or not fits(array.shape):
+        got = f"shape {array.shape}" if array.dtype.kind in "fiu" else shown(value)
+        raise ModelError(
+            f"{kind} model {shown(model)} must return numbers of shape {form} with n = {count}, one row for each item, "
+            f"got {got}"
+        )
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise ModelError(f"{kind} model {shown(model)} returned a value that is not finite, for item {row} of {count}")
+    return array
+
+
+_TOLERANCE = 1e-3
+"""How far rounding, in half precision at worst, may carry a probability out of its range."""
+
+_RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]] = {
+    "encode": (_vectors, lambda: np.zeros((0, 1), np.float32)),
+    "judge": (_probabilities, lambda: np.zeros((0, 3))),
+    "compare": (_scores, lambda: np.zeros(0)),
+    "likelihood": (_log_probabilities, list),
+}
+"""For each kind of call on items: its check, and the reply to no items at all."""

@@ -1,0 +1,132 @@
+"""Splitting points into two clusters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["agglomerative", "two_means"]
+
+STARTS = 1225
+"""At most this many starts: every pair of 50 points."""
+
+START_CELLS = 300_000_000
+"""Starts times points squared, at most: bounds the time of one iteration."""
+
+FEWEST_STARTS = 10
+
+STEPS = 100
+"""Iterations, at most; two means settle in far fewer."""
+
+TOLERANCE = 1e-12
+"""Relative to the total inertia: starts that differ by less are equally good, and the first of them wins."""
+
+
+def agglomerative(
+    points: ArrayLike, linkage: Literal["ward", "average", "complete", "single"] = "ward"
+) -> NDArray[np.intp]:
+    """Two clusters by hierarchical merging, Euclidean: the children of the last merge.
+
+    Args:
+        points: Shape (k, d).
+        linkage: How the distance of two clusters is measured.
+
+    Returns:
+        Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 where there are no two different points.
+
+    Raises:
+        ValueError: The shape is wrong or the linkage unknown.
+
+    Complexity: O(k^2 d) time, O(k^2) memory.
+    """
+    vectors = _checked(points)
+    if linkage not in ("ward", "average", "complete", "single"):
+        raise ValueError(f"linkage must be ward, average, complete or single, got {linkage!r}")
+    size = len(vectors)
+    if size < 2 or (vectors == vectors[0]).all():
+        return np.zeros(size, np.intp)
+    from scipy.cluster import hierarchy
+
+    merges = hierarchy.linkage(vectors, linkage)[:, :2].astype(int).tolist()
+    labels = [0] * (2 * size - 1)
+    labels[merges[-1][1]] = 1
+    for step in range(size - 3, -1, -1):
+        for child in merges[step]:
+            labels[child] = labels[size + step]
+    return _from_first(np.array(labels[:size], np.intp))
+
+
+def two_means(points: ArrayLike) -> NDArray[np.intp]:
+    """Two clusters of least inertia by Lloyd's iteration (K-means with K = 2), without randomness.
+
+    The iteration starts from every pair of points while there are few, else from pairs spread evenly over all pairs;
+    all starts advance together through inner products only. The best wins, among equals the first.
+
+    Args:
+        points: Shape (k, d).
+
+    Returns:
+        Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 where there are no two different points.
+
+    Raises:
+        ValueError: The shape is wrong.
+
+    Complexity: O(k^2 d + steps * starts * k^2) time, starts * k^2 being bounded; O(k * (k + starts)) memory.
+    """
+    vectors = _checked(points)
+    size = len(vectors)
+    if size < 2 or (vectors == vectors[0]).all():
+        return np.zeros(size, np.intp)
+    vectors = vectors / np.abs(vectors).max()
+    vectors -= vectors.mean(axis=0)
+    gram = vectors @ vectors.T
+    first, second = _pairs(size)
+    # Squared distance to the first point minus that to the second, over 2.
+    lead = gram[second] - gram[first] - (np.diag(gram)[second] - np.diag(gram)[first])[:, None] / 2
+    member = (lead > 0).astype(np.float64)
+    between = np.zeros(len(member))
+    open_starts = np.arange(len(member))
+    for _ in range(STEPS):
+        inner = member[open_starts]
+        count = inner.sum(axis=1)
+        sums = inner @ gram
+        square = (inner * sums).sum(axis=1)
+        # The points are centred, so the two cluster sums are opposite and one inner product serves both distances.
+        both = np.maximum(count * (size - count), 1)
+        between[open_starts] = square * size / both
+        bar = square * (size - 2 * count) / (2 * both)
+        moved = (sums > bar[:, None]).astype(np.float64)
+        changed = (moved != inner).any(axis=1) & (count > 0)
+        open_starts = open_starts[changed]
+        if not open_starts.size:
+            break
+        member[open_starts] = moved[changed]
+    best = np.argmax(between >= between.max() - TOLERANCE * np.trace(gram))
+    return _from_first(member[best].astype(np.intp))
+
+
+def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The pairs of points to start from: all in lexicographic order, or as many as allowed, evenly spread."""
+    total = size * (size - 1) // 2
+    allowed = max(FEWEST_STARTS, min(STARTS, START_CELLS // size**2))
+    if total <= allowed:
+        return np.triu_indices(size, 1)
+    places = np.arange(allowed) * total // allowed
+    begins = np.concatenate([[0], np.cumsum(np.arange(size - 1, 1, -1))])
+    first = np.searchsorted(begins, places, side="right") - 1
+    return first, places - begins[first] + first + 1
+
+
+def _from_first(labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    return np.asarray(labels ^ labels[0], np.intp)
+
+
+def _checked(points: ArrayLike) -> NDArray[np.float64]:
+    vectors = np.asarray(points, np.float64)
+    if vectors.ndim != 2:
+        raise ValueError(f"points must have shape (k, d), got shape {vectors.shape}")
+    if not np.isfinite(vectors).all():
+        raise ValueError("points must be finite numbers; encode the texts again")
+    return vectors

@@ -1,0 +1,78 @@
+"""How concentrated each passage lies among the others (RAGDefender, multi-hop)."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Concentration", "concentration"]
+
+TOLERANCE = 1e-9
+"""How far a factor must lie above its bar: identical passages must not be told apart by rounding."""
+
+
+class Concentration(NamedTuple):
+    """What `concentration` found.
+
+    Attributes:
+        mean: Shape (k,), mean similarity of each passage to the others.
+        median: Shape (k,), median similarity of each passage to the others.
+        flagged: Shape (k,), which passages stand out by the rule.
+        count: The estimated number of adversarial passages, N_adv.
+        flipped: Whether `count` is the number of passages that do not stand out.
+    """
+
+    mean: NDArray[np.float64]
+    median: NDArray[np.float64]
+    flagged: NDArray[np.bool_]
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    flipped: bool
+
+
+def concentration(similarity: ArrayLike, rule: Literal["paper", "reference"]) -> Concentration:
+    """Concentration factors and the estimate of N_adv (RAGDefender, Section 4.1, Eq. 3).
+
+    "paper" counts passages whose mean similarity to the others is above the mean of these means and whose median is
+    above the median of the medians. At most half of the passages can be above a median, so no majority is ever flagged.
+
+    "reference" is what the published code computes: factors include the passage itself, the median of an even number
+    is the lower of the middle two, a passage stands out if its mean is above the mean of means or its median above the
+    average of the two global bars, and unless some stand out and the mean of means is below the median of medians, the
+    number of those that do not stand out is taken instead.
+
+    Args:
+        similarity: Shape (k, k), symmetric, each passage's similarity to itself on the diagonal.
+        rule: Which of the two.
+
+    Raises:
+        ValueError: The shape or the rule is wrong.
+
+    Complexity: O(k^2) time and memory.
+    """
+    matrix = np.asarray(similarity, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"similarity must have shape (k, k), got shape {matrix.shape}")
+    if rule not in ("paper", "reference"):
+        raise ValueError(f"rule must be 'paper' or 'reference', got {rule!r}")
+    size = len(matrix)
+    if size == 0 or (size == 1 and rule == "paper"):
+        return Concentration(np.zeros(size), np.zeros(size), np.zeros(size, bool), 0, False)
+    if rule == "paper":
+        others = matrix[~np.eye(size, dtype=bool)].reshape(size, size - 1)
+        mean, median = others.mean(axis=1), np.median(others, axis=1)
+        flagged = (mean > mean.mean() + TOLERANCE) & (median > np.median(median) + TOLERANCE)
+        return Concentration(mean, median, flagged, int(flagged.sum()), False)
+    mean, median = matrix.mean(axis=1), _lower_median(matrix)
+    mean_bar, median_bar = mean.mean(), _lower_median(median)
+    flagged = (mean > mean_bar + TOLERANCE) | (median > (median_bar + mean_bar) / 2 + TOLERANCE)
+    count = int(flagged.sum())
+    flipped = count == 0 or not mean_bar < median_bar - TOLERANCE
+    return Concentration(mean, median, flagged, size - count if flipped else count, flipped)
+
+
+def _lower_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The median along the last axis, the lower of the middle two for an even number, as `torch.median` has it."""
+    middle = (values.shape[-1] - 1) // 2
+    return np.asarray(np.partition(values, middle, axis=-1)[..., middle])

@@ -1,0 +1,52 @@
+"""Cosine similarity of all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["cosine"]
+
+
+def cosine(left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Cosine similarity of every row of `left` with every row of `right`.
+
+    Rows are divided by their largest component first, so no length overflows or underflows. A zero row has
+    similarity 0 to everything, itself included.
+
+    Args:
+        left: Shape (n, d), any real type.
+        right: Shape (m, d); `left` itself when None.
+
+    Returns:
+        Shape (n, m), in [-1, 1]. With `right` None it is exactly symmetric, and its diagonal is
+        exactly 1 (0 for zero rows).
+
+    Raises:
+        ValueError: An array is not two-dimensional or not finite, or the widths differ.
+
+    Complexity: O(n m d) time, O(n m) memory.
+    """
+    rows = _unit_rows(left)
+    columns = rows if right is None else _unit_rows(right)
+    if rows.shape[1] != columns.shape[1]:
+        raise ValueError(f"left has {rows.shape[1]} columns and right {columns.shape[1]}; encode both with one encoder")
+    similarity = np.clip(rows @ columns.T, -1.0, 1.0)
+    if right is None:
+        np.fill_diagonal(similarity, rows.any(axis=1))
+    return similarity
+
+
+def _unit_rows(values: ArrayLike) -> NDArray[np.float64]:
+    rows = np.array(values, np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"vectors must have shape (n, d), got shape {rows.shape}")
+    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    if not np.isfinite(largest).all():
+        raise ValueError(
+            f"vector {int(np.flatnonzero(~np.isfinite(largest))[0])} holds a NaN or an infinity; encode its text again"
+        )
+    rows /= np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    rows /= np.where(lengths > 0, lengths, 1.0)
+    return rows

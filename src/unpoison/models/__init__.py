@@ -1,0 +1,46 @@
+"""The learned parts, each behind a one-method protocol: encoders, generators, NLI models, cross-encoders.
+
+The names below are imported when they are first used; an adapter imports its library when it is made.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "AnthropicGenerator": "anthropic",
+    "CachedEncoder": "cache",
+    "CachedGenerator": "cache",
+    "CrossEncoder": "protocols",
+    "CrossEncoderNLI": "cross_encoders",
+    "CrossEncoderScorer": "cross_encoders",
+    "Encoder": "protocols",
+    "ExtractiveReader": "extractive",
+    "FakeEncoder": "doubles",
+    "FakeLanguageModel": "doubles",
+    "FakeNLI": "doubles",
+    "Generator": "protocols",
+    "LexicalEncoder": "lexical",
+    "LexicalNLI": "lexical_nli",
+    "Models": "protocols",
+    "NLIModel": "protocols",
+    "OnnxNLI": "onnx",
+    "OpenAIEncoder": "openai",
+    "OpenAIGenerator": "openai",
+    "ScriptedGenerator": "doubles",
+    "SentenceTransformerEncoder": "sentence_transformers",
+    "TransformersGenerator": "transformers",
+    "load_encoder": "loading",
+    "load_generator": "loading",
+    "load_nli": "loading",
+    "minilm": "sentence_transformers",
+}
+
+__all__ = list(_HOMES)  # noqa: PLE0605  one list, not two
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unpoison.models' has no attribute {name!r}")
+    return getattr(import_module(f"unpoison.models.{_HOMES[name]}"), name)

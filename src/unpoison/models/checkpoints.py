@@ -1,0 +1,99 @@
+"""What the adapters to local checkpoints share: loading quietly, labels by name, texts that a tokenizer can take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, UnpoisonError, shown
+from unpoison.extras import require
+
+__all__ = ["encodable", "in_batches", "nli_columns", "opening", "softmax"]
+
+
+@contextmanager
+def opening(name: str) -> Iterator[None]:
+    """Load a checkpoint of the transformers library without its progress bars; a failure names the checkpoint.
+
+    Raises:
+        ModelError: The checkpoint is missing, incomplete or of another kind.
+    """
+    logging = require("transformers.utils.logging", "loading a checkpoint")
+    shows_progress = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except UnpoisonError:
+        raise
+    except (
+        Exception
+    ) as error:  # the libraries raise OSError, ValueError, KeyError, SafetensorError, ... for a bad folder
+        reason = " ".join(str(error).split())
+        raise ModelError(
+            f"cannot load the checkpoint {shown(name)} ({type(error).__name__}: {shown(reason, 200)}); "
+            "give a folder that save_pretrained wrote, or a name that the model hub knows"
+        ) from error
+    finally:
+        if shows_progress:
+            logging.enable_progress_bar()
+
+
+def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
+    """Which outputs of an NLI model are entailment, neutral and contradiction, by what its config calls them.
+
+    Raises:
+        ModelError: The names do not say, or there are not three.
+    """
+    said = ", ".join(str(labels[i]) for i in sorted(labels))
+    if len(labels) != 3:
+        raise ModelError(
+            f"{name} has {len(labels)} labels ({shown(said, 120)}); judging needs entailment, neutral and "
+            "contradiction, and a model that tells entailment from the rest cannot say what contradicts: use a three-way one"
+        )
+    columns = []
+    for wanted in ("entail", "neutral", "contradict"):
+        matching = [i for i, label in labels.items() if str(label).strip().lower().startswith(wanted)]
+        if len(matching) != 1:
+            raise ModelError(
+                f"{name} calls its outputs {shown(said, 120)}, which does not say which is entailment, neutral and "
+                "contradiction, and their order differs between models; name them in id2label of its config.json"
+            )
+        columns += matching
+    return columns
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logits to probabilities along the last axis."""
+    powers: NDArray[np.float64] = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def in_batches(
+    items: Sequence[str] | Sequence[tuple[str, str]],
+    batch_size: int,
+    run: Callable[[list[str] | list[tuple[str, str]]], NDArray[np.floating]],
+    name: str,
+) -> NDArray[np.float64]:
+    """Run a model over texts or pairs, those of like length together so that little is padded; input order out.
+
+    Raises:
+        ModelError: A value is not finite.
+    """
+    clean = [encodable(item) if isinstance(item, str) else (encodable(item[0]), encodable(item[1])) for item in items]
+    sizes = [len(item) if isinstance(item, str) else len(item[0]) + len(item[1]) for item in clean]
+    order = np.argsort([-size for size in sizes], kind="stable")
+    parts = [run([clean[i] for i in order[at : at + batch_size]]) for at in range(0, len(order), batch_size)]
+    found = np.concatenate(parts).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ModelError(f"{name} made a value that is not finite; load it in float32 or use another model")
+    result = np.empty_like(found)
+    result[order] = found
+    return result
+
+
+def encodable(text: str) -> str:
+    """The text, with lone surrogates (legal in Python and JSON, not in UTF-8) replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,134 @@
+"""Models that read two texts together: NLI judges and similarity scorers, from checkpoints of the transformers library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, OptionError
+from unpoison.extras import require
+from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax
+
+__all__ = ["CrossEncoderNLI", "CrossEncoderScorer"]
+
+
+class CrossEncoderNLI:
+    """An NLI judge: any three-way sequence-classification checkpoint.
+
+    The outputs are read by the names in the checkpoint's `id2label`, never by position, for their order differs
+    between models. A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless
+    `HF_HUB_OFFLINE` is set. Code that comes with a checkpoint is never run.
+
+    Args:
+        name_or_path: The default is the model of RADAR (Section 5.1).
+        device: "cpu", "cuda", "mps", ...; None takes a GPU where there is one.
+        batch_size: Pairs per forward pass.
+        max_length: Tokens of a pair; the longer text is cut first.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded, or its labels do not name the three classes.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path = "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
+        *,
+        device: str | None = None,
+        batch_size: int = 16,
+        max_length: int = 512,
+    ) -> None:
+        self.name = f"cross:{name_or_path}"
+        self._classifier = _PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
+        self._columns = nli_columns(self._classifier.labels, self.name)
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        return softmax(self._classifier.logits(pairs))[:, self._columns]
+
+    def __repr__(self) -> str:
+        return f"CrossEncoderNLI({self.name.removeprefix('cross:')!r})"
+
+
+class CrossEncoderScorer:
+    """A similarity or relevance scorer: any sequence-classification checkpoint with one output.
+
+    Loading, arguments and errors are those of `CrossEncoderNLI`.
+    """
+
+    def __init__(
+        self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 16, max_length: int = 512
+    ) -> None:
+        self.name = f"cross:{name_or_path}"
+        self._classifier = _PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
+        if len(self._classifier.labels) != 1:
+            raise ModelError(
+                f"{self.name} has {len(self._classifier.labels)} outputs and a scorer has one; "
+                "use a reranker or similarity cross-encoder"
+            )
+
+    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n,), in (0, 1): the sigmoid of the model's output for each (text, text), which keeps its order.
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        logits = self._classifier.logits(pairs)[:, 0]
+        return 0.5 * (1 + np.tanh(logits / 2))
+
+    def __repr__(self) -> str:
+        return f"CrossEncoderScorer({self.name.removeprefix('cross:')!r})"
+
+
+class _PairClassifier:
+    """Pairs of texts to logits."""
+
+    def __init__(self, name: str, path: str, device: str | None, batch_size: int, max_length: int) -> None:
+        for option, value in (("batch_size", batch_size), ("max_length", max_length)):
+            if value < 1:
+                raise OptionError(f"{option} must be at least 1, got {value}")
+        torch = require("torch", "a cross-encoder")
+        transformers = require("transformers", "a cross-encoder")
+        source: dict[str, Any] = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
+        with opening(path):
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
+            model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+                path, output_loading_info=True, **source
+            )
+        if report["missing_keys"]:
+            raise ModelError(
+                f"{name} has no trained classification head ({', '.join(sorted(report['missing_keys'])[:3])} missing); "
+                "use a checkpoint that was trained on pairs of texts"
+            )
+        self._torch, self._name, self._batch_size = torch, name, batch_size
+        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._model = model.to(self._device).eval()
+        positions = getattr(model.config, "max_position_embeddings", None) or max_length
+        self._max_length = min(max_length, self._tokenizer.model_max_length, positions)
+        self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
+        self.labels: dict[int, str] = dict(model.config.id2label)
+
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Shape (n, labels)."""
+        if not pairs:
+            return np.zeros((0, len(self.labels)))
+        with self._lock:
+            return in_batches(pairs, self._batch_size, self._run, self._name)
+
+    def _run(self, pairs: list[Any]) -> NDArray[np.floating]:
+        first, second = zip(*pairs)
+        features = self._tokenizer(
+            list(first), list(second), truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
+        )
+        with self._torch.inference_mode():
+            output = self._model(**features.to(self._device))
+        return output.logits.float().cpu().numpy()  # type: ignore[no-any-return]

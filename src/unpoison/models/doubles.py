@@ -1,0 +1,285 @@
+"""Test doubles for every kind of model: deterministic, instant, offline. Shipped, because users test their code too.
+
+from unpoison import Radar
+from unpoison.models import FakeNLI, ScriptedGenerator
+
+generator = ScriptedGenerator({"passage 1": "Paris", "passage 2": "Lyon"})
+answer = Radar(generator=generator, nli=FakeNLI()).answer("What is the capital of France?", passages)
+generator.prompts          # what it was asked, in order of arrival
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unpoison.errors import ModelError, OptionError, shown
+from unpoison.prompts import Prompt
+from unpoison.types import Reply
+
+__all__ = ["FakeCrossEncoder", "FakeEncoder", "FakeLanguageModel", "FakeNLI", "ScriptedGenerator"]
+
+Judgement: TypeAlias = str | Sequence[float]
+"""A label ("entailment", "neutral", "contradiction") or the three probabilities in that order."""
+
+Scripted: TypeAlias = str | Reply | ModelError
+"""A reply, or an error that is raised instead."""
+
+_LABELS = ("entailment", "neutral", "contradiction")
+
+
+class FakeEncoder:
+    """Unit vectors from a mapping, or from a hash of the text: equal texts equal vectors, others nearly orthogonal.
+
+    Args:
+        vectors: Text to vector, all of one length; they are scaled to length 1. A text that is missing raises
+            `ModelError`, so that a spelling mistake in a test is not silently encoded. None hashes every text.
+        dimensions: The length of hashed vectors.
+
+    Attributes:
+        calls: The texts of each call so far.
+    """
+
+    def __init__(self, vectors: Mapping[str, ArrayLike] | None = None, *, dimensions: int = 32) -> None:
+        if dimensions < 1:
+            raise OptionError(f"dimensions must be at least 1, got {dimensions}")
+        self.name = "fake"
+        self.calls: list[tuple[str, ...]] = []
+        self._given = None if vectors is None else {text: _unit(np.asarray(v, float)) for text, v in vectors.items()}
+        self._dimensions = next((v.size for v in self._given.values()), 1) if self._given is not None else dimensions
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), rows of length 1; the row of an empty text is 0 unless it was given one."""
+        self.calls.append(tuple(texts))
+        rows = [self._row(text) for text in texts]
+        return np.array(rows, np.float32).reshape(len(rows), self._dimensions)
+
+    def _row(self, text: str) -> NDArray[np.float64]:
+        if self._given is not None:
+            if text not in self._given:
+                raise ModelError(f"FakeEncoder was given no vector for {shown(text)}; add it to the mapping")
+            return self._given[text]
+        if not text.strip():
+            return np.zeros(self._dimensions)
+        seed = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+        return _unit(np.random.default_rng(seed).standard_normal(self._dimensions))
+
+    def __repr__(self) -> str:
+        known = "" if self._given is None else f"{len(self._given)} texts, "
+        return f"FakeEncoder({known}dimensions={self._dimensions})"
+
+
+class FakeNLI:
+    """Judgements from a function or a mapping.
+
+    Args:
+        judgements: `f(premise, hypothesis)` or `{(premise, hypothesis): ...}`; each result is a label or three
+            probabilities. None calls equal texts entailment.
+        otherwise: The judgement of pairs that the mapping does not hold.
+
+    Attributes:
+        calls: The pairs of each call so far.
+    """
+
+    def __init__(
+        self,
+        judgements: Callable[[str, str], Judgement] | Mapping[tuple[str, str], Judgement] | None = None,
+        *,
+        otherwise: Judgement = "neutral",
+    ) -> None:
+        self.name = "fake"
+        self.calls: list[tuple[tuple[str, str], ...]] = []
+        self._judgements = judgements
+        self._otherwise = otherwise
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3): P(entailment), P(neutral), P(contradiction)."""
+        self.calls.append(tuple(pairs))
+        rows = [_probabilities(self._judgement(*pair)) for pair in pairs]
+        return np.array(rows, np.float64).reshape(len(rows), 3)
+
+    def _judgement(self, premise: str, hypothesis: str) -> Judgement:
+        if self._judgements is None:
+            return "entailment" if premise == hypothesis else self._otherwise
+        if isinstance(self._judgements, Mapping):
+            return self._judgements.get((premise, hypothesis), self._otherwise)
+        return self._judgements(premise, hypothesis)
+
+    def __repr__(self) -> str:
+        return f"FakeNLI({_described(self._judgements, 'pairs')}, otherwise={self._otherwise!r})"
+
+
+class FakeCrossEncoder:
+    """Scores from a function or a mapping.
+
+    Args:
+        scores: `f(first, second)` or `{(first, second): score}`. None gives equal texts 1.
+        otherwise: The score of pairs that the mapping does not hold.
+
+    Attributes:
+        calls: The pairs of each call so far.
+    """
+
+    def __init__(
+        self,
+        scores: Callable[[str, str], float] | Mapping[tuple[str, str], float] | None = None,
+        *,
+        otherwise: float = 0.0,
+    ) -> None:
+        self.name = "fake"
+        self.calls: list[tuple[tuple[str, str], ...]] = []
+        self._scores = scores
+        self._otherwise = otherwise
+
+    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n,)."""
+        self.calls.append(tuple(pairs))
+        return np.array([self._score(*pair) for pair in pairs], np.float64)
+
+    def _score(self, first: str, second: str) -> float:
+        if self._scores is None:
+            return 1.0 if first == second else self._otherwise
+        if isinstance(self._scores, Mapping):
+            return self._scores.get((first, second), self._otherwise)
+        return self._scores(first, second)
+
+    def __repr__(self) -> str:
+        return f"FakeCrossEncoder({_described(self._scores, 'pairs')}, otherwise={self._otherwise})"
+
+
+class ScriptedGenerator:
+    """Replies from a script.
+
+    Args:
+        replies: One text, for every prompt; a sequence, used up in order of arrival (with calls in flight at the same
+            time the order is not fixed: use one of the others); a mapping, where the first key that occurs in the
+            rendered prompt decides; or a function of the prompt. A `ModelError` among them is raised.
+        seconds: Every reply takes this long, as a network call would.
+
+    Attributes:
+        prompts: What it was asked, in order of arrival.
+        most_in_flight: The largest number of calls that ran at the same time.
+    """
+
+    def __init__(
+        self,
+        replies: str | Sequence[Scripted] | Mapping[str, Scripted] | Callable[[Prompt], Scripted],
+        *,
+        seconds: float = 0.0,
+    ) -> None:
+        self.name = "scripted"
+        self.seconds = seconds
+        self.prompts: list[Prompt] = []
+        self.most_in_flight = 0
+        self._replies = replies
+        self._in_flight = 0
+        self._lock = Lock()
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """The next reply.
+
+        Raises:
+            ModelError: The script says so, has no reply for this prompt, or takes longer than `timeout`.
+        """
+        with self._call(prompt) as scripted:
+            time.sleep(self._wait(timeout))
+            return self._reply(prompt, scripted, timeout)
+
+    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """`generate` for asyncio."""
+        with self._call(prompt) as scripted:
+            await asyncio.sleep(self._wait(timeout))
+            return self._reply(prompt, scripted, timeout)
+
+    @contextmanager
+    def _call(self, prompt: Prompt) -> Iterator[Scripted]:
+        """Note the prompt and choose the reply, both in order of arrival."""
+        with self._lock:
+            position = len(self.prompts)
+            self.prompts.append(prompt)
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            yield self._choose(prompt, position)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+    def _choose(self, prompt: Prompt, position: int) -> Scripted:
+        replies = self._replies
+        if isinstance(replies, str):
+            return replies
+        if isinstance(replies, Mapping):
+            text = prompt.text()
+            for key, reply in replies.items():
+                if key in text:
+                    return reply
+            raise ModelError(f"no key of the script occurs in the prompt {shown(text)}; add one that does")
+        if isinstance(replies, Sequence):
+            if position >= len(replies):
+                raise ModelError(f"the script holds {len(replies)} replies and was asked for one more; add replies")
+            return replies[position]
+        return replies(prompt)
+
+    def _wait(self, timeout: float | None) -> float:
+        return self.seconds if timeout is None else min(self.seconds, timeout)
+
+    def _reply(self, prompt: Prompt, scripted: Scripted, timeout: float | None) -> Reply:
+        if timeout is not None and self.seconds > timeout:
+            raise ModelError(f"no reply within {timeout:g} s", retryable=True)
+        if isinstance(scripted, ModelError):
+            raise scripted
+        if isinstance(scripted, Reply):
+            return scripted
+        return Reply(scripted, prompt_tokens=len(prompt.text().split()), completion_tokens=len(scripted.split()))
+
+    def __repr__(self) -> str:
+        return f"ScriptedGenerator({_described(self._replies, 'replies')}, asked {len(self.prompts)} times)"
+
+
+def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector
+
+
+def _probabilities(judgement: Judgement) -> Sequence[float]:
+    if not isinstance(judgement, str):
+        return judgement
+    if judgement not in _LABELS:
+        raise ModelError(f"a judgement must be one of {', '.join(_LABELS)} or three numbers, got {shown(judgement)}")
+    return [float(judgement == label) for label in _LABELS]
+
+
+def _described(script: object, kind: str) -> str:
+    if script is None:
+        return "by equality"
+    if callable(script):
+        return getattr(script, "__name__", "function")
+    return shown(script) if isinstance(script, str) else f"{len(script)} {kind}"  # type: ignore[arg-type]
+
+
+class FakeLanguageModel:
+    """Log-probabilities without a model: a word is the likelier the oftener it occurred before in the text."""
+
+    name = "fake"
+
+    def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
+        """One array of shape (T - 1,) for each text of T words."""
+        return [_repetition(text.split()) for text in texts]
+
+
+def _repetition(tokens: list[str]) -> NDArray[np.float64]:
+    seen: dict[str, int] = {}
+    values = []
+    for token in tokens:
+        seen[token] = seen.get(token, 0) + 1
+        values.append(np.log(seen[token] / (seen[token] + 100)))
+    return np.array(values[1:], dtype=float)

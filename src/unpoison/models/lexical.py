@@ -1,0 +1,130 @@
+"""The built-in encoder: no download, no learned weights, about a millisecond for ten passages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+from unpoison.errors import InputError
+from unpoison.kernels.stopwords import ENGLISH_318
+
+__all__ = ["LexicalEncoder"]
+
+MAX_TEXTS = 10_000
+"""A vector has as many entries as the call has texts; above this they no longer fit in memory."""
+
+# Scripts that write no spaces between words: kana, Han, Hangul, Thai, Lao, Myanmar, Khmer.
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\U00020000-\U0003ffff"
+)
+_TOKEN = re.compile(
+    rf"[^\W_{_UNSPACED}]+"  # a word or number
+    rf"|[{_UNSPACED}]+"  # a run that hides several words
+    r"|[\u2190-\u2bff\U0001f000-\U0001faff]"  # one symbol or emoji
+)
+_RUN = re.compile(rf"[{_UNSPACED}]{{2,}}")
+
+_BLOCK = 2**22
+"""Entries of the text-term matrix that are held at once (32 MB)."""
+
+
+class LexicalEncoder:
+    """Vectors from the words that the texts of one call share.
+
+    Two steps. First every text becomes a bag of stems: English stop words dropped, counts damped to 1 + ln(count),
+    scaled to length 1; scripts without spaces contribute character pairs, emoji count one by one. Then a text is
+    described by its cosine to every text of the call, again scaled to length 1. The second step is latent semantic
+    analysis with the singular values squared instead of cut off: it brings together texts that resemble the same
+    texts, and lifts paraphrases to similarities that a sentence encoder would give them (0.85 and above), which
+    thresholds such as TrustRAG's presuppose.
+
+    There is no inverse document frequency. In a set that was retrieved for one question it is lowest for the very
+    words that coordinated passages repeat; on the built-in sample, weighting by it loses a tenth of the poisoned
+    passages that are found without it.
+
+    Limits: it sees words, not meaning. Paraphrases in other words, other languages or with misspellings look
+    unrelated; passages that share only their topic's words look alike; similarities grow with the number of texts on
+    one topic; vectors of different calls cannot be compared, hence `per_set`.
+    """
+
+    name = "lexical"
+    per_set = True
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Vectors of one set of texts.
+
+        Returns:
+            Shape (n, n), rows of length 1; the row of a text without any letter, digit or symbol is 0. Time and
+            memory grow with n squared and with the length of the texts.
+
+        Raises:
+            InputError: More than 10,000 texts.
+        """
+        if len(texts) > MAX_TEXTS:
+            raise InputError(
+                f"the lexical encoder compares all texts of a call, at most {MAX_TEXTS:,}, got {len(texts):,}; "
+                "encode one query's passages at a time, or use another encoder"
+            )
+        if not texts:
+            return np.zeros((0, 1), np.float32)
+        return _unit_rows(_cosines([_tokens(text) for text in texts])).astype(np.float32)
+
+    def __repr__(self) -> str:
+        return "LexicalEncoder()"
+
+
+def _tokens(text: str) -> list[str]:
+    """Words, character pairs and symbols of a text; its stop words only where it has nothing else."""
+    lowered = text.lower()
+    found: list[str] = _TOKEN.findall(lowered)
+    if not lowered.isascii():
+        found = list(chain.from_iterable(_pairs(token) if _RUN.match(token) else (token,) for token in found))
+    # A single Latin letter is what remains of "king's" or "J. S. Bach".
+    telling = [token for token in found if token not in ENGLISH_318 and not (len(token) == 1 and "a" <= token <= "z")]
+    return telling or found
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+def _cosines(bags: Sequence[list[str]]) -> NDArray[np.float64]:
+    """The cosine of every two bags of tokens, stemmed and with damped counts, shape (n, n); empty bags give 0."""
+    size = len(bags)
+    vocabulary = list(dict.fromkeys(chain.from_iterable(bags)))
+    place: dict[str, int] = {}
+    stemmed = Stemmer.Stemmer("english", 0).stemWords(vocabulary)
+    column_of = {token: place.setdefault(stem, len(place)) for token, stem in zip(vocabulary, stemmed)}
+
+    owner = np.repeat(np.arange(size), [len(bag) for bag in bags])
+    column = np.fromiter(map(column_of.__getitem__, chain.from_iterable(bags)), np.int64, owner.size)
+    cell, count = np.unique(owner * len(place) + column, return_counts=True)
+    owner, column = np.divmod(cell, max(len(place), 1))
+    weight = 1 + np.log(count)
+    length = np.sqrt(np.bincount(owner, weight**2, size))
+    weight /= length[owner]
+
+    # A term of one text adds to that text's length only, which is already accounted for.
+    shared = np.bincount(column, minlength=len(place))[column] > 1
+    owner, weight = owner[shared], weight[shared]
+    terms, column = np.unique(column[shared], return_inverse=True)
+    cosines = np.zeros((size, size))
+    width = max(_BLOCK // size, 1)
+    for start in range(0, terms.size, width):
+        inside = (column >= start) & (column < start + width)
+        block = np.zeros((size, min(width, terms.size - start)))
+        block[owner[inside], column[inside] - start] = weight[inside]
+        cosines += block @ block.T
+    np.fill_diagonal(cosines, length > 0)
+    return cosines
+
+
+def _unit_rows(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix / np.where(length > 0, length, 1.0)

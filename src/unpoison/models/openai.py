@@ -1,0 +1,213 @@
+"""OpenAI and every server that speaks its API: vLLM, LMDeploy, Ollama, DeepSeek, Grok, Gemini, by base URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, OptionError, shown
+from unpoison.extras import require
+from unpoison.models.checkpoints import encodable
+from unpoison.models.remote import Connection, received
+from unpoison.prompts import Prompt
+from unpoison.threads import on_thread
+from unpoison.types import Reply
+
+__all__ = ["OpenAIEncoder", "OpenAIGenerator"]
+
+
+class OpenAIGenerator:
+    """A chat model behind an OpenAI-compatible endpoint.
+
+    Args:
+        model: The model's name at the server, such as "gpt-4o-mini".
+        base_url: The server, such as "http://localhost:11434/v1" for Ollama; None for `OPENAI_BASE_URL` or OpenAI.
+        api_key: None for `OPENAI_API_KEY`. A server named by base_url may need none.
+        client: Your own `openai.OpenAI` (serves everything, asyncio by threads) or `openai.AsyncOpenAI` (serves
+            `ascreen` and `aanswer`), instead of base_url and api_key.
+        temperature: None leaves it out of the request, for models that refuse it.
+        seed: Sent where given; servers that know it repeat themselves better.
+        max_tokens: Instead of what each prompt allows, for models that spend tokens on thinking first.
+        max_tokens_field: What the server calls the bound; reasoning models want "max_completion_tokens".
+        extra_body: Further fields of the request, such as a server's switch that turns thinking off.
+
+    Raises:
+        MissingExtraError: The extra `openai` is not installed.
+        OptionError: No key, or an option out of its range.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client: Any = None,
+        *,
+        temperature: float | None = 0.0,
+        seed: int | None = None,
+        max_tokens: int | None = None,
+        max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        if max_tokens is not None and max_tokens < 1:
+            raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
+        if max_tokens_field not in ("max_tokens", "max_completion_tokens"):
+            raise OptionError(
+                f"max_tokens_field must be max_tokens or max_completion_tokens, got {shown(max_tokens_field)}"
+            )
+        self.name = f"openai:{model}"
+        self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
+        optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
+        self._options = {name: value for name, value in optional.items() if value is not None}
+        self._connection = _connection(model, base_url, api_key, client, _HINT)
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """The model's reply, cut at 65,536 characters.
+
+        Raises:
+            ModelError: The call failed or its response has no text; `retryable` says whether it may succeed later.
+        """
+        request = self._request(prompt, timeout)
+        return self._connection.call(lambda client: client.chat.completions.create(**request), self._reply)
+
+    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """`generate` for asyncio."""
+        if self._connection.synchronous:
+            return await on_thread(lambda: self.generate(prompt, timeout=timeout))
+        request = self._request(prompt, timeout)
+        ask = lambda client: client.chat.completions.create(**request)  # noqa: E731
+        return await self._connection.acall(ask, self._reply, timeout)
+
+    def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
+        return {
+            "model": self._model,
+            "messages": [{**message, "content": encodable(message["content"])} for message in prompt.messages()],
+            self._max_tokens_field: self._max_tokens or prompt.max_tokens,
+            **self._options,
+            **({} if timeout is None else {"timeout": timeout}),
+        }
+
+    def _reply(self, completion: Any) -> Reply:
+        choice = completion.choices[0]
+        text, finish = choice.message.content, str(choice.finish_reason or "stop")
+        refusal = getattr(choice.message, "refusal", None)
+        if isinstance(refusal, str) and refusal:
+            text, finish = refusal, "refusal"
+        if finish == "content_filter":
+            finish = "refusal"
+        if text is None and finish in ("length", "refusal"):
+            text = ""  # all tokens went into thinking, or the filter took the text
+        if not isinstance(text, str):
+            raise ModelError(
+                f"{shown(self._model)} replied without text (finish_reason {shown(finish)})", retryable=True
+            )
+        usage = getattr(completion, "usage", None)
+        tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        return received(text, finish, *tokens)
+
+    def __repr__(self) -> str:
+        return f"OpenAIGenerator({self._model!r})"
+
+
+class OpenAIEncoder:
+    """An embedding model behind an OpenAI-compatible endpoint.
+
+    Args:
+        model: The model's name at the server, such as "text-embedding-3-small".
+        base_url: As for `OpenAIGenerator`.
+        api_key: As for `OpenAIGenerator`.
+        client: Your own `openai.OpenAI`, instead of base_url and api_key.
+        dimensions: Asks for shorter vectors, where the model can make them.
+        batch_size: Texts per request; 32 is what the strictest common servers take.
+        timeout: Seconds for one request.
+
+    Raises:
+        MissingExtraError: The extra `openai` is not installed.
+        OptionError: No key, or an option out of its range.
+    """
+
+    remote = True  # waits for a server: the driver calls it on a thread, so that the deadline holds
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client: Any = None,
+        *,
+        dimensions: int | None = None,
+        batch_size: int = 32,
+        timeout: float = 60.0,
+    ) -> None:
+        if batch_size < 1:
+            raise OptionError(f"batch_size must be at least 1, got {batch_size}")
+        if dimensions is not None and dimensions < 1:
+            raise OptionError(f"dimensions must be at least 1 or None, got {dimensions}")
+        if not timeout > 0:
+            raise OptionError(f"timeout must be positive seconds, got {timeout}")
+        self.name = f"openai:{model}" + (f":{dimensions}" if dimensions else "")
+        self.batch_size, self.timeout = batch_size, timeout
+        self._model, self._dimensions = model, dimensions
+        self._connection = _connection(model, base_url, api_key, client, "")
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), rows of length 1; a blank text is not sent, and its row is 0.
+
+        Raises:
+            ModelError: The call failed, or its response does not hold one finite vector for each text.
+        """
+        wanted = [i for i, text in enumerate(texts) if text.strip()]
+        batches = [wanted[i : i + self.batch_size] for i in range(0, len(wanted), self.batch_size)]
+        made = [self._batch([encodable(texts[i]) for i in batch]) for batch in batches]
+        sizes = {vectors.shape[1] for vectors in made} or {self._dimensions or 1}
+        if len(sizes) > 1:
+            raise ModelError(f"{self.name} returned vectors of {sorted(sizes)} dimensions for one list of texts")
+        vectors = np.zeros((len(texts), sizes.pop()), np.float32)
+        if made:
+            vectors[wanted] = np.concatenate(made)
+        return vectors
+
+    def _batch(self, texts: list[str]) -> NDArray[np.float64]:
+        request: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
+        if self._dimensions is not None:
+            request["dimensions"] = self._dimensions
+
+        def read(response: Any) -> NDArray[np.float64]:
+            rows = sorted((item.index, item.embedding) for item in response.data)
+            if [index for index, _ in rows] != list(range(len(texts))):
+                raise ValueError
+            vectors = np.array([embedding for _, embedding in rows], np.float64)
+            if vectors.ndim != 2 or vectors.shape[1] == 0:
+                raise ValueError
+            return vectors
+
+        vectors = self._connection.call(lambda client: client.embeddings.create(**request, timeout=self.timeout), read)
+        if not np.isfinite(vectors).all():
+            raise ModelError(f"{self.name} returned a vector that is not finite; use another model or server")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1.0)
+
+    def __repr__(self) -> str:
+        return f"OpenAIEncoder({self._model!r})"
+
+
+_HINT = (
+    "a reasoning model may need temperature=None and max_tokens_field='max_completion_tokens'; "
+    "for a prompt that is too long, send fewer passages"
+)
+
+
+def _connection(model: str, base_url: str | None, api_key: str | None, client: Any, hint: str) -> Connection:
+    if not isinstance(model, str) or not model:
+        raise OptionError(f"model must be the model's name at the server, got {shown(model)}")
+    if client is not None and (base_url is not None or api_key is not None):
+        raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
+    sdk = require("openai", f"openai:{model}")
+    server = base_url or os.environ.get("OPENAI_BASE_URL")
+    key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if server else None)
+    options = {name: value for name, value in (("api_key", key), ("base_url", base_url)) if value is not None}
+    return Connection(model, sdk, (sdk.OpenAI, sdk.AsyncOpenAI), client, options, key="OPENAI_API_KEY", hint=hint)

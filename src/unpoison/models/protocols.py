@@ -1,0 +1,108 @@
+"""The one-method protocols behind which every model stands. Anything that fits them can be passed to a defense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.prompts import Prompt
+from unpoison.types import Reply
+
+__all__ = [
+    "AsyncGenerator",
+    "BatchGenerator",
+    "CrossEncoder",
+    "Encoder",
+    "Generator",
+    "LogProbabilities",
+    "Models",
+    "NLIModel",
+]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Texts to unit vectors.
+
+    An encoder whose vectors depend on the other texts of the same call sets `per_set = True`; it is then never
+    cached nor batched across queries.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), rows of length 1 (or 0 for a text without any token)."""
+
+
+@runtime_checkable
+class NLIModel(Protocol):
+    """(premise, hypothesis) pairs to probabilities."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3): P(entailment), P(neutral), P(contradiction), rows summing to 1."""
+
+
+@runtime_checkable
+class CrossEncoder(Protocol):
+    """(text, text) pairs to similarity scores, any scale, higher is more similar."""
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n,)."""
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """One prompt to one reply. Called from several threads at once."""
+
+    @property
+    def name(self) -> str: ...
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """Reply within `timeout` seconds or raise `ModelError`."""
+
+
+@runtime_checkable
+class AsyncGenerator(Generator, Protocol):
+    """A generator with a native asynchronous call."""
+
+    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply: ...
+
+
+@runtime_checkable
+class BatchGenerator(Generator, Protocol):
+    """A generator that is faster with many prompts at once, such as a local model."""
+
+    def generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]: ...
+
+
+@runtime_checkable
+class LogProbabilities(Protocol):
+    """A causal language model that says how likely each token of a text is."""
+
+    @property
+    def name(self) -> str: ...
+
+    def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
+        """Natural logarithms, one array of shape (T - 1,) for each text: every token but the first, given those before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models that one defense was given."""
+
+    encoder: Encoder | None = None
+    generator: Generator | None = None
+    nli: NLIModel | None = None
+    cross_encoder: CrossEncoder | None = None
+    language_model: LogProbabilities | None = None

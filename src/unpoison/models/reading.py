@@ -1,0 +1,234 @@
+"""Which sentence of several passages answers a question best, and with which words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unpoison.models.answer_types import Question, Span, spans
+from unpoison.models.sentences import STOP_WORDS, Sentence, split
+
+__all__ = ["Finding", "Scored", "read", "restates", "scored_sentences"]
+
+CONTEXT = 0.5
+"""What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
+
+SENTENCES_PER_PASSAGE = 4
+MOST_CANDIDATES = 48
+
+_COPULAS = frozenset(("is", "was", "are", "were"))
+_NEGATIONS = frozenset(
+    "no not never none neither nor cannot without isn't aren't wasn't weren't doesn't don't didn't can't won't hasn't haven't".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A sentence, its passage's position, and how much of the question it covers, in [0, 1]."""
+
+    sentence: Sentence
+    passage: int
+    score: float
+    own: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An answer and the sentence that it was found in.
+
+    Attributes:
+        answer: The words of the expected type; "Yes" or "No"; or the whole sentence where it holds no such words.
+        sentence: The sentence.
+        start, end: The answer's words in the sentence, `end` exclusive.
+        passage: The position of its passage.
+        coverage: How much of the question the sentence covers, in [0, 1].
+        fit: How well the words fit the expected type, in (0, 1]; 0 for a whole sentence.
+        score: Coverage, fit and place in the sentence together; comparable within one question.
+    """
+
+    answer: str
+    sentence: Sentence
+    start: int
+    end: int
+    passage: int
+    coverage: float
+    fit: float
+    score: float
+
+
+def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[Scored]]:
+    """For each passage its sentences that can hold an answer, best first; a repeated passage is read once.
+
+    A sentence's score is the share of the question's words that it covers, weighted by their rarity among all
+    sentences; words of the neighbouring sentences count half, others of the passage a quarter; a fifth of the score
+    is the share of the question's word pairs that stand side by side. Sentences that only restate the question, and
+    questions, can hold no answer.
+    """
+    seen: set[str] = set()
+    read: list[tuple[Sentence, ...]] = []
+    for text in passages:
+        key = " ".join(text.lower().split())
+        read.append(() if key in seen else split(_unglued(text, question.text)))
+        seen.add(key)
+    total = sum(map(len, read))
+    weights = {}
+    for word in sorted(question.content):
+        frequency = sum(word in sentence.distinct for sentences in read for sentence in sentences)
+        weights[word] = math.log(1 + total / frequency) if frequency else math.log(1 + total) or 1.0
+    asked = [s for s in question.stems if s in question.content]
+    pairs = {pair for pair in zip(asked, asked[1:]) if pair[0] != pair[1]}
+    return [_scored(question, sentences, position, weights, pairs) for position, sentences in enumerate(read)]
+
+
+def _unglued(text: str, question: str) -> str:
+    """Put a question that begins the passage on a line of its own, whatever glues it to the text."""
+    stripped = text.lstrip()
+    if question and stripped[: len(question)].lower() == question.lower() and len(stripped) > len(question):
+        return f"{question}\n{stripped[len(question) :].lstrip(' .?!:')}"
+    return text
+
+
+def _scored(
+    question: Question,
+    sentences: Sequence[Sentence],
+    position: int,
+    weights: dict[str, float],
+    pairs: set[tuple[str, str]],
+) -> list[Scored]:
+    owned = [question.content & sentence.distinct for sentence in sentences]
+    present = frozenset[str]().union(*owned)
+    whole = sum(weights.values())
+    mentioned = sum(weight for word, weight in weights.items() if word in present)
+    if not present:
+        return []
+    made = []
+    for i, sentence in enumerate(sentences):
+        if restates(sentence, question):
+            continue
+        covered = sum(weight for word, weight in weights.items() if word in owned[i])
+        score = (covered + CONTEXT * (mentioned - covered)) / whole
+        if pairs:
+            score = 0.8 * score + 0.2 * len(_paired(sentence) & pairs) / len(pairs)
+        made.append(Scored(sentence, position, score, owned[i]))
+    made.sort(key=lambda scored: -scored.score)
+    return made
+
+
+def _paired(sentence: Sentence) -> set[tuple[str, str]]:
+    stems = [s for s in sentence.stems if s not in STOP_WORDS]
+    return set(zip(stems, stems[1:]))
+
+
+def restates(sentence: Sentence, question: Question) -> bool:
+    """Whether a sentence only repeats the question's words, or asks itself."""
+    if sentence.text.rstrip("\"'”’)] ").endswith(("?", "？")):
+        return True
+    if question.kind in ("polar", "choice"):  # an affirmation has the question's words in another order
+        return sentence.stems[: len(question.stems)] == question.stems
+    return not sentence.distinct - STOP_WORDS - question.content - frozenset(question.stems)
+
+
+def read(question: Question, passages: Sequence[str]) -> list[Finding]:
+    """The best supported answer, then the findings of other passages that support it, by passage.
+
+    A candidate is a span of the expected type in a good sentence. Its own score is the square of the sentence's,
+    times its fit, its nearness to the question's words and its prominence. Each passage lends every candidate the
+    score of the best candidate that it holds and that equals, contains or is contained in it. Passages lose weight
+    evenly with their rank; the last counts half.
+
+    Returns:
+        Empty where no sentence shares a word with the question.
+    """
+    ranked = scored_sentences(question, passages)
+    if question.kind == "polar":
+        return _polar(ranked)
+    candidates: dict[tuple[str, int], Finding] = {}
+    for scored in ranked:
+        for one in scored[:SENTENCES_PER_PASSAGE]:
+            for finding in _candidates(question, one, 1 - 0.5 * one.passage / len(ranked)):
+                key = (_key(finding), one.passage)
+                if key not in candidates or candidates[key].score < finding.score:
+                    candidates[key] = finding
+    return _supported(candidates) if candidates else _whole(ranked)
+
+
+def _key(finding: Finding) -> str:
+    stems = finding.sentence.stems[finding.start : finding.end]
+    return f" {' '.join([s for s in stems if s not in STOP_WORDS] or stems)} "
+
+
+def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
+    sentence = one.sentence
+    stressed = question.head | {question.predicate}
+    places = [
+        (2.0 if word in stressed else 1.0, [i for i, s in enumerate(sentence.stems) if s == word])
+        for word in sorted(one.own)
+    ]
+    stress = sum(weight for weight, _ in places)
+    made = []
+    for span in spans(sentence, question):
+        middle = (span.start + span.end - 1) / 2
+        nearness = CONTEXT
+        if places:
+            nearness = sum(w / (1 + min(abs(middle - i) for i in where) / 8) for w, where in places) / stress
+        score = trust * one.score**2 * span.fit * nearness * _prominence(sentence, span, question)
+        answer = sentence.span(span.start, span.end)
+        made.append(Finding(answer, sentence, span.start, span.end, one.passage, one.score, span.fit, score))
+    return made
+
+
+def _prominence(sentence: Sentence, span: Span, question: Question) -> float:
+    """1 for a span anywhere, more where grammar ties it to what is asked.
+
+    2 where it stands beside the noun that the question asks for ("Kent County", "the river Stour"), 1.5 where it is
+    the subject of the verb that the question asks about, or of a definition.
+    """
+    stems = sentence.stems
+    around = stems[max(0, span.start - 1) : span.end + 1]
+    if question.kind in ("place", "thing", "person") and question.head.intersection(around):
+        return 2.0
+    if question.predicate:
+        agent = span.start > 0 and stems[span.start - 1] == "by"
+        return 1.5 if agent or question.predicate in stems[span.end : span.end + 2] else 1.0
+    defined = (
+        span.start <= 1 and span.end < len(stems) and (stems[span.end] in _COPULAS or "," in sentence.gap(span.end - 1))
+    )
+    return 1.5 if defined and question.kind in ("person", "thing") else 1.0
+
+
+def _supported(candidates: dict[tuple[str, int], Finding]) -> list[Finding]:
+    best = sorted(candidates.items(), key=lambda item: -item[1].score)[:MOST_CANDIDATES]
+    top: tuple[float, float] = (-1.0, -1.0)
+    chosen: list[Finding] = []
+    for (key, _), finding in best:
+        lent: dict[int, Finding] = {}
+        for (other, passage), supporter in best:
+            if other in key or key in other:
+                lent.setdefault(passage, supporter)
+        support = (sum(supporter.score for supporter in lent.values()), finding.score)
+        if support > top:
+            top = support
+            chosen = [finding, *(lent[passage] for passage in sorted(lent) if passage != finding.passage)]
+    return chosen
+
+
+def _whole(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
+    """The best sentence itself, where none holds words of the expected type."""
+    firsts = sorted((scored[0] for scored in ranked if scored and scored[0].own), key=lambda one: -one.score)
+    return [_unlocated(one.sentence.text, one) for one in firsts[:1]]
+
+
+def _unlocated(answer: str, one: Scored) -> Finding:
+    return Finding(answer, one.sentence, 0, len(one.sentence.words), one.passage, one.score, 0.0, one.score)
+
+
+def _polar(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
+    """Yes or no by the polarity of every passage's best sentence, weighted by the square of what it covers."""
+    firsts = sorted((scored[0] for scored in ranked if scored), key=lambda one: -one.score)
+    denied = {one.passage: any(s in _NEGATIONS for s in one.sentence.stems) for one in firsts}
+    balance = sum(
+        (-1 if denied[one.passage] else 1) * (1 - 0.5 * one.passage / len(ranked)) * one.score**2 for one in firsts
+    )
+    agreeing = [one for one in firsts if denied[one.passage] == (balance < 0)]
+    return [_unlocated("No" if balance < 0 else "Yes", one) for one in agreeing]

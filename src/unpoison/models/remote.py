@@ -1,0 +1,220 @@
+"""What the adapters to model servers share: clients, the meaning of failures, and replies that are safe to pass on.
+
+The SDKs of OpenAI and Anthropic come from one code generator: their clients, options and exceptions have the same
+names, so one translation serves both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from json import JSONDecodeError
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from unpoison.errors import ModelError, OptionError, shown
+from unpoison.models.checkpoints import encodable
+from unpoison.types import Reply
+
+__all__ = ["LONGEST_REPLY", "Connection", "received"]
+
+T = TypeVar("T")
+
+LONGEST_REPLY = 65_536
+"""Characters of a reply that are kept; what the prompts here ask for is a hundred times shorter."""
+
+_LONGEST_WAIT = 3600.0
+"""Seconds that a server may ask us to wait; the driver's own bound is tighter."""
+
+
+class Connection:
+    """The clients of one SDK. The SDK never retries, for the driver does: two policies would multiply.
+
+    Args:
+        model: The model's name, for error messages.
+        sdk: The SDK's module.
+        classes: Its synchronous and its asynchronous client class.
+        client: The user's own client of either class, or None.
+        options: How to make the clients where the user gave none.
+        key: The environment variable that holds the key.
+        hint: What to change when the server refuses a request as malformed.
+
+    Raises:
+        OptionError: No key.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        sdk: Any,
+        classes: tuple[Any, Any],
+        client: Any,
+        options: dict[str, Any],
+        *,
+        key: str,
+        hint: str = "",
+    ) -> None:
+        self._model, self._sdk, self._key, self._hint = model, sdk, key, hint
+        self._given = None if client is None else client.with_options(max_retries=0)
+        self._given_async = isinstance(client, classes[1])
+        self._make_async: Callable[[], Any] = lambda: classes[1](max_retries=0, **options)
+        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]] = {}
+        try:
+            self._client = self._given or classes[0](max_retries=0, **options)
+        except Exception as error:  # the SDKs check little but the key here, each with a class of its own
+            raise OptionError(
+                f"cannot make a client for {shown(model)}: {error}; set {key} or pass api_key=..."
+            ) from None
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether only a synchronous client was given, so that calls for asyncio need a thread."""
+        return self._given is not None and not self._given_async
+
+    def call(self, ask: Callable[[Any], Any], read: Callable[[Any], T]) -> T:
+        """Ask with the synchronous client and read the response.
+
+        Raises:
+            ModelError: The call failed, or its response is not what it should be.
+            OptionError: Only an asynchronous client was given.
+        """
+        if self._given_async:
+            raise OptionError(
+                f"{shown(self._model)} was given an asynchronous client, which serves ascreen and aanswer only; "
+                "pass a synchronous one for screen and answer"
+            )
+        with self._translated():
+            response = ask(self._client)
+        return self._read(response, read)
+
+    async def acall(
+        self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], T], timeout: float | None = None
+    ) -> T:
+        """`call` with the asynchronous client."""
+        client = self._given if self._given_async else await self._client_of_loop()
+        with self._translated():
+            async with asyncio.timeout(timeout):  # the SDK's own bounds each read, not the whole
+                response = await ask(client)
+        return self._read(response, read)
+
+    async def _client_of_loop(self) -> Any:
+        """One client for each event loop, for connections cannot be shared between loops."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._by_loop:
+            for other in list(self._by_loop):
+                if other.is_closed():
+                    self._by_loop.pop(other, None)
+            client = self._make_async()
+            closing = _closing(client)
+            self._by_loop[loop] = client, closing
+            await anext(closing)
+        return self._by_loop[loop][0]
+
+    def _read(self, response: Any, read: Callable[[Any], T]) -> T:
+        """The SDKs do not check the servers' JSON, so any field may be missing or of another type."""
+        try:
+            return read(response)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise self._malformed() from None
+
+    def _malformed(self) -> ModelError:
+        return ModelError(
+            f"the server of {shown(self._model)} at {self._place()} sent a response that its API does not know; "
+            "check base_url (most end in /v1)",
+            retryable=True,
+        )
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """The SDK's exceptions as ours. Theirs are not chained: they carry requests and bodies, and these the key."""
+        try:
+            yield
+        except self._sdk.APIStatusError as error:
+            raise self._refused(error) from None
+        except (self._sdk.APITimeoutError, TimeoutError):
+            raise ModelError(f"{shown(self._model)} did not reply in time", retryable=True) from None
+        except self._sdk.APIConnectionError:
+            raise ModelError(
+                f"the connection to {self._place()} failed; check base_url and the network", retryable=True
+            ) from None
+        except (self._sdk.APIError, JSONDecodeError, UnicodeDecodeError):
+            raise self._malformed() from None
+        except TypeError as error:
+            if "authentication" not in str(error):
+                raise
+            raise OptionError(f"no API key for {shown(self._model)}; set {self._key} or pass api_key=...") from None
+
+    def _refused(self, error: Any) -> ModelError:
+        """What a status of 400 and above means, and what to do."""
+        status, model, words = error.status_code, shown(self._model), self._words(error)
+        if status == 401:
+            return ModelError(f"the server refused the API key for {model} (401); check {self._key} or api_key=...")
+        if status == 403:
+            return ModelError(f"the API key may not use {model} (403); ask for access or choose another model")
+        if status == 404:
+            return ModelError(
+                f"{self._place()} has no model {model} or no such path (404); check the model's name and base_url"
+            )
+        if status == 429 and getattr(error, "code", None) == "insufficient_quota":
+            return ModelError(f"the account of {model} has no quota left (429); add credit or use another key")
+        if status in (408, 409, 429) or status >= 500:
+            wait = _retry_after(error.response.headers)
+            return ModelError(
+                f"the server of {model} is not able to reply now ({status}){words}", retryable=True, retry_after=wait
+            )
+        hint = f"; {self._hint}" if self._hint else ""
+        return ModelError(f"the server refused the request to {model} ({status}){words}{hint}")
+
+    def _words(self, error: Any) -> str:
+        """The server's own message, cut, without the key."""
+        body = error.body if isinstance(error.body, dict) else {}
+        inner = body.get("error")
+        message = inner.get("message") if isinstance(inner, dict) else body.get("message")
+        if not isinstance(message, str):
+            return ""
+        key = getattr(self._client, "api_key", None)
+        return f": {shown(message.replace(key, '[key]') if key else message, 300)}"
+
+    def _place(self) -> str:
+        """The server's address, without what may be secret in it."""
+        parts = urlsplit(str(self._client.base_url))
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+
+
+async def _closing(client: Any) -> AsyncGenerator[None, None]:
+    """Close the client when its event loop shuts down: a loop finishes the asynchronous generators begun in it."""
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Seconds from `Retry-After`, which holds seconds or a date (RFC 9110, section 10.2.3); None when unreadable."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return min(max(seconds, 0.0), _LONGEST_WAIT) if math.isfinite(seconds) else None
+
+
+def received(text: str, finish: str, prompt_tokens: object = None, completion_tokens: object = None) -> Reply:
+    """A reply, bounded: text beyond `LONGEST_REPLY` is cut and the reply says so by `finish="length"`."""
+    if len(text) > LONGEST_REPLY:
+        text, finish = text[:LONGEST_REPLY], "length"
+    return Reply(encodable(text), _count(prompt_tokens), _count(completion_tokens), finish)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

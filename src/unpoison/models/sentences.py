@@ -1,0 +1,190 @@
+"""Sentences and words for readers without a model: split once, stemmed once, bounded."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+
+import Stemmer
+
+__all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
+
+MAX_WORDS = 80
+"""A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
+
+MAX_CACHED_LENGTH = 8000
+"""Only passages up to this many characters are kept in the cache."""
+
+STOP_WORDS = frozenset(
+    """a about above according across after against all along also although am amid among an and any are around as
+    at away back be because been before behind being below beneath beside besides beyond both but by can cannot
+    could despite did do does doing down during each either else enough etc even ever every few for from further get
+    gets got had has have having he hence her here hers him his how however i if in indeed instead into is it its
+    itself just later let like little mainly many maybe me more most much must my name named neither never
+    nevertheless next no nor not of off often on once only onto or other others otherwise our out over own perhaps
+    please quite rather really s same several shall she should since so some sometimes soon still such t than that
+    the their them then there therefore these they this those though through throughout thus to together too toward
+    towards under unless unlike until up upon usually various very via was we were what when where whether which
+    while who whom whose why will with within without would yes yet you your""".split()
+)
+"""Function words, which say nothing about what a question or a sentence is about."""
+
+_IRREGULAR = {
+    form: verb
+    for line in (
+        "become became",
+        "begin began begun",
+        "break broke broken",
+        "bring brought",
+        "build built",
+        "buy bought",
+        "choose chose chosen",
+        "come came",
+        "draw drew drawn",
+        "fall fell fallen",
+        "fight fought",
+        "find found",
+        "fly flew flown",
+        "give gave given",
+        "go went gone",
+        "grow grew grown",
+        "hold held",
+        "know knew known",
+        "lead led",
+        "leave left",
+        "lose lost",
+        "make made",
+        "mean meant",
+        "meet met",
+        "pay paid",
+        "rise rose risen",
+        "run ran",
+        "say said",
+        "sell sold",
+        "send sent",
+        "shoot shot",
+        "sing sang sung",
+        "speak spoke spoken",
+        "spend spent",
+        "stand stood",
+        "swim swam swum",
+        "take took taken",
+        "teach taught",
+        "tell told",
+        "think thought",
+        "throw threw thrown",
+        "wear wore worn",
+        "win won",
+        "write wrote written",
+    )
+    for verb, *forms in [line.split()]
+    for form in forms
+}
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|\d+(?:[.,:]\d+)+%?|[^\W{_IDEOGRAPHS}]+(?:['’-][^\W{_IDEOGRAPHS}]+)*%?")
+_LINE = re.compile(r"[\r\n]+|(?<=[。！？])")
+# A stop before white space, or one glued between a word and the capital letter of the next sentence.
+_STOP = re.compile(r"[.!?…][\"'’”)]*(?:\[\d+\])+|[.!?…][\"'’”)\]]*(?=\s)|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"”])\.(?=[A-Z])")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca)\.$"
+)
+_stemmers = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of one passage.
+
+    Attributes:
+        text: As written, without surrounding white space.
+        words: Its words as written; ideographs one by one.
+        stems: The words' stems, lower case, same length.
+        starts: Where each word starts in `text`.
+        distinct: Its distinct stems.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    starts: tuple[int, ...]
+    distinct: frozenset[str]
+
+    def gap(self, position: int) -> str:
+        """What stands between the word at `position` and the next one."""
+        return self.text[self.starts[position] + len(self.words[position]) : self.starts[position + 1]]
+
+    def span(self, start: int, end: int) -> str:
+        """The text of words `start` to `end` (exclusive), without a possessive ending."""
+        return bare(self.text[self.starts[start] : self.starts[end - 1] + len(self.words[end - 1])])
+
+
+def bare(text: str) -> str:
+    """The text without a possessive ending."""
+    return text[:-2] if text.endswith(("'s", "’s")) else text
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    stemmer = getattr(_stemmers, "english", None)
+    if stemmer is None:
+        stemmer = _stemmers.english = Stemmer.Stemmer("english")
+    stemmed: str = stemmer.stemWord(_IRREGULAR.get(word, word))
+    return stemmed
+
+
+def stem(word: str) -> str:
+    """The stem of a word, lower case; function words as they are, absurdly long words uncut and uncached."""
+    lowered = bare(word.lower())
+    return lowered if lowered in STOP_WORDS or len(lowered) > 40 else _stem(lowered)
+
+
+def split(text: str) -> tuple[Sentence, ...]:
+    """The sentences of a text that hold at least one word, in order; linear in its length."""
+    return _cached_split(text) if len(text) <= MAX_CACHED_LENGTH else tuple(_sentences(text))
+
+
+@lru_cache(maxsize=2048)
+def _cached_split(text: str) -> tuple[Sentence, ...]:
+    return tuple(_sentences(text))
+
+
+def _sentences(text: str) -> list[Sentence]:
+    return [sentence for line in _LINE.split(text) for piece in _pieces(line) for sentence in _made(piece)]
+
+
+def _pieces(line: str) -> list[str]:
+    """One line, cut behind each stop that ends a sentence."""
+    pieces, start = [], 0
+    for stop in _STOP.finditer(line):
+        end = stop.end()
+        if stop[0][0] == "." and _ABBREVIATION.search(line, max(start, end - 12), end):
+            continue
+        pieces.append(line[start:end])
+        start = end
+    pieces.append(line[start:])
+    return pieces
+
+
+def _made(piece: str) -> list[Sentence]:
+    found = list(_WORD.finditer(piece))
+    made = []
+    for first in range(0, len(found), MAX_WORDS):
+        matches = found[first : first + MAX_WORDS]
+        begin = matches[0].start() if first else 0
+        end = found[first + MAX_WORDS].start() if first + MAX_WORDS < len(found) else len(piece)
+        body = piece[begin:end]
+        offset = begin + len(body) - len(body.lstrip())
+        words = tuple(match[0] for match in matches)
+        stems = tuple(map(stem, words))
+        made.append(
+            Sentence(
+                body.strip(),
+                words,
+                stems,
+                tuple(match.start() - offset for match in matches),
+                frozenset(stems),
+            )
+        )
+    return made

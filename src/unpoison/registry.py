@@ -1,0 +1,163 @@
+"""Names and option strings to objects: `grada:alpha=0.3,keep=5` to `Grada(alpha=0.3, keep=5)`.
+
+What ships with the project is listed here as text, so that listing it imports nothing. Third parties add theirs with
+an entry point in the group `unpoison.defenses`, `unpoison.encoders`, `unpoison.generators`, `unpoison.nli` or
+`unpoison.attacks`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from unpoison.errors import OptionError, UnknownNameError, shown
+
+__all__ = ["BUILT_IN", "Option", "create", "find", "names", "options", "parse"]
+
+BUILT_IN: dict[str, dict[str, str]] = {
+    "defenses": {
+        "grada": "unpoison.defenses.grada:Grada",
+        "ragdefender": "unpoison.defenses.ragdefender:RagDefender",
+        "trustrag": "unpoison.defenses.trustrag:TrustRag",
+        "radar": "unpoison.defenses.radar:Radar",
+        "vanilla": "unpoison.defenses.vanilla:Vanilla",
+        "no-rag": "unpoison.defenses.vanilla:NoRag",
+        "perplexity": "unpoison.defenses.perplexity:Perplexity",
+    },
+    "attacks": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One constructor argument that can be set from a string."""
+
+    name: str
+    type: Any
+    default: Any
+
+    @property
+    def described(self) -> str:
+        """Such as `alpha=0.4` or `start=uniform (uniform | query)`."""
+        default = "" if self.default is inspect.Parameter.empty else f"={self.default}"
+        choices = _choices(self.type)
+        return f"{self.name}{default}" + (f" ({' | '.join(map(str, choices))})" if choices else "")
+
+
+@cache
+def _third_party(kind: str) -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=f"unpoison.{kind}")}
+
+
+def names(kind: str) -> list[str]:
+    """Every known name of a kind ("defenses", "attacks", ...), sorted; nothing is imported."""
+    return sorted({*BUILT_IN.get(kind, {}), *_third_party(kind)})
+
+
+def find(kind: str, name: str) -> Any:
+    """The class behind a name.
+
+    Raises:
+        UnknownNameError: No such name; the message suggests the nearest.
+    """
+    target = BUILT_IN.get(kind, {}).get(name)
+    if target is not None:
+        module, _, attribute = target.partition(":")
+        return getattr(import_module(module), attribute)
+    point = _third_party(kind).get(name)
+    if point is None:
+        raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
+    return point.load()
+
+
+def parse(spec: str) -> tuple[str, dict[str, str]]:
+    """Split `name:option=value,option=value`.
+
+    Raises:
+        OptionError: An option without a value, or given twice.
+    """
+    name, _, rest = spec.partition(":")
+    found: dict[str, str] = {}
+    for part in filter(None, rest.split(",")):
+        option, equals, value = part.partition("=")
+        if not equals or not option.strip():
+            raise OptionError(f"{shown(part)} in {shown(spec)} is no option; write name:option=value,option=value")
+        if option.strip() in found:
+            raise OptionError(f"{option.strip()} is given twice in {shown(spec)}; give it once")
+        found[option.strip()] = value.strip()
+    return name.strip(), found
+
+
+def options(target: Any) -> list[Option]:
+    """The options of a class that a string can set: its constructor's arguments of simple types."""
+    hints = get_type_hints(target.__init__)
+    return [
+        Option(parameter.name, hints[parameter.name], parameter.default)
+        for parameter in inspect.signature(target).parameters.values()
+        if parameter.name in hints and _simple(hints[parameter.name])
+    ]
+
+
+def create(kind: str, spec: str, **given: Any) -> Any:
+    """Make the object that an option string names; `given` adds objects that no string can say.
+
+    A `given` value of None, or one that the class does not take, is left out.
+
+    Raises:
+        UnknownNameError: No such name.
+        OptionError: An unknown option, a missing one, or a value of the wrong type.
+    """
+    name, texts = parse(spec)
+    target = find(kind, name)
+    known = {option.name: option for option in options(target)}
+    accepted = inspect.signature(target).parameters
+    arguments = {key: value for key, value in given.items() if value is not None and key in accepted}
+    for key, text in texts.items():
+        if key not in known:
+            raise OptionError(f"{name} has no option {shown(key)}; it has: {', '.join(known) or 'none'}")
+        arguments[key] = _read(text, known[key].type, f"{name}:{key}")
+    required = (key for key, option in known.items() if option.default is inspect.Parameter.empty)
+    missing = [key for key in required if key not in arguments]
+    if missing:
+        raise OptionError(f"{name} needs {missing[0]}; write {name}:{missing[0]}=VALUE")
+    return target(**arguments)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    return tuple(choice for member in _members(hint) if get_origin(member) is Literal for choice in get_args(member))
+
+
+def _simple(hint: Any) -> bool:
+    return any(member in (int, float, bool, str) or get_origin(member) is Literal for member in _members(hint))
+
+
+def _read(text: str, hint: Any, owner: str) -> Any:
+    """A value of the first member type that the text fits."""
+    members, choices = _members(hint), _choices(hint)
+    if text.lower() == "none" and NoneType in members:
+        return None
+    for choice in choices:
+        if text == str(choice):
+            return choice
+    if bool in members and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        if kind in members:
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    if str in members:
+        return text
+    wanted = " or ".join(map(str, choices)) if choices else " or ".join(getattr(m, "__name__", str(m)) for m in members)
+    raise OptionError(f"{owner} must be {wanted}, got {shown(text)}")

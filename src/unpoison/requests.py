@@ -1,0 +1,146 @@
+"""What an algorithm may ask of the outside, and how it asks: a defense does no I/O itself.
+
+A defense that needs models is a Python generator (a *flow*). It yields a tuple of requests that may run at the same
+time and is sent the replies, one per request, in order:
+
+    vectors, replies = yield Encode(texts), Generate(prompts, "atomic answer")
+
+`unpoison.driver` runs a flow, synchronously or asynchronously; concurrency, retries, deadlines and accounting live
+there. So the order of calls can be tested without any model, and there is no second, asynchronous copy of a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator as PyGenerator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.prompts import Prompt
+from unpoison.types import Reply
+
+__all__ = [
+    "Compare",
+    "Encode",
+    "Flow",
+    "Generate",
+    "Judge",
+    "Likelihood",
+    "Request",
+    "compare",
+    "encode",
+    "generate",
+    "judge",
+    "likelihood",
+    "together",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Encode:
+    """Texts to unit vectors, shape (n, d), float32."""
+
+    texts: tuple[str, ...]
+    purpose: str = "embedding"
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Prompts to a list of `Reply`."""
+
+    prompts: tuple[Prompt, ...]
+    purpose: str = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """(premise, hypothesis) pairs to P(entailment), P(neutral), P(contradiction), shape (n, 3)."""
+
+    pairs: tuple[tuple[str, str], ...]
+    purpose: str = "entailment"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """(text, text) pairs to relevance scores of a cross-encoder, shape (n,)."""
+
+    pairs: tuple[tuple[str, str], ...]
+    purpose: str = "relevance"
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Texts to a list of token log-probabilities, one array of shape (T - 1,) for each."""
+
+    texts: tuple[str, ...]
+    purpose: str = "likelihood"
+
+
+Request: TypeAlias = Encode | Generate | Judge | Compare | Likelihood
+
+Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
+"""A generator that yields requests, receives replies, and returns a `T`."""
+
+
+def encode(texts: Sequence[str], purpose: str = "embedding") -> Flow[NDArray[np.float32]]:
+    """Ask for vectors: `vectors = yield from encode(texts)`."""
+    (vectors,) = yield (Encode(tuple(texts), purpose),)
+    return vectors  # type: ignore[no-any-return]
+
+
+def generate(prompts: Sequence[Prompt], purpose: str = "answer") -> Flow[list[Reply]]:
+    """Ask for replies: `replies = yield from generate(prompts)`."""
+    (replies,) = yield (Generate(tuple(prompts), purpose),)
+    return replies  # type: ignore[no-any-return]
+
+
+def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow[NDArray[np.float64]]:
+    """Ask for judgements: `probabilities = yield from judge(pairs)`."""
+    (probabilities,) = yield (Judge(tuple(pairs), purpose),)
+    return probabilities  # type: ignore[no-any-return]
+
+
+def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
+    """Ask for scores: `scores = yield from compare(pairs)`."""
+    (scores,) = yield (Compare(tuple(pairs), purpose),)
+    return scores  # type: ignore[no-any-return]
+
+
+def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:
+    """Ask for token likelihoods: `log_probabilities = yield from likelihood(texts)`."""
+    (values,) = yield (Likelihood(tuple(texts), purpose),)
+    return values  # type: ignore[no-any-return]
+
+
+def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
+    """Run two flows side by side: what both ask for at the same step runs at the same time.
+
+    `screening, replies = yield from together(self.screening(query, passages), generate(prompts))`
+    """
+    flows, results = (left, right), [None, None]
+    asked: list[tuple[Request, ...] | None] = [_next(flow, None, results, side) for side, flow in enumerate(flows)]
+    while any(requests is not None for requests in asked):
+        first = asked[0] or ()
+        replies = yield (*first, *(asked[1] or ()))
+        parts = replies[: len(first)], replies[len(first) :]
+        asked = [
+            None if requests is None else _next(flows[side], parts[side], results, side)
+            for side, requests in enumerate(asked)
+        ]
+    return results[0], results[1]
+
+
+def _next(
+    flow: Flow[Any], replies: tuple[Any, ...] | None, results: list[Any], side: int
+) -> tuple[Request, ...] | None:
+    """The flow's next requests; None once it has ended, with its result noted."""
+    try:
+        return next(flow) if replies is None else flow.send(replies)
+    except StopIteration as stop:
+        results[side] = stop.value
+        return None

@@ -1,0 +1,64 @@
+"""Rows of question files: one mapping with a question and its retrieved passages, read into types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Self
+
+from unpoison.errors import InputError, shown
+from unpoison.types import Passage, Query, as_passages
+
+__all__ = ["Row", "load_sample"]
+
+QUERY_FIELDS = ("query", "question")
+"""Where a row keeps its question, first match wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a question file.
+
+    Attributes:
+        query: The question, with its embedding where the row has `query_embedding`.
+        passages: The retrieved passages, in the row's order.
+        raw: The row as it was read, for fields that nobody here knows.
+    """
+
+    query: Query
+    passages: tuple[Passage, ...]
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        """Read a mapping with `query` or `question`, `passages`, and perhaps `query_embedding`.
+
+        A passage is a string or a mapping, as `Passage.of` reads it. No passages (an empty list) is no error.
+
+        Raises:
+            InputError: A field is missing or cannot be used; the message names it.
+        """
+        if not isinstance(value, Mapping):
+            raise InputError(f"a row must be an object with 'query' and 'passages', got {shown(value)}")
+        name = next((name for name in QUERY_FIELDS if value.get(name) is not None), None)
+        if name is None:
+            raise InputError(f"a row needs 'query' or 'question', got the fields {shown(sorted(map(str, value)))}")
+        if not isinstance(value[name], str):
+            raise InputError(f"{name} must be a string, got {shown(value[name])}; give the question's text")
+        if value.get("passages") is None:
+            raise InputError(
+                f"a row needs 'passages' (a list, perhaps empty), got the fields {shown(sorted(map(str, value)))}"
+            )
+        try:
+            query = Query(value[name], value.get("query_embedding"))
+        except InputError as error:
+            raise InputError(str(error).replace("query.embedding", "query_embedding", 1)) from None
+        return cls(query, as_passages(value["passages"]), value)
+
+
+def load_sample() -> tuple[Row, ...]:
+    """The built-in sample: questions with genuine passages by rank, then poisons (label "poison", no rank)."""
+    text = files("unpoison").joinpath("data", "sample.jsonl").read_text(encoding="utf-8")
+    return tuple(Row.of(json.loads(line)) for line in text.split("\n") if line)
