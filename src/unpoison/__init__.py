@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from unpoison.defenses.vanilla import NoRag, Vanilla
     from unpoison.driver import Limits
     from unpoison.errors import UnpoisonError
-    from unpoison.types import Answer, Call, Evidence, Passage, Query, Reply, Screening, Verdict
+    from unpoison.passages import Passage, Query
+    from unpoison.types import Answer, Call, Evidence, Reply, Screening, Verdict
 
 __version__ = "0.1.0"
 
@@ -36,9 +37,9 @@ _HOMES = {
     "Grada": "defenses.grada",
     "Limits": "driver",
     "NoRag": "defenses.vanilla",
-    "Passage": "types",
+    "Passage": "passages",
     "Perplexity": "defenses.perplexity",
-    "Query": "types",
+    "Query": "passages",
     "Radar": "defenses.radar",
     "RagDefender": "defenses.ragdefender",
     "Reply": "types",
@@ -49,7 +50,7 @@ _HOMES = {
     "Verdict": "types",
 }
 
-__all__ = [  # noqa: RUF022  kept in step with _HOMES by a test
+__all__ = [
     "Answer", "Call", "Defense", "Evidence", "Grada", "Limits", "NoRag", "Passage", "Perplexity", "Query", "Radar",
     "RagDefender", "Reply", "Screening", "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
 ]  # fmt: skip

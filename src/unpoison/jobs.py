@@ -75,9 +75,6 @@ def plan(request: Request, models: Models) -> Plan:
         case Likelihood(texts, purpose):
             language_model = _given(models.language_model, "language_model")
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
-        case Likelihood(texts, purpose):
-            language_model = _given(models.language_model, "language_model")
-            return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
         case Generate(prompts, purpose):
             return _plan_generation(prompts, purpose, models)
 
@@ -203,30 +200,13 @@ def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np
         raise ModelError(f"likelihood model {shown(model)} must return a list of {count} arrays, got {shown(value)}")
     arrays = []
     for row in value:
-        found = _array("likelihood", row, len(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
+        found = _array("likelihood", row, np.size(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
         if found.max(initial=-1.0) > _TOLERANCE:
             raise ModelError(
                 f"likelihood model {shown(model)} must return logarithms of probabilities, got {found.max():g}"
             )
         arrays.append(np.minimum(found.astype(np.float64), 0.0))
     return arrays
-
-
-def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
-    if not isinstance(value, Sequence) or len(value) != count:
-        raise ModelError(
-            f"likelihood model {shown(model)} must return {count} arrays for {count} texts, got {shown(value)}"
-        )
-    rows = [np.asarray(row) for row in value]
-    for position, row in enumerate(rows):
-        if row.ndim != 1 or (
-            row.size and (row.dtype.kind not in "fiu" or not (row <= 0).all() or np.isneginf(row).any())
-        ):
-            raise ModelError(
-                f"likelihood model {shown(model)} must return finite logarithms of probabilities, shape (T - 1,), "
-                f"got {shown(row)} for item {position} of {count}"
-            )
-    return [row.astype(np.float64, copy=False) for row in rows]
 
 
 def _array(

@@ -45,9 +45,12 @@ def plain(text: str) -> str:
 
     Without escape sequences, control and format characters; lone surrogates become question marks.
     """
-    line = " ".join(_ESCAPES.sub("", text).split())
-    kept = (c for c in line if c in _JOINERS or unicodedata.category(c) not in ("Cc", "Cf"))
-    return "".join(kept).encode("utf-8", "replace").decode()
+    kept = (c for c in _ESCAPES.sub("", text) if _shown(c))
+    return " ".join("".join(kept).split()).encode("utf-8", "replace").decode()
+
+
+def _shown(character: str) -> bool:
+    return character in _JOINERS or character.isspace() or unicodedata.category(character) not in ("Cc", "Cf")
 
 
 def excerpt(text: str, limit: int = 80) -> str:

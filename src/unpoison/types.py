@@ -1,4 +1,4 @@
-"""What passes between the rooms: passages in, screenings and answers out.
+"""What passes between the rooms: screenings and answers out, with the passages of `unpoison.passages` in.
 
 All of these are frozen and validated where they are made, so that everything behind the door can rely on them.
 """
@@ -13,7 +13,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.errors import InputError, shown
+from unpoison.errors import InputError
+from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
 
 __all__ = [
     "MAX_PASSAGES",
@@ -30,191 +31,7 @@ __all__ = [
     "as_query",
 ]
 
-Vector = NDArray[np.float32]
-"""One embedding, shape (d,)."""
-
-MAX_PASSAGES = 5000
-"""Defenses compare every pair of passages; above this the pairs no longer fit in memory."""
-
-TEXT_FIELDS = ("text", "content", "page_content")
-"""Where dicts and objects keep a passage's text, first match wins."""
-
 T = TypeVar("T")
-
-
-def _vector(value: ArrayLike, owner: str) -> Vector:
-    """Check one embedding and freeze it as float32."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
-        raise InputError(
-            f"{owner}.embedding must be one vector of numbers, shape (d,), got {shown(value)}; "
-            "pass the vector that your encoder or vector store made"
-        )
-    with np.errstate(over="ignore"):
-        vector = array.astype(np.float32)
-    if not np.isfinite(vector).all():
-        bad = int(np.flatnonzero(~np.isfinite(vector))[0])
-        raise InputError(f"{owner}.embedding[{bad}] is {array[bad]}, which is no finite float32; encode the text again")
-    vector.setflags(write=False)
-    return vector
-
-
-def _text(value: object, owner: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(
-            f"{owner}.text must be a string, got {shown(value)} ({type(value).__name__}); give its text or leave it out"
-        )
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """The user's question, with its embedding where the retriever already made one.
-
-    A plain string is accepted wherever a `Query` is.
-    """
-
-    text: str
-    embedding: Vector | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise InputError(
-                f"query must be a string, got {shown(self.text)} ({type(self.text).__name__}); pass the question's text"
-            )
-        if self.embedding is not None:
-            object.__setattr__(self, "embedding", _vector(self.embedding, "query"))
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """One retrieved text.
-
-    Attributes:
-        text: What the model would read.
-        id: The caller's identifier.
-        title: Shown in explanations; defenses compare `text` only.
-        source: Where it came from (a URL, a collection).
-        score: The retriever's score, any scale.
-        embedding: The vector that the store already has, shape (d,), any float type on the way in, float32 here.
-        original: The caller's own object, untouched; `Passage.of` fills it.
-    """
-
-    text: str
-    id: str | None = None
-    title: str | None = None
-    source: str | None = None
-    score: float | None = None
-    embedding: Vector | None = field(default=None, repr=False, compare=False)
-    original: object = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        owner = "passage" if self.id is None else f"passage {shown(self.id)}"
-        _text(self.text, owner)
-        if isinstance(self.id, int) and not isinstance(self.id, bool):
-            object.__setattr__(self, "id", str(self.id))
-        for name in ("id", "title", "source"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise InputError(
-                    f"{owner}.{name} must be a string or None, got {shown(value)}; convert it or leave it out"
-                )
-        if self.score is not None:
-            object.__setattr__(self, "score", _score(self.score, owner))
-        if self.embedding is not None:
-            object.__setattr__(self, "embedding", _vector(self.embedding, owner))
-
-    @classmethod
-    def of(cls, value: object, position: int | None = None) -> Self:
-        """Make a passage of a string, a mapping, or an object that carries its text.
-
-        Mappings and objects may name the text `text`, `content` or `page_content` and may carry `id`, `title`,
-        `source`, `score` and `embedding`; a LlamaIndex `NodeWithScore` is read through its `node`. Whatever else they
-        hold stays in `original`.
-
-        Raises:
-            InputError: No text, or a field of the wrong type; the message names `passages[position]`.
-        """
-        owner = "passage" if position is None else f"passages[{position}]"
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, str):
-            return cls(value, original=value)
-        if isinstance(value, Mapping):
-            found = dict(value)
-        elif value is None or isinstance(value, (int, float, bytes, Sequence)):
-            found = {}
-        else:
-            found = _attributes(value)
-        text = next((found[name] for name in TEXT_FIELDS if name in found), None)
-        if text is None:
-            raise InputError(
-                f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"
-            )
-        fields = {name: found[name] for name in ("id", "title", "source", "score", "embedding") if name in found}
-        try:
-            return cls(text, original=value, **fields)
-        except InputError as error:
-            problem = str(error).partition(".")[2]
-            raise InputError(f"{owner}.{problem}") from None
-
-
-def _score(value: object, owner: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
-        raise InputError(
-            f"{owner}.score must be a number or None, got {shown(value)}; pass the retriever's score or leave it out"
-        )
-    return float(value)
-
-
-def _attributes(value: object) -> dict[str, Any]:
-    """The passage fields of a framework's document object."""
-    node = getattr(value, "node", value)  # LlamaIndex wraps the text in a node beside its score
-    found = {name: getattr(node, name) for name in TEXT_FIELDS if isinstance(getattr(node, name, None), str)}
-    for name, kind in (("id", (str, int)), ("title", str), ("source", str)):
-        if isinstance(getattr(node, name, None), kind):
-            found[name] = getattr(node, name)
-    score = getattr(value, "score", None)
-    if isinstance(score, (int, float)):
-        found["score"] = score
-    if getattr(node, "embedding", None) is not None:
-        found["embedding"] = node.embedding
-    return found
-
-
-def as_query(query: object) -> Query:
-    """A `Query` of a string or a `Query`; anything else is refused."""
-    return query if isinstance(query, Query) else Query(query)  # type: ignore[arg-type]
-
-
-def as_passages(passages: object) -> tuple[Passage, ...]:
-    """The passages of one query, validated together: strings, dicts, objects or `Passage`, in retrieval order.
-
-    Raises:
-        InputError: Not a sequence, too many, an unusable member, or embeddings of different dimensions.
-    """
-    if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, (Sequence, Iterator, np.ndarray)):
-        raise InputError(
-            f"passages must be a list of passages, got {shown(passages)} ({type(passages).__name__}); "
-            "wrap a single passage in a list"
-        )
-    made = tuple(Passage.of(value, position) for position, value in enumerate(passages))
-    if len(made) > MAX_PASSAGES:
-        raise InputError(
-            f"passages holds {len(made):,} passages, more than {MAX_PASSAGES:,}; defenses compare every pair, so "
-            "screen the best few hundred"
-        )
-    sizes = {p.embedding.size: i for i, p in reversed(list(enumerate(made))) if p.embedding is not None}
-    if len(sizes) > 1:
-        (first, i), (second, j) = sorted(sizes.items(), key=lambda item: item[1])[:2]
-        raise InputError(
-            f"passages[{i}].embedding has {first} dimensions and passages[{j}].embedding has {second}; "
-            "encode all passages with one encoder"
-        )
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +134,7 @@ class Screening:
             Verdict(i, i in rank, value, rank.get(i), reason)
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
-        return cls(defense, query.text, tuple(passages), verdicts, evidence or Evidence())
+        return cls(defense, query.text, tuple(passages), verdicts, Evidence() if evidence is None else evidence)
 
     @property
     def kept_indices(self) -> tuple[int, ...]:
@@ -441,7 +258,7 @@ class Call:
     """The account of one model call.
 
     Attributes:
-        kind: "encode", "generate", "judge" or "compare".
+        kind: "encode", "generate", "judge", "compare" or "likelihood".
         model: The model's name.
         purpose: What the defense wanted, such as "atomic answer".
         seconds: Wall time, retries included.

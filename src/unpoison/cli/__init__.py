@@ -21,7 +21,6 @@ from unpoison.cli.demo import demo
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.errors import UnpoisonError
-from unpoison.rendering import plain
 
 __all__ = ["app", "main"]
 
@@ -47,6 +46,8 @@ class Commands(TyperGroup):
 
 
 def _failed(message: str) -> typer.Exit:
+    from unpoison.rendering import plain
+
     typer.echo(f"error: {plain(message)}", err=True)
     return typer.Exit(2)
 

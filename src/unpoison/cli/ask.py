@@ -87,7 +87,6 @@ def ask(
     from unpoison.cli.running import Tally, cached_generator, make_defense, make_encoder, outcomes, say, tracked
     from unpoison.driver import Limits
     from unpoison.errors import InputError, ModelError
-    from unpoison.models.loading import load_nli
 
     model = cached_generator(generator, cache)
     limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
@@ -95,19 +94,19 @@ def ask(
         defense,
         encoder=make_encoder(encoder, encoder_cache),
         generator=model,
-        nli=None if nli is None else load_nli(nli),
+        nli=nli,
         limits=limits,
     )
-    source = open_source(file)
     if generator == "extractive":
         say("note: the extractive reader is no language model; it quotes the best-supported sentence of the passages")
-    tally, accounts, unscreened = Tally(source.name), Accounts(price_in, price_out), 0
+    accounts, unscreened = Accounts(price_in, price_out), 0
     failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError)
 
     def work(row: Row) -> tuple[Answer, str | None]:
         return _answer(row, chosen, model, unscreened=on_error is OnError.UNSCREENED)
 
-    with Writer(output, file, to_stdout=as_json) as writer:
+    with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
+        tally = Tally(source.name)
         results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             tally.add(outcome)

@@ -13,9 +13,14 @@ from unpoison.types import Answer, Screening
 __all__ = ["screening_table", "show", "show_answer"]
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich itself would choose the exit code
+
+
 def show(*items: object) -> None:
     """Print to standard output; strings are printed as they are, without markup."""
-    console = Console(highlight=False)
+    console = _Console(highlight=False)
     for item in items:
         console.print(Text(plain(item)) if isinstance(item, str) else item)
 
@@ -61,5 +66,5 @@ def show_answer(answer: Answer, generator: str) -> None:
         f"answered by {generator}{state}; {heading(screening)}",
     )
     for index in screening.dropped_indices:
-        show(f"  dropped passage {index}: {screening.verdicts[index].reason}")
+        show(f"- dropped passage {index}: {screening.verdicts[index].reason}")
     show("")

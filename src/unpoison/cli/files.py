@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from math import isfinite
@@ -53,7 +54,8 @@ class Source(Protocol):
     def __iter__(self) -> Iterator[Record]: ...
 
 
-def open_source(path: str) -> Source:
+@contextmanager
+def open_source(path: str) -> Iterator[Source]:
     """Open a JSON Lines file, a Parquet file (by its suffix), or standard input (`-`).
 
     Raises:
@@ -62,11 +64,13 @@ def open_source(path: str) -> Source:
         MissingExtraError: Parquet needs an extra that is not installed.
     """
     if path == "-":
-        return JsonLinesSource(sys.stdin.buffer, "standard input", None)
-    if Path(path).suffix == ".parquet":
-        return ParquetSource(path)
-    stream = Path(path).open("rb")  # noqa: SIM115  open for as long as the command runs
-    return JsonLinesSource(stream, path, fstat(stream.fileno()).st_size or None)
+        yield JsonLinesSource(sys.stdin.buffer, "standard input", None)
+        return
+    with Path(path).open("rb") as stream:
+        if Path(path).suffix == ".parquet":
+            yield ParquetSource(stream, path)
+        else:
+            yield JsonLinesSource(stream, path, fstat(stream.fileno()).st_size or None)
 
 
 class JsonLinesSource:
@@ -126,14 +130,13 @@ def _finite(text: str) -> float:
 class ParquetSource:
     """The rows of a Parquet file, read in small batches."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, stream: IO[bytes], name: str) -> None:
         parquet = require("pyarrow.parquet", "reading Parquet files")
-        Path(path).open("rb").close()  # so that a missing file is Python's own error
         try:
-            self.file = parquet.ParquetFile(path)
+            self.file = parquet.ParquetFile(stream)
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} is no Parquet file: {error}") from None
-        self.name = path
+            raise InputError(f"{name} is no Parquet file: {error}") from None
+        self.name = name
         self.size: int | None = self.file.metadata.num_rows or None
 
     def __iter__(self) -> Iterator[Record]:

@@ -148,7 +148,7 @@ def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:
         return spec
     from unpoison.models.cache import CachedEncoder
 
-    return CachedEncoder(load_encoder(spec or "lexical"), cache)
+    return CachedEncoder(load_encoder(spec or "lexical"), path=cache)
 
 
 def cached_generator(spec: str, cache: str) -> Generator:
@@ -158,7 +158,7 @@ def cached_generator(spec: str, cache: str) -> Generator:
         return generator
     from unpoison.models.cache import CachedGenerator
 
-    return CachedGenerator(generator, None if cache == "memory" else Path(cache))
+    return CachedGenerator(generator, path=None if cache == "memory" else cache)
 
 
 def make_defense(spec: str, **given: Any) -> Defense:

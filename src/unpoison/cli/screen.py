@@ -97,21 +97,20 @@ def screen(
     from unpoison.cli.display import screening_table, show
     from unpoison.cli.files import Writer, check_output, open_source
     from unpoison.cli.running import Tally, make_defense, make_encoder, outcomes, say, tracked
-    from unpoison.models.loading import load_generator, load_nli
     from unpoison.rendering import page
     from unpoison.types import Screening
 
     chosen = make_defense(
         defense,
         encoder=make_encoder(encoder, encoder_cache),
-        generator=None if generator is None else load_generator(generator),
-        nli=None if nli is None else load_nli(nli),
+        generator=generator,
+        nli=nli,
     )
-    source = open_source(file)
     if html is not None:
         check_output(html, file)
-    tally, drawn = Tally(source.name), list[Screening]()
-    with Writer(output, file, to_stdout=as_json) as writer:
+    drawn: list[Screening] = []
+    with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
+        tally = Tally(source.name)
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             tally.add(outcome)
@@ -119,10 +118,10 @@ def screen(
                 writer.write(outcome.failed_fields)
                 continue
             writer.write({**outcome.record.fields, "screening": outcome.result.summary()})
-            if len(drawn) < MAX_PAGES and html is not None:
-                drawn.append(outcome.result)
             if not writer.active:
                 show(screening_table(outcome.result), "")
+            if html is not None and len(drawn) < MAX_PAGES:
+                drawn.append(outcome.result)
     if html is not None:
         remark = f"The first {len(drawn)} of {tally.done} screenings." if len(drawn) < tally.done else ""
         html.write_text(page(drawn, remark), encoding="utf-8")

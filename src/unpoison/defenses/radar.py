@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, within
+from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense
 from unpoison.driver import Limits
 from unpoison.kernels.centrality import eigenvector_centrality, power_iteration
@@ -109,7 +109,7 @@ class Radar(Defense):
             default if contradiction_cut is None else within("contradiction_cut", contradiction_cut, 0.0, 1.0)
         )
         self.final = among("final", final, ("documents", "answers"))
-        self.lenient_below = lenient_below
+        self.lenient_below = at_least("lenient_below", lenient_below, 0)
         self.fallback = among("fallback", fallback, ("abstain", "all", "memory"))
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

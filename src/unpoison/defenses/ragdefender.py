@@ -228,6 +228,6 @@ def _group_of_size(labels: NDArray[np.int64], count: int, similarity: Matrix) ->
     values, sizes = np.unique(labels, return_counts=True)
     largest = labels == values[sizes.argmax()]
     sides = [side for side in (largest, ~largest) if side.sum() == count]
-    if not sides:
+    if not sides or count == 0:
         return np.zeros(len(labels), bool)
     return max(sides, key=lambda side: float(similarity[np.ix_(side, side)].mean()))

@@ -49,7 +49,12 @@ class Vanilla(Defense):
 
 
 class NoRag(Defense):
-    """Trust nothing: the model answers from memory."""
+    """Trust nothing: the model answers from memory.
+
+    Args:
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+    """
 
     name = "no-rag"
     summary = "no retrieval: the model answers from memory"

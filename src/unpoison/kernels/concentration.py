@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Concentration", "concentration"]
 
-TOLERANCE = 1e-9
-"""How far a factor must lie above its bar: identical passages must not be told apart by rounding."""
+TOLERANCE = 1e-6
+"""Differences below this are rounding of float32 embeddings, and rounding must not decide."""
 
 
 class Concentration(NamedTuple):

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["cut_value", "min_cut"]
 
-SCALE = 2**29
-"""What the integer solver may carry: with 32-bit capacities, a flow of this size overflows nowhere."""
+SCALE = 2**30 - 1
+"""What the integer solver may carry: an edge used against its direction holds twice this, just below 2**31."""
 
 ROUNDS = 8
 """Refinements, at most; each multiplies the precision by several thousands, so two or three are enough."""
@@ -55,7 +55,7 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
     pull = keep - drop
     if not (pull < 0).any():
         return np.ones(size, np.intp)
-    largest = max(np.abs(pull).max(), edges.max())
+    largest = max(keep.max(), drop.max(), edges.max())
     pull, edges = pull / largest, edges / largest
     return _by_listing(pull, edges) if size <= LISTED else _by_flow(pull, edges)
 

@@ -24,6 +24,9 @@ def rouge_l(texts: Sequence[str]) -> NDArray[np.float64]:
 
     F1 = 2 * LCS(a, b) / (|a| + |b|), LCS being the length of the longest common subsequence of stems.
 
+    `rouge-score` stems with NLTK's extensions of Porter's algorithm. The two differ in a few words ("uses" is not "use"
+    here), which moves about 1 pair in 1,000 across TrustRAG's threshold of 0.25.
+
     Args:
         texts: k texts.
 

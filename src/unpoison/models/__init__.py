@@ -17,14 +17,17 @@ _HOMES = {
     "CrossEncoderScorer": "cross_encoders",
     "Encoder": "protocols",
     "ExtractiveReader": "extractive",
+    "FakeCrossEncoder": "doubles",
     "FakeEncoder": "doubles",
     "FakeLanguageModel": "doubles",
     "FakeNLI": "doubles",
+    "FunctionGenerator": "functions",
     "Generator": "protocols",
     "LexicalEncoder": "lexical",
     "LexicalNLI": "lexical_nli",
     "Models": "protocols",
     "NLIModel": "protocols",
+    "OnnxEncoder": "onnx",
     "OnnxNLI": "onnx",
     "OpenAIEncoder": "openai",
     "OpenAIGenerator": "openai",
@@ -37,7 +40,7 @@ _HOMES = {
     "minilm": "sentence_transformers",
 }
 
-__all__ = list(_HOMES)  # noqa: PLE0605  one list, not two
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

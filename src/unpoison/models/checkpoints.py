@@ -50,8 +50,8 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
     said = ", ".join(str(labels[i]) for i in sorted(labels))
     if len(labels) != 3:
         raise ModelError(
-            f"{name} has {len(labels)} labels ({shown(said, 120)}); judging needs entailment, neutral and "
-            "contradiction, and a model that tells entailment from the rest cannot say what contradicts: use a three-way one"
+            f"{name} has {len(labels)} labels ({shown(said, 120)}); a judge needs entailment, neutral and "
+            "contradiction, and one that tells entailment from the rest cannot say what contradicts; use a three-way one"
         )
     columns = []
     for wanted in ("entail", "neutral", "contradict"):
@@ -67,8 +67,9 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Logits to probabilities along the last axis."""
-    powers: NDArray[np.float64] = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    probabilities: NDArray[np.float64] = powers / powers.sum(axis=-1, keepdims=True)
+    return probabilities
 
 
 def in_batches(

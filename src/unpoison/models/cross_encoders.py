@@ -1,4 +1,4 @@
-"""Models that read two texts together: NLI judges and similarity scorers, from checkpoints of the transformers library."""
+"""Models that read two texts together, from checkpoints of the transformers library: NLI judges and scorers."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from unpoison.models.answer_types import read_question
+from unpoison.models.questions import read_question
 from unpoison.models.reading import Finding, read, restates
 from unpoison.models.sentences import split
 from unpoison.prompts import Prompt, Task, informative
@@ -17,88 +17,122 @@ __all__ = ["ExtractiveReader"]
 ABSTENTION = "I don't know"
 
 RELEVANT = 1 / 3
-"""A single passage whose best sentence covers less of the question than this has nothing to say about it."""
+"""A passage that holds no larger share of the question's words has nothing to say about it."""
 
-LONGEST_REPLY = 40
-"""Words; a longer sentence is cut around the answer."""
-
-SHORTEST_CLAUSE = 4
-SURE = 0.5
-"""An answer that fits the expected type this well stands alone in an atomic answer; others bring their clause."""
+TOKENS_PER_WORD = 2
+"""How a prompt's bound in tokens becomes one in words, on the safe side for English."""
 
 CONSOLIDATED = 8
 """Sentences that a consolidation keeps at most."""
 
-_BREAK = re.compile(r"[,;:()—–]|\s-\s")
 _ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instruction|question|query|prompt|context|above|previous|other)"
-    r"|\b(?:when|if|whenever)\b.{0,40}\basked\b"
-    r"|\b(?:always|must|please|only|just)\s+(?:answer|output|respond|reply|say|print|state)\b"
-    r"|\b(?:output|respond|reply)\s+(?:with\b|[\"'“‘:])"
-    r"|\[/?INST\]|<\|?(?:system|im_start)",
-    re.IGNORECASE,
+    r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|questions?|quer(?:y|ies)|prompts?|context|above|previous)\b"
+    r"|\b(?:when|whenever|if)\b.{0,40}\basked\b.{0,400}\b(?:output|(?:respond|reply|answer)\s+(?:with|only))\b"
+    r"|\b(?:always|must|please|only)\s+(?:answer|output|respond|reply)\b"
+    r"|\[/?INST\]|<\|(?:system|user|assistant|im_start)",
+    re.IGNORECASE | re.DOTALL,
 )
+"""How texts speak that tell a system what to answer."""
 
 
 class ExtractiveReader:
-    """x."""
+    """A deterministic reader that copies the best supported sentence of the passages. It is no language model.
+
+    It finds the sentence that covers most of the question's words and holds an answer of the expected type (a name, a
+    place, a date, a number, yes or no) which several passages support, and replies with that sentence or with the
+    bare answer. It does not infer, compare, count, translate, or combine two passages, and it knows nothing of the
+    world: expect it to be right about half as often as the passages hold the answer. `benchmarks/reader.py` measures
+    it. Results that were obtained with it must say so; they show what a defense does to the passages, not how a
+    language model would have answered.
+
+    As a victim it is fooled by what fools retrieval and word-matching readers: a passage that repeats the question's
+    words around a wrong answer, more so at a good rank or in several passages. Orders hidden in passages are not
+    understood, hence neither obeyed nor refused: an order that quotes the question and names an answer is a sentence
+    that covers the question well, and is usually chosen. Only when asked to consolidate does it leave out texts that
+    give orders, as the prompt demands. A passage that occurs twice word for word counts once; paraphrases count each.
+
+    The tasks of a prompt:
+
+    - "answer", "decide": the best supported sentence, cut to the length asked for; "Yes" or "No" to such questions.
+    - "atomic": the bare answer where it is a date, a number or an offered alternative, or a name that grammar ties to
+      what is asked; else the sentence. Abstains where the passage shares no more than a third of the question's words,
+      or has no date or number to offer where one is asked for.
+    - "consolidate": the best supported sentence and those of other passages that hold the same answer.
+    - "synthesize": the answer that most of the others equal, contain or are contained in; where all differ, as "answer".
+    - "free": the first sentence that shares a word with the question.
+    - "answer-alone", "knowledge": always abstains.
+
+    Questions and passages may be in any language, but types are recognised in English only; elsewhere words (single
+    characters in Chinese and Japanese) decide. Time is linear in the passages' length. May be shared between threads.
+    """
 
     @property
     def name(self) -> str:
         return "extractive"
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """Reply to a prompt from its fields; `timeout` is not needed."""
+        """Reply from the prompt's fields; what cannot be answered is answered with "I don't know".
+
+        Args:
+            prompt: Its `system` and `closing` are not read.
+            timeout: Not needed; a reply takes milliseconds.
+        """
         return Reply(_TASKS[prompt.task](prompt) or ABSTENTION)
 
 
 def _answer(prompt: Prompt) -> str | None:
     found = read(read_question(prompt.question), prompt.passages)
-    return _statement(found[0]) if found else None
+    return _statement(found[0], prompt) if found else None
 
 
 def _atomic(prompt: Prompt) -> str | None:
     question = read_question(prompt.question)
     found = read(question, prompt.passages)
-    if not found or found[0].coverage < RELEVANT:
+    if not found or found[0].relevance <= RELEVANT:
         return None
     if question.kind in ("date", "number") and not found[0].fit:
-        return None  # a passage without any date does not say when
-    return found[0].answer if question.kind == "polar" or found[0].fit >= SURE else _clause(found[0])
+        return None
+    return found[0].answer if found[0].sure else _statement(found[0], prompt)
 
 
 def _nothing(prompt: Prompt) -> None:
-    """It has no memory."""
+    """It has no memory to answer from."""
 
 
 def _consolidate(prompt: Prompt) -> str | None:
-    """The sentences that agree with the best supported answer, from passages that give no orders."""
-    question = read_question(prompt.question)
-    notes = [text for text in prompt.notes.values() if informative(text)]
-    passages = [text for text in (*notes, *prompt.passages) if not _ORDER.search(text)]
-    agreeing = [finding for finding in read(question, passages) if finding.coverage >= RELEVANT]
-    return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in agreeing))[:CONSOLIDATED])
+    texts = [
+        text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not _ORDER.search(text)
+    ]
+    found = read(read_question(prompt.question), texts)
+    kept = found[:1] + [finding for finding in found[1:] if finding.relevance > RELEVANT]
+    return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in kept))[:CONSOLIDATED])
 
 
 def _decide(prompt: Prompt) -> str | None:
-    """As "answer", with the paragraphs of all informative notes as passages."""
-    lines = [line for text in prompt.notes.values() if informative(text) for line in text.splitlines() if line.strip()]
-    found = read(read_question(prompt.question), lines)
-    return _statement(found[0]) if found else None
+    found = read(read_question(prompt.question), [text for text in prompt.notes.values() if informative(text)])
+    return _statement(found[0], prompt) if found else None
 
 
 def _synthesize(prompt: Prompt) -> str | None:
-    """The reference answer of the largest group of answers that equal, contain or are contained in it."""
     answers = [text.strip() for text in prompt.passages if informative(text)]
-    keys = [f" {' '.join(stem for sentence in split(text) for stem in sentence.stems)} " for text in answers]
+    keys = [_key(text) for text in answers]
     counts = Counter(keys)
-    sizes = {key: sum(n for other, n in counts.items() if key in other or other in key) for key in counts}
-    ranked = sorted(range(len(answers)), key=lambda i: (-sizes[keys[i]], -counts[keys[i]], i))
-    return answers[ranked[0]] if ranked else None
+    sizes = {key: sum(count for other, count in counts.items() if key in other or other in key) for key in counts}
+    best = max(range(len(answers)), key=lambda i: (sizes[keys[i]], counts[keys[i]], -i), default=None)
+    if best is None:
+        return None
+    if sizes[keys[best]] > 1 or len(answers) == 1:
+        return answers[best]
+    found = read(read_question(prompt.question), answers)
+    return _statement(found[0], prompt) if found else answers[0]
+
+
+def _key(answer: str) -> str:
+    """An answer's stems, spaced so that containment respects words; what follows the first sentences is let go."""
+    return f" {' '.join(stem for sentence in split(answer)[:3] for stem in sentence.stems)} "
 
 
 def _free(prompt: Prompt) -> str | None:
-    """The first sentence that shares a word with the question."""
     question = read_question(prompt.question)
     for text in (*prompt.passages, *prompt.notes.values()):
         for sentence in split(text):
@@ -107,26 +141,15 @@ def _free(prompt: Prompt) -> str | None:
     return None
 
 
-def _statement(finding: Finding) -> str:
-    """The sentence of an answer, cut around it when it is long; a bare yes or no stays bare."""
-    sentence = finding.sentence
+def _statement(finding: Finding, prompt: Prompt) -> str:
+    """The sentence of an answer, cut around it to the length asked for; a yes or no stays bare."""
+    sentence, longest = finding.sentence, max(1, prompt.max_tokens // TOKENS_PER_WORD)
     if finding.answer in ("Yes", "No"):
         return finding.answer
-    if len(sentence.words) <= LONGEST_REPLY:
+    if len(sentence.words) <= longest:
         return sentence.text
-    first = max(0, min(finding.start - LONGEST_REPLY // 2, len(sentence.words) - LONGEST_REPLY))
-    return sentence.span(first, max(finding.end, first + LONGEST_REPLY))
-
-
-def _clause(finding: Finding) -> str:
-    """The part of the sentence between commas and the like that holds the answer; the sentence where that is short."""
-    sentence = finding.sentence
-    start, end = finding.start, finding.end
-    while start and not _BREAK.search(sentence.gap(start - 1)):
-        start -= 1
-    while end < len(sentence.words) and not _BREAK.search(sentence.gap(end - 1)):
-        end += 1
-    return sentence.span(start, end) if end - start >= SHORTEST_CLAUSE else _statement(finding)
+    first = max(0, min((finding.start + finding.end - longest) // 2, len(sentence.words) - longest))
+    return sentence.span(first, first + longest)
 
 
 _TASKS: dict[Task, Callable[[Prompt], str | None]] = {

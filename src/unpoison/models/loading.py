@@ -9,7 +9,7 @@ __all__ = ["load_encoder", "load_generator", "load_nli"]
 
 
 def load_encoder(spec: str) -> Encoder:
-    """`lexical`, `minilm`, `st:NAME_OR_PATH` or `openai:MODEL`.
+    """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:PATH` or `openai:MODEL`.
 
     Raises:
         OptionError: No such form.
@@ -28,11 +28,15 @@ def load_encoder(spec: str) -> Encoder:
         from unpoison.models.sentence_transformers import SentenceTransformerEncoder
 
         return SentenceTransformerEncoder(name)
+    if kind == "onnx" and name:
+        from unpoison.models.onnx import OnnxEncoder
+
+        return OnnxEncoder(name)
     if kind == "openai" and name:
         from unpoison.models.openai import OpenAIEncoder
 
         return OpenAIEncoder(name)
-    raise OptionError(f"no encoder {shown(spec)}; use lexical, minilm, st:NAME_OR_PATH or openai:MODEL")
+    raise OptionError(f"no encoder {shown(spec)}; use lexical, minilm, st:NAME_OR_PATH, onnx:PATH or openai:MODEL")
 
 
 def load_generator(spec: str) -> Generator:

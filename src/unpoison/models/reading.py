@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from unpoison.models.answer_types import Question, Span, spans
+from unpoison.models.answer_spans import Span, spans
+from unpoison.models.questions import Question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split
 
 __all__ = ["Finding", "Scored", "read", "restates", "scored_sentences"]
@@ -14,23 +17,42 @@ __all__ = ["Finding", "Scored", "read", "restates", "scored_sentences"]
 CONTEXT = 0.5
 """What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
 
+ADJACENCY = 0.2
+"""The part of a sentence's score that the question's word pairs make."""
+
+SURE = 0.7
+"""A span that fits the expected type less well needs its sentence to be understood."""
+
 SENTENCES_PER_PASSAGE = 4
+"""Only a passage's best sentences are searched for candidates."""
+
 MOST_CANDIDATES = 48
+"""Only the best candidates are compared with each other, pair by pair."""
 
 _COPULAS = frozenset(("is", "was", "are", "were"))
 _NEGATIONS = frozenset(
-    "no not never none neither nor cannot without isn't aren't wasn't weren't doesn't don't didn't can't won't hasn't haven't".split()
+    """no not never none neither nor cannot without isn't aren't wasn't weren't doesn't don't didn't can't won't hasn't
+    haven't""".split()  # noqa: SIM905 - a list literal of this length is unreadable
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A sentence, its passage's position, and how much of the question it covers, in [0, 1]."""
+    """A sentence of one passage.
+
+    Attributes:
+        sentence: The sentence.
+        passage: The position of its passage.
+        score: How well it covers the question, in [0, 1].
+        own: The question's words that it holds itself.
+        relevance: The share of the question's words that its passage holds, in [0, 1].
+    """
 
     sentence: Sentence
     passage: int
     score: float
     own: frozenset[str]
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +64,10 @@ class Finding:
         sentence: The sentence.
         start, end: The answer's words in the sentence, `end` exclusive.
         passage: The position of its passage.
-        coverage: How much of the question the sentence covers, in [0, 1].
-        fit: How well the words fit the expected type, in (0, 1]; 0 for a whole sentence.
-        score: Coverage, fit and place in the sentence together; comparable within one question.
+        relevance: The share of the question's words that its passage holds, in [0, 1].
+        fit: How well the words fit the expected type, in (0, 1]; 0 where they were not looked for or not found.
+        sure: Whether the answer can stand alone: of the expected type, and tied by it or by grammar to what is asked.
+        score: The sentence's score, fit and place in the sentence together; comparable within one question.
     """
 
     answer: str
@@ -52,8 +75,9 @@ class Finding:
     start: int
     end: int
     passage: int
-    coverage: float
+    relevance: float
     fit: float
+    sure: bool
     score: float
 
 
@@ -61,9 +85,9 @@ def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[S
     """For each passage its sentences that can hold an answer, best first; a repeated passage is read once.
 
     A sentence's score is the share of the question's words that it covers, weighted by their rarity among all
-    sentences; words of the neighbouring sentences count half, others of the passage a quarter; a fifth of the score
-    is the share of the question's word pairs that stand side by side. Sentences that only restate the question, and
-    questions, can hold no answer.
+    sentences; words that stand elsewhere in its passage count half; a fifth of the score is the share of the
+    question's word pairs that it has side by side. Questions, and sentences that only restate the one asked, can hold
+    no answer.
     """
     seen: set[str] = set()
     read: list[tuple[Sentence, ...]] = []
@@ -71,14 +95,16 @@ def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[S
         key = " ".join(text.lower().split())
         read.append(() if key in seen else split(_unglued(text, question.text)))
         seen.add(key)
+    owned = [[question.content & sentence.distinct for sentence in sentences] for sentences in read]
     total = sum(map(len, read))
-    weights = {}
-    for word in sorted(question.content):
-        frequency = sum(word in sentence.distinct for sentences in read for sentence in sentences)
-        weights[word] = math.log(1 + total / frequency) if frequency else math.log(1 + total) or 1.0
+    frequency = Counter(word for words in owned for found in words for word in found)
+    weights = {word: math.log(1 + total / max(1, frequency[word])) for word in sorted(question.content)}
     asked = [s for s in question.stems if s in question.content]
-    pairs = {pair for pair in zip(asked, asked[1:]) if pair[0] != pair[1]}
-    return [_scored(question, sentences, position, weights, pairs) for position, sentences in enumerate(read)]
+    pairs = frozenset(pairwise(asked))
+    return [
+        _scored(question, position, sentences, found, weights, pairs)
+        for position, (sentences, found) in enumerate(zip(read, owned))
+    ]
 
 
 def _unglued(text: str, question: str) -> str:
@@ -91,38 +117,36 @@ def _unglued(text: str, question: str) -> str:
 
 def _scored(
     question: Question,
-    sentences: Sequence[Sentence],
     position: int,
-    weights: dict[str, float],
-    pairs: set[tuple[str, str]],
+    sentences: Sequence[Sentence],
+    owned: Sequence[frozenset[str]],
+    weights: Mapping[str, float],
+    pairs: frozenset[tuple[str, str]],
 ) -> list[Scored]:
-    owned = [question.content & sentence.distinct for sentence in sentences]
+    """One passage's sentences that can hold an answer, best first."""
     present = frozenset[str]().union(*owned)
     whole = sum(weights.values())
     mentioned = sum(weight for word, weight in weights.items() if word in present)
-    if not present:
-        return []
     made = []
-    for i, sentence in enumerate(sentences):
-        if restates(sentence, question):
+    for sentence, own in zip(sentences, owned):
+        if not present or restates(sentence, question):
             continue
-        covered = sum(weight for word, weight in weights.items() if word in owned[i])
+        covered = sum(weight for word, weight in weights.items() if word in own)
         score = (covered + CONTEXT * (mentioned - covered)) / whole
         if pairs:
-            score = 0.8 * score + 0.2 * len(_paired(sentence) & pairs) / len(pairs)
-        made.append(Scored(sentence, position, score, owned[i]))
-    made.sort(key=lambda scored: -scored.score)
-    return made
+            beside = len(pairs & _pairs(sentence)) if len(own) > 1 else 0
+            score += ADJACENCY * (beside / len(pairs) - score)
+        made.append(Scored(sentence, position, score, own, len(present) / len(question.content)))
+    return sorted(made, key=lambda scored: -scored.score)
 
 
-def _paired(sentence: Sentence) -> set[tuple[str, str]]:
-    stems = [s for s in sentence.stems if s not in STOP_WORDS]
-    return set(zip(stems, stems[1:]))
+def _pairs(sentence: Sentence) -> frozenset[tuple[str, str]]:
+    return frozenset(pairwise([s for s in sentence.stems if s not in STOP_WORDS]))
 
 
 def restates(sentence: Sentence, question: Question) -> bool:
     """Whether a sentence only repeats the question's words, or asks itself."""
-    if sentence.text.rstrip("\"'”’)] ").endswith(("?", "？")):
+    if sentence.text.rstrip("\"'\u201d\u2019)] ").endswith(("?", "\uff1f")):
         return True
     if question.kind in ("polar", "choice"):  # an affirmation has the question's words in another order
         return sentence.stems[: len(question.stems)] == question.stems
@@ -172,9 +196,11 @@ def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
         nearness = CONTEXT
         if places:
             nearness = sum(w / (1 + min(abs(middle - i) for i in where) / 8) for w, where in places) / stress
-        score = trust * one.score**2 * span.fit * nearness * _prominence(sentence, span, question)
+        prominence = _prominence(sentence, span, question)
+        score = trust * one.score**2 * span.fit * nearness * prominence
+        sure = span.fit >= SURE and (prominence > 1 or question.kind in ("date", "number", "choice"))
         answer = sentence.span(span.start, span.end)
-        made.append(Finding(answer, sentence, span.start, span.end, one.passage, one.score, span.fit, score))
+        made.append(Finding(answer, sentence, span.start, span.end, one.passage, one.relevance, span.fit, sure, score))
     return made
 
 
@@ -216,11 +242,11 @@ def _supported(candidates: dict[tuple[str, int], Finding]) -> list[Finding]:
 def _whole(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
     """The best sentence itself, where none holds words of the expected type."""
     firsts = sorted((scored[0] for scored in ranked if scored and scored[0].own), key=lambda one: -one.score)
-    return [_unlocated(one.sentence.text, one) for one in firsts[:1]]
+    return [_unlocated(one.sentence.text, one, sure=False) for one in firsts[:1]]
 
 
-def _unlocated(answer: str, one: Scored) -> Finding:
-    return Finding(answer, one.sentence, 0, len(one.sentence.words), one.passage, one.score, 0.0, one.score)
+def _unlocated(answer: str, one: Scored, *, sure: bool) -> Finding:
+    return Finding(answer, one.sentence, 0, len(one.sentence.words), one.passage, one.relevance, 0.0, sure, one.score)
 
 
 def _polar(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
@@ -231,4 +257,4 @@ def _polar(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
         (-1 if denied[one.passage] else 1) * (1 - 0.5 * one.passage / len(ranked)) * one.score**2 for one in firsts
     )
     agreeing = [one for one in firsts if denied[one.passage] == (balance < 0)]
-    return [_unlocated("No" if balance < 0 else "Yes", one) for one in agreeing]
+    return [_unlocated("No" if balance < 0 else "Yes", one, sure=True) for one in agreeing]

@@ -27,66 +27,18 @@ STOP_WORDS = frozenset(
     please quite rather really s same several shall she should since so some sometimes soon still such t than that
     the their them then there therefore these they this those though through throughout thus to together too toward
     towards under unless unlike until up upon usually various very via was we were what when where whether which
-    while who whom whose why will with within without would yes yet you your""".split()
+    while who whom whose why will with within without would yes yet you your""".split()  # noqa: SIM905 - a list literal of this length is unreadable
 )
 """Function words, which say nothing about what a question or a sentence is about."""
 
-_IRREGULAR = {
-    form: verb
-    for line in (
-        "become became",
-        "begin began begun",
-        "break broke broken",
-        "bring brought",
-        "build built",
-        "buy bought",
-        "choose chose chosen",
-        "come came",
-        "draw drew drawn",
-        "fall fell fallen",
-        "fight fought",
-        "find found",
-        "fly flew flown",
-        "give gave given",
-        "go went gone",
-        "grow grew grown",
-        "hold held",
-        "know knew known",
-        "lead led",
-        "leave left",
-        "lose lost",
-        "make made",
-        "mean meant",
-        "meet met",
-        "pay paid",
-        "rise rose risen",
-        "run ran",
-        "say said",
-        "sell sold",
-        "send sent",
-        "shoot shot",
-        "sing sang sung",
-        "speak spoke spoken",
-        "spend spent",
-        "stand stood",
-        "swim swam swum",
-        "take took taken",
-        "teach taught",
-        "tell told",
-        "think thought",
-        "throw threw thrown",
-        "wear wore worn",
-        "win won",
-        "write wrote written",
-    )
-    for verb, *forms in [line.split()]
-    for form in forms
-}
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|\d+(?:[.,:]\d+)+%?|[^\W{_IDEOGRAPHS}]+(?:['’-][^\W{_IDEOGRAPHS}]+)*%?")
-_LINE = re.compile(r"[\r\n]+|(?<=[。！？])")
-# A stop before white space, or one glued between a word and the capital letter of the next sentence.
-_STOP = re.compile(r"[.!?…][\"'’”)]*(?:\[\d+\])+|[.!?…][\"'’”)\]]*(?=\s)|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"”])\.(?=[A-Z])")
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|\d+(?:[.,:]\d+)+%?|[^\W{_IDEOGRAPHS}]+(?:['\u2019-][^\W{_IDEOGRAPHS}]+)*%?")
+_LINE = re.compile(r"[\r\n]+|(?<=[\u3002\uff01\uff1f])")
+_STOP = re.compile(
+    r"[.!?\u2026][\"'\u2019\u201d)]*(?:\[\d+\])+"  # before the number of a footnote
+    r"|[.!?\u2026][\"'\u2019\u201d)\]]*(?=\s)"  # before white space
+    r"|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"\u201d])\.(?=[A-Z])"  # glued to the next sentence
+)
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca)\.$"
 )
@@ -122,7 +74,7 @@ class Sentence:
 
 def bare(text: str) -> str:
     """The text without a possessive ending."""
-    return text[:-2] if text.endswith(("'s", "’s")) else text
+    return text[:-2] if text.endswith(("'s", "\u2019s")) else text
 
 
 @lru_cache(maxsize=65536)
@@ -130,7 +82,7 @@ def _stem(word: str) -> str:
     stemmer = getattr(_stemmers, "english", None)
     if stemmer is None:
         stemmer = _stemmers.english = Stemmer.Stemmer("english")
-    stemmed: str = stemmer.stemWord(_IRREGULAR.get(word, word))
+    stemmed: str = stemmer.stemWord(word)
     return stemmed
 
 

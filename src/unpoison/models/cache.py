@@ -1,0 +1,260 @@
+"""Caches around a model: the same text is encoded once, the same prompt is asked once. In memory, or in a SQLite file.
+
+A file may be shared by threads and processes, survives a killed process, and holds float32 bytes and JSON, never code.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator
+from unpoison.prompts import Prompt
+from unpoison.threads import on_thread
+from unpoison.types import Reply
+
+__all__ = ["CachedEncoder", "CachedGenerator"]
+
+
+class CachedEncoder:
+    """An encoder that encodes each text once.
+
+    Args:
+        encoder: Any encoder whose vectors do not depend on the other texts of a call.
+        path: A SQLite file, made where there is none; None keeps the vectors in memory.
+        limit: Vectors held at most; in memory those not used for longest leave first, in a file those written first.
+
+    Raises:
+        OptionError: The encoder sets `per_set`, or the limit is not positive.
+        InputError: The file is damaged or not such a cache.
+    """
+
+    def __init__(self, encoder: Encoder, *, path: str | Path | None = None, limit: int = 100_000) -> None:
+        if getattr(encoder, "per_set", False):
+            raise OptionError(
+                f"the encoder {shown(encoder.name)} makes vectors that depend on the other texts of a call, so they "
+                "cannot be cached; use it without a cache"
+            )
+        self.name = encoder.name
+        self.remote = getattr(encoder, "remote", False)
+        self._encoder = encoder
+        self._store = _store("vectors", path, limit)
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), what the wrapped encoder returns.
+
+        Raises:
+            InputError: The cache file is damaged, or holds vectors of another size.
+        """
+        if not texts:
+            return self._encoder.encode(texts)
+        keys = [_key(self.name, text) for text in texts]
+        rows = {key: np.frombuffer(value, np.float32) for key, value in self._store.get(set(keys)).items()}
+        missing = {key: text for key, text in zip(keys, texts) if key not in rows}
+        if missing:
+            made = np.ascontiguousarray(self._encoder.encode(list(missing.values())), np.float32)
+            self._store.put({key: row.tobytes() for key, row in zip(missing, made)})
+            rows.update(zip(missing, made))
+        if len({row.size for row in rows.values()}) != 1:
+            raise InputError(
+                f"the cache {self._store} holds vectors of another size under the name {shown(self.name)}; "
+                "delete it or give another path"
+            )
+        return np.stack([rows[key] for key in keys])
+
+    def __repr__(self) -> str:
+        return f"CachedEncoder({self._encoder!r}, {self._store})"
+
+
+class CachedGenerator:
+    """A generator that is asked each prompt once. Failures are never kept.
+
+    It offers `agenerate` and `generate_batch` exactly where the wrapped generator does. The model's name, the rendered
+    prompt and its `max_tokens` together are the key; give a file of its own to each server that uses the same name
+    for another model.
+
+    Args:
+        generator: Any generator.
+        path: A SQLite file, made where there is none; None keeps the replies in memory.
+        limit: Replies held at most; in memory those not used for longest leave first, in a file those written first.
+
+    Raises:
+        OptionError: The limit is not positive.
+        InputError: The file is damaged or not such a cache.
+    """
+
+    agenerate: Callable[..., Coroutine[Any, Any, Reply]]
+    generate_batch: Callable[..., list[Reply]]
+
+    def __init__(self, generator: Generator, *, path: str | Path | None = None, limit: int = 10_000) -> None:
+        self.name = generator.name
+        self._generator: Any = generator
+        self._store = _store("replies", path, limit)
+        # On the instance, so that isinstance(..., AsyncGenerator) is as true of the cache as of what it wraps.
+        if isinstance(generator, AsyncGenerator):
+            self.agenerate = self._agenerate
+        if isinstance(generator, BatchGenerator):
+            self.generate_batch = self._generate_batch
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """The cached reply, marked `cached`, or a fresh one."""
+        key = self._key(prompt)
+        found = self._find([key])
+        if not found:
+            found = {key: self._generator.generate(prompt, timeout=timeout)}
+            self._keep(found)
+        return found[key]
+
+    async def _agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        key = self._key(prompt)
+        found = await on_thread(lambda: self._find([key]))
+        if not found:
+            found = {key: await self._generator.agenerate(prompt, timeout=timeout)}
+            await on_thread(lambda: self._keep(found))
+        return found[key]
+
+    def _generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
+        keys = [self._key(prompt) for prompt in prompts]
+        replies = self._find(keys)
+        missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in replies}
+        if missing:
+            made = self._generator.generate_batch(list(missing.values()), timeout=timeout)
+            fresh = dict(zip(missing, made, strict=True))
+            self._keep(fresh)
+            replies |= fresh
+        return [replies[key] for key in keys]
+
+    def _key(self, prompt: Prompt) -> bytes:
+        return _key(self.name, json.dumps([prompt.max_tokens, prompt.messages()]))
+
+    def _find(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
+        found = self._store.get(set(keys))
+        try:
+            return {key: Reply(**json.loads(value), cached=True) for key, value in found.items()}
+        except (ValueError, TypeError) as error:
+            raise InputError(f"the cache {self._store} holds a reply that cannot be read; delete it") from error
+
+    def _keep(self, replies: Mapping[bytes, Reply]) -> None:
+        self._store.put(
+            {
+                key: json.dumps(
+                    {
+                        "text": reply.text,
+                        "prompt_tokens": reply.prompt_tokens,
+                        "completion_tokens": reply.completion_tokens,
+                        "finish": reply.finish,
+                    }
+                ).encode()
+                for key, reply in replies.items()
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"CachedGenerator({self._generator!r}, {self._store})"
+
+
+def _key(name: str, content: str) -> bytes:
+    return blake2b(f"{name}\0{content}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class _Store(Protocol):
+    """Bytes by key, bounded, safe for threads."""
+
+    def get(self, keys: set[bytes]) -> dict[bytes, bytes]: ...
+    def put(self, values: Mapping[bytes, bytes]) -> None: ...
+
+
+def _store(holds: str, path: str | Path | None, limit: int) -> _Store:
+    if limit < 1:
+        raise OptionError(f"limit must be at least 1, got {limit}")
+    return _Memory(limit) if path is None else _File(holds, Path(path), limit)
+
+
+class _Memory:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[bytes, bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
+        with self._lock:
+            found = {key: self._values[key] for key in keys if key in self._values}
+            for key in found:
+                self._values.move_to_end(key)
+            return found
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        with self._lock:
+            self._values.update(values)
+            while len(self._values) > self._limit:
+                self._values.popitem(last=False)
+
+    def __str__(self) -> str:
+        return "in memory"
+
+
+class _File:
+    """One table of a SQLite file; every operation is one short transaction on a connection of its own.
+
+    A connection is cheap beside any model call, and none is shared between threads, kept over a fork, or left open.
+    """
+
+    FORMATS: ClassVar = {"vectors": int.from_bytes(b"unpv"), "replies": int.from_bytes(b"unpr")}
+    """SQLite's own mark of which application a file belongs to."""
+
+    BUSY = 30.0  # seconds to wait for another process
+
+    def __init__(self, holds: str, path: Path, limit: int) -> None:
+        self._path, self._limit = path, limit
+        with self._transaction() as connection:
+            (owner,) = connection.execute("PRAGMA application_id").fetchone()
+            (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if used and owner != self.FORMATS[holds]:
+                raise InputError(
+                    f"{shown(str(path))} is a database, but no cache of {holds} that unpoison wrote; give another path"
+                )
+            connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
+            )
+
+    def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        with self._transaction() as connection:
+            for key in keys:
+                row = connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()
+                if row is not None:
+                    found[key] = bytes(row[0])
+        return found
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        with self._transaction() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO entries (key, value) VALUES (?, ?)", values.items())
+            # Ids only grow, so the newest `limit` ids are the newest entries, and the bound needs no counting.
+            connection.execute("DELETE FROM entries WHERE id <= (SELECT max(id) FROM entries) - ?", (self._limit,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self._path, timeout=self.BUSY)) as connection, connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise InputError(
+                f"the cache file {shown(str(self._path))} cannot be used ({error}); "
+                "delete it, or give a path in a folder that can be written"
+            ) from error
+
+    def __str__(self) -> str:
+        return f"file {str(self._path)!r}"

@@ -1,0 +1,66 @@
+"""Any model that a function can reach."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from unpoison.errors import ModelError, shown
+from unpoison.prompts import Message, Prompt
+from unpoison.threads import on_thread
+from unpoison.types import Reply
+
+__all__ = ["FunctionGenerator"]
+
+
+class FunctionGenerator:
+    """A generator made of a function from chat messages to text.
+
+        generator = FunctionGenerator(lambda messages: my_model(messages[-1]["content"]))
+
+    The function is called from several threads at once, or awaited if it is asynchronous. A `TimeoutError` or
+    `ConnectionError` that it raises is retried; any other exception ends the answer with a `ModelError`.
+
+    Args:
+        function: Takes messages, `[{"role": "system", "content": ...}, {"role": "user", ...}]`, and returns the text
+            or a `Reply`; may be `async def`.
+        name: What the account of calls and the cache know it by; None for the function's name.
+    """
+
+    def __init__(
+        self, function: Callable[[list[Message]], str | Reply | Awaitable[str | Reply]], *, name: str | None = None
+    ) -> None:
+        self.name = name or f"function:{getattr(function, '__name__', type(function).__name__)}"
+        self._function = function
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """What the function returns; only an asynchronous one is stopped at `timeout` seconds.
+
+        Raises:
+            ModelError: It returned neither a string nor a `Reply`.
+        """
+        result = self._function(prompt.messages())
+        return self._reply(asyncio.run(_awaited(result, timeout)) if inspect.isawaitable(result) else result)
+
+    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """`generate` for asyncio; a function that is not asynchronous runs on a thread."""
+        if inspect.iscoroutinefunction(self._function):
+            return self._reply(await _awaited(self._function(prompt.messages()), timeout))
+        return await on_thread(lambda: self.generate(prompt, timeout=timeout))
+
+    def _reply(self, result: object) -> Reply:
+        if isinstance(result, str):
+            return Reply(result)
+        if not isinstance(result, Reply):
+            raise ModelError(f"{self.name} must return a string or a Reply, got {shown(result)}")
+        return result
+
+    def __repr__(self) -> str:
+        return f"FunctionGenerator({self.name!r})"
+
+
+async def _awaited(result: Awaitable[Any], timeout: float | None) -> Any:
+    async with asyncio.timeout(timeout):
+        return await result

@@ -1,0 +1,213 @@
+"""Encoders and NLI judges exported to ONNX: onnxruntime and tokenizers, no torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, OptionError, shown
+from unpoison.extras import require
+from unpoison.models.checkpoints import in_batches, nli_columns, softmax
+
+__all__ = ["OnnxEncoder", "OnnxNLI"]
+
+
+class OnnxEncoder:
+    """A sentence encoder in a folder with `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`.
+
+    A graph whose output is one vector per token is pooled by the mean over the text's tokens, or as
+    `1_Pooling/config.json` says where the folder has it; a graph with an output `sentence_embedding` is pooled already.
+
+    Args:
+        folder: Where the files are.
+        batch_size: Texts per run.
+        max_length: Tokens of a text; what is longer is cut.
+        providers: onnxruntime's execution providers, the preferred first.
+
+    Raises:
+        MissingExtraError: The extra `onnx` is not installed.
+        ModelError: A file is missing or unusable.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        batch_size: int = 32,
+        max_length: int = 256,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+    ) -> None:
+        self.name = f"onnx:{folder}"
+        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
+        self._pools_first = _pools_first_token(self.name, Path(folder))
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), rows of length 1.
+
+        Raises:
+            ModelError: The graph made a value that is not finite.
+        """
+        if not texts:
+            return np.zeros((0, 1), np.float32)
+        vectors = self._graph.run(texts, "sentence_embedding", self._pooled)
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
+
+    def _pooled(self, output: NDArray[Any], mask: NDArray[np.int64]) -> NDArray[Any]:
+        if output.ndim == 2:
+            return output
+        if self._pools_first:
+            return output[:, 0]
+        weight = mask[:, :, None]
+        pooled: NDArray[Any] = (output * weight).sum(axis=1) / weight.sum(axis=1)
+        return pooled
+
+    def __repr__(self) -> str:
+        return f"OnnxEncoder({self.name.removeprefix('onnx:')!r})"
+
+
+class OnnxNLI:
+    """A three-way NLI judge in a folder with `model.onnx` (or `onnx/model.onnx`), `tokenizer.json` and `config.json`.
+
+    The outputs are read by the names in the config's `id2label`, never by position.
+
+    Args:
+        folder: Where the files are.
+        batch_size: Pairs per run.
+        max_length: Tokens of a pair; the longer text is cut first.
+        providers: onnxruntime's execution providers, the preferred first.
+
+    Raises:
+        MissingExtraError: The extra `onnx` is not installed.
+        ModelError: A file is missing or unusable, or the labels do not name the three classes.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        batch_size: int = 16,
+        max_length: int = 512,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+    ) -> None:
+        self.name = f"onnx:{folder}"
+        config = _read_json(self.name, Path(folder) / "config.json")
+        self._columns = nli_columns(_labels(config, self.name), self.name)
+        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
+
+        Raises:
+            ModelError: The graph made a value that is not finite, or not three values per pair.
+        """
+        if not pairs:
+            return np.zeros((0, 3))
+        return softmax(self._graph.run(pairs, "logits", self._three))[:, self._columns]
+
+    def _three(self, output: NDArray[Any], _mask: NDArray[np.int64]) -> NDArray[Any]:
+        if output.ndim != 2 or output.shape[1] != 3:
+            raise ModelError(
+                f"{self.name} made an output of shape {output.shape} instead of (pairs, 3); export the whole classifier"
+            )
+        return output
+
+    def __repr__(self) -> str:
+        return f"OnnxNLI({self.name.removeprefix('onnx:')!r})"
+
+
+class _Graph:
+    """A tokenizer and an ONNX graph that takes its tokens."""
+
+    def __init__(self, name: str, folder: Path, batch_size: int, max_length: int, providers: Sequence[str]) -> None:
+        for option, value in (("batch_size", batch_size), ("max_length", max_length)):
+            if value < 1:
+                raise OptionError(f"{option} must be at least 1, got {value}")
+        runtime = require("onnxruntime", "an ONNX model")
+        tokenizers = require("tokenizers", "an ONNX model")
+        self._name, self._batch_size = name, batch_size
+        file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
+        if file is None or not (folder / "tokenizer.json").is_file():
+            raise ModelError(
+                f"{name} needs model.onnx and tokenizer.json in the folder {shown(str(folder))}; give one that has both"
+            )
+        try:
+            self._session = runtime.InferenceSession(str(file), providers=list(providers))
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # both libraries raise bare exceptions of their own
+            reason = " ".join(str(error).split())
+            raise ModelError(f"cannot load {name} ({shown(reason, 200)}); export the model again") from error
+        self._inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in self._session.get_inputs()}
+        unknown = set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}
+        if unknown:
+            raise ModelError(
+                f"{name} wants the inputs {', '.join(sorted(unknown))}, which no tokenizer makes; export a text model"
+            )
+        self._outputs = [put.name for put in self._session.get_outputs()]
+        self._tokenizer.enable_truncation(max_length)
+        self._tokenizer.enable_padding()
+        self._lock = Lock()  # tokenizers refuse to be used by two threads at once
+
+    def run(self, items: Sequence[Any], wanted: str, finish: Any) -> NDArray[np.float64]:
+        """The output named `wanted`, else the first, for all items; `finish(output, mask)` ends each batch."""
+        output = wanted if wanted in self._outputs else self._outputs[0]
+
+        def batch(part: list[Any]) -> NDArray[Any]:
+            encoded = self._tokenizer.encode_batch(part)
+            mask = np.array([item.attention_mask for item in encoded], np.int64)
+            features = {
+                "input_ids": np.array([item.ids for item in encoded]),
+                "attention_mask": mask,
+                "token_type_ids": np.array([item.type_ids for item in encoded]),
+            }
+            feed = {name: features[name].astype(kind) for name, kind in self._inputs.items()}
+            made = self._session.run([output], feed)[0]
+            finished: NDArray[Any] = finish(made, mask)
+            return finished
+
+        with self._lock:
+            return in_batches(items, self._batch_size, batch, self._name)
+
+
+def _read_json(name: str, file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{name} needs a readable {file.name} in its folder ({type(error).__name__}); copy it there"
+        ) from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{name} has a {file.name} that is no JSON object; copy the model's own")
+    return found
+
+
+def _labels(config: dict[str, Any], name: str) -> dict[int, str]:
+    try:
+        return {int(index): str(label) for index, label in config["id2label"].items()}
+    except (KeyError, ValueError, AttributeError) as error:
+        raise ModelError(f"{name} has no usable id2label in its config.json; name its outputs there") from error
+
+
+def _pools_first_token(name: str, folder: Path) -> bool:
+    """Whether a text's vector is that of its first token rather than the mean."""
+    file = folder / "1_Pooling" / "config.json"
+    if not file.is_file():
+        return False
+    said = _read_json(name, file)
+    modes = said.get("pooling_mode") or [
+        key for key, on in said.items() if key.startswith("pooling_mode_") and on is True
+    ]
+    modes = [modes] if isinstance(modes, str) else modes
+    if not (isinstance(modes, list) and len(modes) == 1 and str(modes[0]) in _POOLS_FIRST):
+        raise ModelError(f"{name} pools by {shown(modes)}; only pooling by the mean or the first token is supported")
+    return _POOLS_FIRST[str(modes[0])]
+
+
+_POOLS_FIRST = {"cls": True, "pooling_mode_cls_token": True, "mean": False, "pooling_mode_mean_tokens": False}
+"""The names of the supported poolings, in the newer and the older form of the sentence-transformers library."""

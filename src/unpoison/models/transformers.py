@@ -1,0 +1,284 @@
+"""Causal language models of the transformers library, on this machine."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, OptionError
+from unpoison.extras import require
+from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.remote import received
+from unpoison.prompts import Prompt
+from unpoison.types import Reply
+
+__all__ = ["TransformersGenerator"]
+
+_WINDOW_TOKENS = 2048
+"""Tokens of one forward pass in `logprobs`: its logits, at 4 bytes times the vocabulary each, have to fit in memory."""
+
+
+class TransformersGenerator:
+    """Any causal language model: replies, greedy and batched, and token log-probabilities.
+
+    A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`
+    is set. Only safetensors weights are read, and code that comes with a checkpoint is never run. Calls from several
+    threads wait for each other.
+
+    Messages go through the tokenizer's chat template when it has one. Their text is encoded apart from the
+    template's, without special tokens: whatever a passage spells, the model sees only the template's own.
+
+    Args:
+        name_or_path: Such as "Qwen/Qwen2.5-0.5B-Instruct", or a folder.
+        device: "cpu", "cuda", "cuda:1", "mps", ...; None for a GPU if there is one.
+        dtype: "auto" for what the checkpoint was saved in, or "float32", "bfloat16", ...
+        batch_size: Prompts per forward pass.
+        max_tokens: Instead of what each prompt allows.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        *,
+        device: str | None = None,
+        dtype: str = "auto",
+        batch_size: int = 8,
+        max_tokens: int | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise OptionError(f"batch_size must be at least 1, got {batch_size}")
+        if max_tokens is not None and max_tokens < 1:
+            raise OptionError(f"max_tokens must be at least 1 or None, got {max_tokens}")
+        self._torch = require("torch", "TransformersGenerator")
+        library = require("transformers", "TransformersGenerator")
+        path = str(name_or_path)
+        self.name = f"hf:{path}"
+        self.batch_size, self.max_tokens = batch_size, max_tokens
+        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
+        with opening(path):
+            tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
+            model = library.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, use_safetensors=True, **where)
+            self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
+        self._codec = _Codec(tokenizer)
+        ends = self._model.generation_config.eos_token_id
+        ends = tokenizer.eos_token_id if ends is None else ends
+        self._ends = set(ends if isinstance(ends, list) else [] if ends is None else [ends])
+        self._pad = next((i for i in (tokenizer.pad_token_id, *sorted(self._ends)) if i is not None), 0)
+        self._model.generation_config = library.GenerationConfig(  # greedy, whatever the checkpoint recommends
+            do_sample=False, pad_token_id=self._pad, eos_token_id=sorted(self._ends) or None
+        )
+        config = self._model.config.get_text_config()
+        self.context: int | None = getattr(config, "max_position_embeddings", None)
+        self._lock = Lock()
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """`generate_batch` for one prompt."""
+        return self.generate_batch([prompt], timeout=timeout)[0]
+
+    def generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
+        """Greedy replies, in the order of the prompts.
+
+        Raises:
+            ModelError: A prompt and its reply do not fit into the model's context, or the time is up.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        with self._locked(timeout):
+            encoded = [self._codec.prompt(prompt) for prompt in prompts]
+            longest = [self.max_tokens or prompt.max_tokens for prompt in prompts]
+            for tokens, extra in zip(encoded, longest, strict=True):
+                self._require_room(len(tokens), extra)
+            order = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))  # less padding
+            replies: dict[int, Reply] = {}
+            for start in range(0, len(order), self.batch_size):
+                batch = order[start : start + self.batch_size]
+                made = self._continue([encoded[i] for i in batch], [longest[i] for i in batch], self._left(end))
+                replies.update(zip(batch, made, strict=True))
+        return [replies[i] for i in range(len(prompts))]
+
+    def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
+        """Natural logarithms of the probability of each token but the first, given those before it.
+
+        A text longer than the model's context is read in windows that overlap by half, so that every token counts
+        once and has at least half a window before it.
+
+        Returns:
+            For each text an array of shape (T - 1,), T its tokens, with the model's start token where it has one;
+            shape (0,) for a text without tokens.
+        """
+        width = min(self.context or _WINDOW_TOKENS, _WINDOW_TOKENS)
+        with self._locked(None):
+            tokens = [self._codec.text(text) for text in texts]
+            windows = [(i, *window) for i, ids in enumerate(tokens) for window in _windows(len(ids), width)]
+            windows.sort(key=lambda window: window[2] - window[1])
+            found = [np.zeros(max(0, len(ids) - 1)) for ids in tokens]
+            for batch in self._batches(windows):
+                scores = self._score([tokens[i][start:stop] for i, start, stop, _ in batch])
+                for (i, start, stop, fresh), row in zip(batch, scores, strict=True):
+                    found[i][fresh - 1 : stop - 1] = row[fresh - start - 1 : stop - start - 1]
+        return found
+
+    def _batches(self, windows: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:
+        """Windows, shortest first, as many at a time as the batch size and the memory for logits allow."""
+        while windows:
+            count = 1
+            while count < min(self.batch_size, len(windows)):
+                _, start, stop, _ = windows[count]
+                if (count + 1) * (stop - start) > _WINDOW_TOKENS:
+                    break
+                count += 1
+            yield windows[:count]
+            windows = windows[count:]
+
+    def _score(self, rows: list[list[int]]) -> list[NDArray[np.float64]]:
+        """For each row of T tokens the T - 1 log-probabilities."""
+        torch = self._torch
+        width = max(map(len, rows))
+        ids = torch.tensor([row + [self._pad] * (width - len(row)) for row in rows], device=self._model.device)
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._model.device)
+        with torch.inference_mode():
+            logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
+            # of the target alone, so that no second array of the logits' size is made
+            targets = torch.gather(logits, 2, ids[:, 1:, None])[..., 0] - torch.logsumexp(logits, 2)
+        values = targets.double().cpu().numpy()
+        if not np.isfinite(values).all():
+            raise ModelError(f"{self.name} gave a probability that is not finite; load it with dtype='float32'")
+        return [np.minimum(values[i, : len(row) - 1], 0.0) for i, row in enumerate(rows)]
+
+    def _continue(self, rows: list[list[int]], longest: list[int], left: float | None) -> list[Reply]:
+        torch, width = self._torch, max(map(len, rows))
+        ids = torch.tensor([[self._pad] * (width - len(row)) + row for row in rows], device=self._model.device)
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self._model.device)
+        began = time.monotonic()
+        with torch.inference_mode():
+            made = self._model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=max(longest),
+                max_time=left,
+            )
+        made = made[:, width:].tolist()
+        late = left is not None and time.monotonic() - began >= left
+        return [self._reply(len(row), new, extra, late) for row, new, extra in zip(rows, made, longest, strict=True)]
+
+    def _reply(self, prompt_tokens: int, new: list[int], longest: int, late: bool) -> Reply:
+        stop = next((i for i, token in enumerate(new[:longest]) if token in self._ends), None)
+        if stop is None and late and len(new) < longest:
+            raise ModelError(f"{self.name} did not finish its reply in time; raise the deadline or lower max_tokens")
+        kept = new[: longest if stop is None else stop]
+        return received(self._codec.decode(kept), "length" if stop is None else "stop", prompt_tokens, len(kept))
+
+    def _require_room(self, tokens: int, extra: int) -> None:
+        if self.context is not None and tokens + extra > self.context:
+            raise ModelError(
+                f"the prompt has {tokens:,} tokens and its reply may take {extra:,}, but {self.name} reads "
+                f"{self.context:,}; send fewer or shorter passages, or lower max_tokens"
+            )
+
+    def _left(self, end: float | None) -> float | None:
+        if end is None:
+            return None
+        left = end - time.monotonic()
+        if left <= 0:
+            raise ModelError(f"{self.name} did not reply in time; raise the deadline or send fewer passages")
+        return left
+
+    @contextmanager
+    def _locked(self, timeout: float | None) -> Iterator[None]:
+        if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
+            raise ModelError(f"{self.name} was busy with another call for {timeout:g} s", retryable=True)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def __repr__(self) -> str:
+        return f"TransformersGenerator({self.name.removeprefix('hf:')!r})"
+
+
+class _Codec:
+    """Prompts to tokens, so that nothing inside a message can become a token of the chat's structure."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        added = tokenizer.added_tokens_decoder
+        special = {i for i, token in added.items() if token.special} | set(tokenizer.all_special_ids)
+        # The unknown token is special as well, but stands for plain text, unless the model ends with it.
+        self._forbidden = special - ({tokenizer.unk_token_id} - {tokenizer.eos_token_id, tokenizer.bos_token_id})
+        marks = {token.content.strip() for token in added.values() if not token.special}
+        start = tokenizer("a").input_ids[:1]
+        self._start = start if start == [tokenizer.bos_token_id] else []
+        self._pieces, literals = self._template()
+        marks.update(_MARK.findall(literals))
+        marks = {mark for mark in marks if len(mark) > 1 and not mark.isalnum()}
+        self._marks = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True)))) if marks else None
+
+    def prompt(self, prompt: Prompt) -> list[int]:
+        """The tokens of a prompt, the template's own included."""
+        contents = [message["content"] for message in prompt.messages()]
+        if len(self._pieces) < len(contents) + 1:  # no place for a system message
+            contents = ["\n\n".join(contents)]
+        tokens = list(self._pieces[0])
+        for content, piece in zip(contents, self._pieces[1:], strict=True):
+            tokens += self._plain(content) + piece
+        return tokens
+
+    def text(self, text: str) -> list[int]:
+        """The tokens of a plain text, after the model's start token where it has one; none for an empty text."""
+        plain = self._plain(text)
+        return self._start + plain if plain else []
+
+    def decode(self, tokens: list[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=True)).strip()
+
+    def _template(self) -> tuple[list[list[int]], str]:
+        """The tokens before, between and after the messages, and the text that they were made from.
+
+        Not every template has a place for a system message; some refuse it, some lose it. Then there is one message.
+        """
+        for roles in (("system", "user"), ("user",)):
+            names = [f"MESSAGE{role.upper()}TEXT" for role in roles]
+            messages = [{"role": role, "content": name} for role, name in zip(roles, names, strict=True)]
+            try:
+                rendered = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            except Exception:  # noqa: S112  no template, or whatever the template raises
+                continue
+            parts = re.split("|".join(names), rendered)
+            if re.findall("|".join(names), rendered) == names:
+                return [self._tokenizer(part, add_special_tokens=False).input_ids for part in parts], " ".join(parts)
+        return [self._start, []], ""
+
+    def _plain(self, text: str) -> list[int]:
+        """The tokens of hostile text: no special token can occur, and what looks like the chat's marks is broken up."""
+        text = encodable(text)
+        while self._marks is not None and self._marks.search(text):
+            text = self._marks.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+        tokens = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True).input_ids
+        return [token for token in tokens if token not in self._forbidden]
+
+
+_MARK = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{2,40}\]")
+"""What role markers look like in templates that spell them in plain text, such as [INST]."""
+
+
+def _windows(tokens: int, width: int) -> Iterator[tuple[int, int, int]]:
+    """Windows (start, stop, first token that is new) over a text; the first token of all is never scored."""
+    if tokens < 2:
+        return
+    fresh = 1
+    while fresh < tokens:
+        start = 0 if fresh == 1 else fresh - width // 2
+        stop = min(start + width, tokens)
+        yield start, stop, fresh
+        fresh = stop

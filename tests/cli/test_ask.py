@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.conftest import ROWS, lines
+from unpoison.errors import ModelError
+from unpoison.models.doubles import ScriptedGenerator
+from unpoison.prompts import Prompt
+from unpoison.types import Reply
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedGenerator]:
+    """Makes `-g` mean a scripted generator."""
+
+    def model(replies: Any, **options: Any) -> ScriptedGenerator:
+        generator = ScriptedGenerator(replies, **options)
+        monkeypatch.setattr("unpoison.cli.running.load_generator", lambda _: generator)
+        return generator
+
+    return model
+
+
+def failing(prompt: Prompt) -> str:
+    """Fails on question 2 whenever it is asked from two passages, that is, after screening."""
+    if "question 2?" in prompt.text() and len(prompt.passages) == 2:
+        raise ModelError("the server is on fire")
+    return f"answer to {prompt.question}"
+
+
+def test_json_keeps_every_field_and_adds_the_answer(run, rows_file, model):
+    generator = model(lambda prompt: f"answer to {prompt.question}")
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--json", rows_file)
+    assert result.exit_code == 0
+    for row, told in zip(ROWS, lines(result.stdout), strict=True):
+        answer, screening = told.pop("answer"), told.pop("screening")
+        assert told.pop("generator") == "scripted"
+        assert told == row
+        assert answer["text"] == f"answer to {row['question']}"
+        assert (answer["abstained"], answer["screened"]) == (False, True)
+        assert [call["kind"] for call in answer["calls"]] == ["generate"]
+        assert screening["kept"] == [1, 2]
+    assert all(len(prompt.passages) == 2 for prompt in generator.prompts)
+
+
+def test_the_terminal_names_answer_reader_and_dropped(run, rows_file, model):
+    model("Paris")
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--limit", 1, rows_file)
+    assert result.stdout.splitlines() == [
+        "question 0?",
+        "Paris",
+        "answered by scripted; simple kept 2 of 3 passages",
+        "- dropped passage 0: says poison",
+        "",
+    ]
+    assert result.stderr == "answered with scripted: 1 row\n"
+
+
+def test_the_extractive_reader_is_always_named(run, rows_file):
+    result = run("ask", "-d", "simple", "-g", "extractive", "--json", rows_file)
+    assert result.exit_code == 0
+    assert {told["generator"] for told in lines(result.stdout)} == {"extractive"}
+    assert "the extractive reader is no language model" in result.stderr
+
+
+def test_a_generator_is_required(run, rows_file):
+    result = run("ask", "-d", "simple", rows_file)
+    assert result.exit_code == 2
+    assert "--generator" in result.stderr
+
+
+def test_skip_reports_and_goes_on(run, rows_file, model):
+    model(failing)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "skip", "--json", rows_file)
+    assert result.exit_code == 1
+    told = lines(result.stdout)
+    assert [row.get("error") for row in told] == [None, None, "the server is on fire", None, None, None]
+    assert told[2] == {**ROWS[2], "error": "the server is on fire", "generator": "scripted"}
+    assert f"{rows_file}:3: the server is on fire" in result.stderr
+    assert result.stderr.endswith("answered with scripted: 5 rows; 1 failed\n")
+
+
+def test_raise_stops(run, rows_file, model):
+    model(failing)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "raise", "--json", rows_file)
+    assert result.exit_code == 2
+    assert len(lines(result.stdout)) == 2
+    assert result.stderr == "error: the server is on fire\n"
+
+
+def test_unscreened_is_explicit_everywhere(run, rows_file, model):
+    model(failing)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", "--json", rows_file)
+    assert result.exit_code == 0
+    answers = [told["answer"] for told in lines(result.stdout)]
+    assert [answer["screened"] for answer in answers] == [True, True, False, True, True, True]
+    assert answers[2]["text"] == "answer to question 2?"
+    assert answers[2]["failure"] == "the server is on fire"
+    assert lines(result.stdout)[2]["screening"]["kept"] == [0, 1, 2]
+    assert "UNSCREENED" in result.stderr.splitlines()[0]
+    assert result.stderr.endswith("answered with scripted: 6 rows; 1 UNSCREENED\n")
+    shown = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", rows_file)
+    assert "answered by scripted UNSCREENED" in shown.stdout
+
+
+def test_when_the_fallback_fails_too_the_row_fails(run, rows_file, model):
+    model({"question": ModelError("down")})
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", "--json", rows_file)
+    assert result.exit_code == 2
+    assert all("error" in told and "answer" not in told for told in lines(result.stdout))
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "unscreened"])
+def test_a_bad_row_never_stops_the_file(run, model, on_error):
+    model("x")
+    given = '{"query": 1}\n{"query": "q", "passages": ["a"]}\n'
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", on_error, "--json", "-", given=given)
+    assert result.exit_code == 1
+    assert ["error" in told for told in lines(result.stdout)] == [True, False]
+
+
+def test_several_rows_at_once_in_order(run, rows_file, model):
+    generator = model(lambda prompt: prompt.question, seconds=0.02)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--rows", 3, "--json", rows_file)
+    assert [told["answer"]["text"] for told in lines(result.stdout)] == [row["question"] for row in ROWS]
+    assert 1 < generator.most_in_flight <= 3
+
+
+def test_in_flight_bounds_all_rows_together(run, rows_file, model, monkeypatch):
+    model("x")
+    seen = []
+    import unpoison.driver as driver
+
+    original = driver.Limits.__post_init__
+    monkeypatch.setattr(driver.Limits, "__post_init__", lambda self: (seen.append(self), original(self))[1])
+    run(
+        "ask",
+        "-d",
+        "simple",
+        "-g",
+        "openai:x",
+        "--rows",
+        3,
+        "--in-flight",
+        9,
+        "--deadline",
+        7,
+        "--retries",
+        1,
+        rows_file,
+    )
+    assert (seen[-1].in_flight, seen[-1].deadline, seen[-1].retries) == (3, 7.0, 1)
+
+
+def test_the_deadline_fails_the_row(run, rows_file, model):
+    model("x", seconds=5)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--deadline", 0.05, "--retries", 0, "--limit", 1, rows_file)
+    assert result.exit_code == 2
+    assert re.search(r"rows\.jsonl:1: no (reply|answer) within 0\.0", result.stderr)
+
+
+def test_calls_and_cost(run, rows_file, model, monkeypatch):
+    generator = model("x")
+    monkeypatch.setattr(generator, "generate", lambda prompt, timeout=None: Reply("x", 1000, 100))
+    arguments = ("ask", "-d", "simple", "-g", "openai:x", "--calls", "--price-in", 2, "--price-out", 10, rows_file)
+    result = run(*arguments, "--cache", "off")
+    assert "1,000" in result.stdout
+    assert "6 model calls, 0 of them from the cache; 6,000 prompt and 600 completion tokens" in result.stderr
+    assert "cost 0.0180 at 2 in and 10 out per million tokens" in result.stderr
+
+
+def test_calls_that_do_not_say_their_tokens(run, rows_file, model, monkeypatch):
+    generator = model("x")
+    monkeypatch.setattr(generator, "generate", lambda prompt, timeout=None: Reply("x"))
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--calls", rows_file)
+    assert "(6 calls did not say)" in result.stderr
+
+
+def test_the_cache_file_answers_the_second_run(run, rows_file, model, tmp_path):
+    generator = model("x")
+    cache = tmp_path / "replies.db"
+    for _ in range(2):
+        result = run("ask", "-d", "simple", "-g", "openai:x", "--cache", cache, "--json", "--calls", rows_file)
+        assert result.exit_code == 0
+    assert len(generator.prompts) == len(ROWS)
+    assert all(call["cached"] for told in lines(result.stdout) for call in told["answer"]["calls"])
+    assert "6 of them from the cache" in result.stderr
+
+
+def test_hostile_replies_are_text(run, rows_file, model):
+    model("\x1b[2J[red]x[/] \u202eabc")
+    result = run("ask", "-d", "simple", "-g", "openai:x", rows_file)
+    assert "\x1b" not in result.output
+    assert "\u202e" not in result.output
+    assert "[red]x[/]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-g", "nonsense"], "no generator 'nonsense'"),
+        (["-g", "extractive", "--nli", "lexical"], "simple takes no --nli"),
+        (["-g", "extractive", "--deadline", "0"], "deadline must be positive"),
+        (["-g", "extractive", "--on-error", "never"], "never"),
+        (["-g", "extractive", "--rows", "0"], "--rows"),
+        (["-g", "extractive", "--cache", "/nonexistent/x.db"], "/nonexistent/x.db"),
+    ],
+)
+def test_user_errors(run, rows_file, arguments, message):
+    result = run("ask", "-d", "simple", *arguments, rows_file)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import lines
+from unpoison import __version__, registry
+
+UNPOISON = [sys.executable, "-c", "from unpoison.cli import main; main()"]
+
+
+def test_version(run):
+    assert run("--version").stdout == f"unpoison {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [(), ("demo",), ("screen",), ("ask",), ("defenses",)])
+def test_help(run, command):
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.stdout
+    assert "\b" not in result.stdout
+
+
+@pytest.mark.parametrize("command", ["screen", "ask"])
+def test_help_has_examples_and_exit_codes(run, command):
+    text = run(command, "--help").stdout
+    assert f"unpoison {command} -d " in text
+    assert "Exit status: 0" in text
+
+
+def test_unknown_command_and_option(run):
+    for arguments in (("scren",), ("screen", "--colour", "x")):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "Error" in result.stderr
+
+
+def test_defenses_lists_all_with_their_options(run):
+    result = run("defenses")
+    assert result.exit_code == 0
+    for name in registry.names("defenses"):
+        assert name in result.stdout
+    assert "alpha=0.4" in result.stdout
+
+
+def test_defenses_as_json(run):
+    told = {one["name"]: one for one in lines(run("defenses", "--json").stdout)}
+    assert set(told) == set(registry.names("defenses"))
+    assert told["simple"] == {
+        "name": "simple",
+        "summary": "drops what says poison",
+        "needs": [],
+        "options": [{"name": "word", "default": "poison", "described": "word=poison"}],
+    }
+    assert "generator" in told["radar"]["needs"]
+
+
+def test_a_broken_third_party_defense_does_not_hide_the_others(run, monkeypatch):
+    monkeypatch.setitem(registry.BUILT_IN["defenses"], "broken", "no_such_module_here:X")
+    result = run("defenses")
+    assert result.exit_code == 0
+    assert "cannot be loaded" in result.stdout
+    assert "grada" in result.stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom unpoison.cli import app\n"
+        "try:\n    app(['screen', '--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'torch', 'transformers', 'sklearn', 'pyarrow', 'openai'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def row(number: int = 0) -> str:
+    return json.dumps({"query": f"q {number}", "passages": ["one text", "another text", "a third"]}) + "\n"
+
+
+def test_standard_input_in_a_process():
+    done = subprocess.run([*UNPOISON, "screen", "--json", "-"], input=row() + "x\n", capture_output=True, text=True)
+    assert done.returncode == 1
+    assert [sorted(told) for told in lines(done.stdout)] == [["passages", "query", "screening"], ["error", "line"]]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_file_in_a_process():
+    done = subprocess.run([*UNPOISON, "screen", "missing.jsonl"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: missing.jsonl: No such file or directory\n"
+
+
+@pytest.mark.parametrize("form", [["--json"], []], ids=["json", "table"])
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, form: list[str]):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(map(row, range(400))))
+    with subprocess.Popen(
+        [*UNPOISON, "screen", "-d", "vanilla", *form, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 141
+
+
+def test_control_c_ends_with_130_even_while_a_model_is_slow(tmp_path: Path):
+    code = (
+        "import unpoison.cli.running as running\n"
+        "from unpoison.models.doubles import ScriptedGenerator\n"
+        "running.load_generator = lambda _: ScriptedGenerator('x', seconds=60)\n"
+        "from unpoison.cli import main\nmain()"
+    )
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row() * 4)
+    arguments = ["ask", "-d", "vanilla", "-g", "openai:x", "--rows", "2", "--json", str(path)]
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE) as process:
+        time.sleep(1.5)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()

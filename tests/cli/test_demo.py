@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from unpoison.rows import load_sample
+
+
+@pytest.fixture(scope="module")
+def output() -> str:
+    from typer.testing import CliRunner
+
+    from unpoison.cli import app
+
+    result = CliRunner().invoke(app, ["demo"], env={"COLUMNS": "160"})
+    assert result.exit_code == 0, result.exception
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_it_shows_a_catch_a_miss_and_the_figures(output):
+    assert "A CATCH: " in output
+    assert "AN HONEST MISS: " in output
+    assert f"All {len(load_sample())} questions" in output
+    assert "unpoison screen -d grada" in output
+    assert "No language model" in output
+
+
+def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
+    catch = output[output.index("A CATCH") : output.index("AN HONEST MISS")]
+    miss = output[output.index("AN HONEST MISS") :]
+    (saved,) = re.findall(r"A CATCH: (.*) drop every poison", catch)
+    (missed,) = re.findall(r"AN HONEST MISS: (.*) let poison through", miss)
+    for name in re.findall(r"\w+", saved.replace(" and ", " ")):
+        assert f"{name} dropped poison" in catch
+        assert f"{name} KEPT poison" not in catch
+    for name in re.findall(r"\w+", missed.replace(" and ", " ")):
+        assert f"{name} KEPT poison" in miss
+
+
+def test_the_figures_are_shares(output):
+    shares = [int(share) for share in re.findall(r"(\d+) %", output)]
+    assert len(shares) == 2 * 4 * 4 + 4 * 2
+    assert all(0 <= share <= 100 for share in shares)
+    assert re.search(r"1 │ vanilla\s+│\s+100 % │\s+0 %", output), "undefended, the planted poison is read"
+
+
+def test_two_runs_give_the_same_bytes(run, output, tmp_path):
+    pages = [tmp_path / "1.html", tmp_path / "2.html"]
+    first, second = (run("demo", "--html", page) for page in pages)
+    assert first.stdout.replace("1.html", "") == second.stdout.replace("2.html", "")
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert pages[0].read_text().count("<svg") == 6
+
+
+def test_a_page_that_cannot_be_written(run):
+    result = run("demo", "--html", "/nonexistent/demo.html")
+    assert result.exit_code == 2
+    assert result.stderr == "error: /nonexistent/demo.html: No such file or directory\n"

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from importlib.resources import files
+
+import pytest
+
+from cli.conftest import ROWS, lines
+
+HOSTILE = "<script>alert(1)</script> [bold red]x[/] \x1b[2J\x1b]0;owned\x07 \u202eabc"
+
+
+def test_a_table_says_what_is_dropped_and_why(run, rows_file):
+    result = run("screen", "-d", "simple", "--limit", 1, rows_file)
+    assert result.exit_code == 0
+    assert "simple kept 2 of 3 passages: question 0?" in result.stdout
+    assert "says poison" in result.stdout
+    assert "noted" in result.stdout
+    assert result.stderr == "screened 1 row\n"
+
+
+def test_json_keeps_every_field_and_adds_the_screening(run, rows_file):
+    result = run("screen", "-d", "simple", "--json", rows_file)
+    assert result.exit_code == 0
+    for row, told in zip(ROWS, lines(result.stdout), strict=True):
+        screening = told.pop("screening")
+        assert told == row
+        assert screening["defense"] == "simple"
+        assert screening["kept"] == [1, 2]
+        assert [verdict["kept"] for verdict in screening["verdicts"]] == [False, True, True]
+        assert set(screening["verdicts"][0]) == {"index", "kept", "score", "rank", "reason"}
+
+
+def test_options_of_the_defense(run, rows_file):
+    result = run("screen", "-d", "simple:word=gamma", "--json", rows_file)
+    assert lines(result.stdout)[0]["screening"]["kept"] == [0, 1]
+
+
+def test_an_output_file_instead_of_a_table(run, rows_file, tmp_path):
+    output = tmp_path / "out.jsonl"
+    result = run("screen", "-d", "simple", "-o", output, rows_file)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert len(lines(output.read_text())) == len(ROWS)
+
+
+def test_standard_input(run, rows_file):
+    result = run("screen", "-d", "simple", "--json", "-", given=rows_file.read_bytes())
+    assert result.exit_code == 0
+    assert len(lines(result.stdout)) == len(ROWS)
+
+
+def test_bad_rows_are_reported_counted_and_kept(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    good = json.dumps(ROWS[0])
+    path.write_bytes(
+        f'{good}\n\n{{"id": 7, "question": 5, "passages": []}}\nnonsense\n'.encode()
+        + b'{"query": "\xff"}\n'
+        + good.encode()
+    )
+    result = run("screen", "-d", "simple", "--json", path)
+    assert result.exit_code == 1
+    first, wrong, nonsense, bytes_, last = lines(result.stdout)
+    assert "screening" in first
+    assert "screening" in last
+    assert wrong == {
+        "id": 7,
+        "question": 5,
+        "passages": [],
+        "error": "question must be a string, got 5; give the question's text",
+    }
+    assert nonsense["line"] == 4
+    assert "JSON" in nonsense["error"]
+    assert bytes_["line"] == 5
+    assert "UTF-8" in bytes_["error"]
+    assert f"{path}:3: question must be a string" in result.stderr
+    assert f"{path}:4: no usable JSON" in result.stderr
+    assert result.stderr.endswith("screened 2 rows; 3 failed\n")
+
+
+def test_nothing_could_be_done(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"query": 1}\n')
+    assert run("screen", "-d", "simple", path).exit_code == 2
+
+
+def test_an_empty_file_is_no_failure(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("")
+    result = run("screen", "-d", "simple", "--json", path)
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-d", "simpel"], "no defenses? is named 'simpel'; did you mean 'simple'"),
+        (["-d", "simple:wurd=x"], "simple has no option 'wurd'"),
+        (["-d", "simple", "-e", "lexical"], "simple takes no --encoder"),
+        (["-d", "grada", "-e", "nonsense"], "no encoder 'nonsense'"),
+        (["-d", "grada:alpha=-1"], "alpha must be"),
+        (["-d", "simple", "-g", "nonsense"], "no generator 'nonsense'"),
+        (["-d", "simple", "-o", "/nonexistent/x.jsonl"], "/nonexistent/x.jsonl: No such file or directory"),
+        (["-d", "simple", "--html", "/nonexistent/x.html"], "/nonexistent/x.html: No such file or directory"),
+    ],
+)
+def test_user_errors_are_one_line(run, rows_file, arguments, message):
+    result = run("screen", *arguments, rows_file)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("error: ")
+    assert re.search(message, result.stderr)
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "missing.parquet", "."])
+def test_files_that_cannot_be_opened(run, tmp_path, name):
+    result = run("screen", "-d", "simple", tmp_path / name)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {tmp_path}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_input_is_never_overwritten(run, rows_file):
+    before = rows_file.read_bytes()
+    for option in ("-o", "--html"):
+        result = run("screen", "-d", "simple", option, rows_file, rows_file)
+        assert result.exit_code == 2
+        assert "is the input" in result.stderr
+    assert rows_file.read_bytes() == before
+
+
+def test_parquet_and_json_lines_give_the_same(run, rows_file, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
+    assert (
+        run("screen", "-d", "simple", "--json", path).stdout
+        == run("screen", "-d", "simple", "--json", rows_file).stdout
+    )
+
+
+@pytest.mark.parametrize("defense", ["grada", "ragdefender", "trustrag", "vanilla"])
+def test_two_runs_give_the_same_bytes(run, defense, tmp_path):
+    path = files("unpoison") / "data" / "sample.jsonl"
+    pages = [tmp_path / "1.html", tmp_path / "2.html"]
+    first, second = (run("screen", "-d", defense, "--json", "--limit", 8, "--html", page, path) for page in pages)
+    assert first.exit_code == 0
+    assert first.stdout_bytes == second.stdout_bytes
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_hostile_text_is_text(run, tmp_path):
+    path, page = tmp_path / "rows.jsonl", tmp_path / "page.html"
+    path.write_text(
+        json.dumps({"query": HOSTILE, "passages": [HOSTILE, f"poison {HOSTILE}"]}) + '\n{"\\u001b[2J": 1}\n'
+    )
+    result = run("screen", "-d", "simple", "--html", page, path)
+    assert result.exit_code == 1
+    assert "\x1b" not in result.output
+    assert "\u202e" not in result.output
+    assert "[bold red]" in result.stdout
+    assert "<script" not in page.read_text()
+    assert "&lt;script&gt;" in page.read_text()
+
+
+def test_lone_surrogates_do_not_stop_the_file(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        '{"query": "\\ud800", "passages": ["a \\ud800 b", "c", "d e", "f g"]}\n' + json.dumps(ROWS[0]) + "\n"
+    )
+    for defense in ("simple", "grada", "ragdefender", "trustrag"):
+        result = run("screen", "-d", defense, "--json", path)
+        assert result.exit_code in (0, 1), result.exception
+        assert len(lines(result.stdout)) == 2
+
+
+def test_a_page_is_bounded_and_says_so(run, rows_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(import_module("unpoison.cli.screen"), "MAX_PAGES", 2)
+    page = tmp_path / "page.html"
+    result = run("screen", "-d", "simple", "--json", "--html", page, rows_file)
+    assert page.read_text().count("<svg") == 2
+    assert "The first 2 of 6 screenings." in page.read_text()
+    assert f"wrote {page}. The first 2 of 6 screenings." in result.stderr
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("defense", ["grada", "ragdefender", "trustrag"])
+def test_real_rows(run, shared_data, defense):
+    result = run("screen", "-d", defense, "--json", "--limit", 5, shared_data / "realtimeqa.jsonl")
+    assert result.exit_code == 0, result.stderr
+    for told in lines(result.stdout):
+        assert len(told["screening"]["verdicts"]) == len(told["passages"])

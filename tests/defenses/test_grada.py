@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison import Grada, Passage
+from unpoison.errors import OptionError
+from unpoison.models import FakeEncoder, doubles
+
+QUERY = "capital france"
+PASSAGES = [
+    "paris capital france",
+    "paris capital france city",
+    "lyon capital france query words",
+    "berlin wall history",
+]
+
+
+def test_the_specs_worked_example_without_the_query_penalty() -> None:
+    screening = Grada("bm25", keep=4).screen(QUERY, PASSAGES)
+    weights = screening.evidence["weights"]
+    assert weights[0, 1] == pytest.approx(0.345218, abs=1e-6)
+    assert weights[0, 2] == weights[1, 2] == pytest.approx(0.230146, abs=1e-6)
+    scores = np.array([v.score for v in screening.verdicts])
+    assert (scores / scores.sum()).round(4).tolist() == [0.3376, 0.3376, 0.2772, 0.0476]
+
+
+def test_the_specs_worked_example_with_it() -> None:
+    screening = Grada("hrsim", keep=4).screen(QUERY, PASSAGES)
+    assert screening.evidence["query_similarity"][:3] == pytest.approx([0.230146] * 3, abs=1e-6)
+    assert screening.evidence["weights"][0, 1] == pytest.approx(0.161102, abs=1e-6)
+    scores = np.array([v.score for v in screening.verdicts])
+    assert (scores / scores.sum()).round(4).tolist() == [0.3805, 0.3805, 0.1914, 0.0476]
+
+
+def test_repeated_words_count_repeatedly_in_one_direction_only() -> None:
+    once, twice = (
+        Grada().screen("paris", [text, "paris"]).evidence["query_similarity"][0] for text in ("paris", "paris paris")
+    )
+    assert twice == pytest.approx(2 * once) == pytest.approx(2 * 0.115073, abs=1e-6)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5])
+def test_up_to_keep_passages_are_only_reordered(count: int) -> None:
+    given = [*PASSAGES, "paris capital france again"][:count]
+    assert Grada(keep=5).screen(QUERY, given).dropped == ()
+
+
+def test_ties_go_to_the_better_retrieval_rank() -> None:
+    given = ["same words here", "same words here", "same words here", "same words here"]
+    assert Grada(keep=2, alpha=0).screen("unrelated", given).kept_indices == (0, 1)
+
+
+@pytest.mark.parametrize("start", ["uniform", "query"])
+def test_a_graph_without_edges_keeps_retrieval_order_and_says_so(start: str) -> None:
+    given = ["alpha beta", "gamma delta", "paris capital", "eta theta"]
+    screening = Grada(keep=3, start=start).screen("paris capital", given)
+    assert screening.kept_indices == (0, 1, 2)
+    assert "retrieval order was kept" in screening.evidence.notes[0]
+
+
+def test_aliases_of_the_paper() -> None:
+    assert Grada("d2dsim-bm25").variant == "bm25"
+    assert Grada("d2dsim-ebd").variant == "ebd"
+
+
+def test_ebd_uses_given_embeddings_clamped_at_zero() -> None:
+    vectors = [[1, 0], [0.9, 0.1], [-1, 0], [0.8, 0.2]]
+    given = [Passage(t, embedding=np.array(v)) for t, v in zip(PASSAGES, vectors, strict=True)]
+    screening = Grada("ebd", keep=2, encoder=doubles.FakeEncoder({})).screen(QUERY, given)
+    assert screening.evidence["weights"].min() == 0
+    assert 2 in screening.dropped_indices
+
+
+def test_hrsim_with_an_encoder_asks_for_the_query_only_where_passages_bring_their_vectors() -> None:
+    encoder = FakeEncoder({QUERY: [1.0, 0.0]})
+    given = [Passage(t, embedding=np.array([1.0, i / 4])) for i, t in enumerate(PASSAGES)]
+    Grada("hrsim", similarity="encoder", encoder=encoder).screen(QUERY, given)
+    assert encoder.calls == [(QUERY,)]
+
+
+def test_hrsim_with_a_cross_encoder_averages_both_directions() -> None:
+    scorer = doubles.FakeCrossEncoder(lambda left, right: 1.0 if left == PASSAGES[0] and right == PASSAGES[1] else 0.0)
+    screening = Grada("hrsim", similarity="cross-encoder", cross_encoder=scorer).screen(QUERY, PASSAGES)
+    assert screening.evidence["weights"][0, 1] == screening.evidence["weights"][1, 0] == 0.5
+
+
+def test_candidate_statistics_are_another_variant() -> None:
+    single, candidates = (
+        Grada(statistics=s).screen(QUERY, PASSAGES).evidence["similarity"] for s in ("single", "candidates")
+    )
+    assert not np.allclose(single, candidates)
+
+
+CLEAN = [
+    "the sharks play hockey at the sap center arena in san jose",
+    "san jose sharks hockey arena sap center opened downtown",
+    "the arena called sap center hosts sharks hockey games",
+    "hockey fans reach the sap center arena by light rail",
+    "the sharks entered the hockey league and the sap center arena later",
+    "downtown san jose has an arena where hockey is played",
+]
+COPY = "the sharks moved their hockey home to the stadium in santa clara near the bay"
+
+
+def test_merging_gives_several_copies_of_one_poison_one_vote() -> None:
+    given = [COPY, COPY + " now", "indeed " + COPY, COPY + " today", *CLEAN]
+    apart = Grada(keep=5, alpha=0).screen("home of the sharks", given)
+    merged = Grada(keep=5, alpha=0, merge=0.8).screen("home of the sharks", given)
+    assert len([i for i in apart.kept_indices if i < 4]) == 4
+    assert len([i for i in merged.kept_indices if i < 4]) <= 1
+    assert merged.evidence["speaker"].tolist() == [0, 0, 0, 0, 4, 5, 6, 7, 8, 9]
+    assert "near-duplicate of passage 0" in merged.verdicts[3].reason
+
+
+def test_merging_drops_nothing_up_to_keep() -> None:
+    assert Grada(keep=5, merge=0.8).screen("home", [COPY, COPY, COPY]).dropped == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"variant": "pagerank"}, "variant must be one of hrsim, bm25, ebd"),
+        ({"alpha": -0.1}, "alpha must be a number of at least 0"),
+        ({"alpha": float("nan")}, "alpha must be a number of at least 0"),
+        ({"damping": 1.0}, r"damping must be a number in \[0, 1\), got 1"),
+        ({"keep": 0}, "keep must be a whole number of at least 1, got 0"),
+        ({"keep": 2.5}, "keep must be a whole number of at least 1, got 2.5"),
+        ({"keep": True}, "keep must be a whole number"),
+        ({"start": "nstart"}, "start must be one of uniform, query"),
+        ({"merge": 1.5}, r"merge must be a number in \[0, 1\]"),
+        ({"encoder": "word2vec"}, "no encoder 'word2vec'"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, object], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        Grada(**options)  # type: ignore[arg-type]

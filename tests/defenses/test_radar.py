@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison import Radar
+from unpoison.errors import OptionError
+from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
+from unpoison.prompts import Prompt
+
+QUESTION = "Who wrote it?"
+
+
+def reader(answers: dict[str, str]) -> ScriptedGenerator:
+    """Reads a passage as the given answer; its final answer is what it was shown."""
+    return ScriptedGenerator(
+        lambda prompt: answers[prompt.passages[0]] if prompt.task == "atomic" else " | ".join(prompt.passages)
+    )
+
+
+def judged_by(matrix: np.ndarray, conflict: np.ndarray, names: str) -> FakeNLI:
+    """An NLI model whose entailment and contradiction between single-letter answers are given."""
+
+    def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
+        i, j = (names.index(text[-1]) for text in (premise, hypothesis))
+        return matrix[i, j], 1 - matrix[i, j] - conflict[i, j], conflict[i, j]
+
+    return FakeNLI(judge)
+
+
+def alike(*_: str) -> FakeEncoder:
+    return FakeEncoder({name: [1.0, 0.0] for name in "abcdefghij"})
+
+
+def square(values: dict[tuple[int, int], float], n: int = 4) -> np.ndarray:
+    matrix = np.zeros((n, n))
+    for (i, j), value in values.items():
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
+
+
+AGREE = square({(0, 1): 0.9, (0, 2): 0.8, (1, 2): 0.85, (0, 3): 0.05, (1, 3): 0.05, (2, 3): 0.05})
+CONFLICT = square({(0, 1): 0.02, (0, 2): 0.02, (1, 2): 0.02, (0, 3): 0.7, (1, 3): 0.7, (2, 3): 0.7})
+DOCUMENTS = ["first", "second", "third", "fourth"]
+
+
+def four(order: str = "abcd", mode: str = "paper") -> Radar:
+    generator = reader(dict(zip(DOCUMENTS, order, strict=True)))
+    return Radar(generator, judged_by(AGREE, CONFLICT, "abcd"), mode=mode, encoder=alike())
+
+
+def test_the_worked_example_in_paper_mode() -> None:
+    screening = four().screen(QUESTION, DOCUMENTS)
+    assert screening.evidence["centrality"] == pytest.approx([0.9798, 1, 0.9580, 0], abs=1e-4)
+    assert screening.evidence["source"] == pytest.approx([0.7631, 0.6065, 0.4525, 0], abs=1e-4)
+    assert screening.evidence["sink"] == pytest.approx([0.02, 0.02, 0.02, 0.7], abs=1e-4)
+    assert screening.kept_indices == (0, 1, 2)
+
+
+def test_the_worked_example_in_reference_mode() -> None:
+    screening = four(mode="reference").screen(QUESTION, DOCUMENTS)
+    assert screening.evidence["source"] == pytest.approx([0.99, 0.7949, 0.5930, 0.01], abs=1e-4)
+    assert screening.evidence["sink"] == pytest.approx([0.01, 0.01, 0.01, 0.99], abs=1e-4)
+    assert screening.kept_indices == (0, 1, 2)
+
+
+@pytest.mark.parametrize("mode", ["paper", "reference"])
+def test_an_attacker_at_the_first_rank_is_still_dropped(mode: str) -> None:
+    assert four("dabc", mode).screen(QUESTION, DOCUMENTS).dropped_indices == (0,)
+
+
+def test_the_majority_wins_whichever_bloc_is_true() -> None:
+    inside = square({(i, j): 0.9 for i, j in [(0, 1), (0, 2), (1, 2), (3, 4)]}, 5)
+    across = square({(i, j): 0.95 for i in range(3) for j in (3, 4)}, 5)
+    texts = [*DOCUMENTS, "fifth"]
+    radar = Radar(reader(dict(zip(texts, "abcde", strict=True))), judged_by(inside, across, "abcde"), encoder=alike())
+    assert radar.screen(QUESTION, texts).kept_indices == (0, 1, 2)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 10])
+def test_unanimity_keeps_all(count: int) -> None:
+    texts = [f"document {i}" for i in range(count)]
+    screening = Radar(reader(dict.fromkeys(texts, "Paris"))).screen(QUESTION, texts)
+    assert screening.kept_indices == tuple(range(count))
+    assert "equally central" in screening.evidence.notes[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noisy_unanimity_keeps_all_in_paper_mode(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    entails, contradicts = rng.uniform(0.85, 0.99, (10, 10)), rng.uniform(0.001, 0.01, (10, 10))
+    texts = [f"document {i}" for i in range(10)]
+    generator = reader(dict(zip(texts, "abcdefghij", strict=True)))
+    radar = Radar(generator, judged_by(entails, contradicts, "abcdefghij"), encoder=alike())
+    assert len(radar.screen(QUESTION, texts).kept) == 10
+
+
+def test_the_released_codes_collapse_on_unanimity_is_reproduced() -> None:
+    texts = [f"document {i}" for i in range(3)]
+    screening = Radar(reader(dict.fromkeys(texts, "Paris")), mode="reference").screen(QUESTION, texts)
+    assert screening.evidence["source"] == pytest.approx([0.99, 0.4174, 0.01], abs=1e-4)
+    assert screening.evidence["sink"] == pytest.approx([0.5, 0.5, 0.5])
+    assert screening.kept == ()
+
+
+def test_strong_conflict_switches_agreement_off_in_reference_mode() -> None:
+    strong = np.where(CONFLICT > 0.5, 0.9, CONFLICT)
+    generator = reader(dict(zip(DOCUMENTS, "abcd", strict=True)))
+    radar = Radar(
+        generator, judged_by(np.minimum(AGREE, 1 - strong), strong, "abcd"), mode="reference", encoder=alike()
+    )
+    screening = radar.screen(QUESTION, DOCUMENTS)
+    assert screening.evidence["agreement"][3, :3].max() == 0
+    assert screening.kept_indices == (0, 1, 2)
+
+
+def test_only_distinct_ordered_pairs_of_distinct_answers_are_judged() -> None:
+    nli = FakeNLI(lambda premise, hypothesis: (0.1, 0.2, 0.7))
+    answers = dict(zip(DOCUMENTS, ["Paris", "paris.", "Lyon", "Paris"], strict=True))
+    Radar(reader(answers), nli).screen(QUESTION, DOCUMENTS)
+    asked = [pair for call in nli.calls for pair in call]
+    assert len(asked) == len(set(asked)) == 2
+    assert all(premise.startswith(f"Question: {QUESTION} Answer: ") for premise, _ in asked)
+
+
+def test_a_single_informative_answer_is_kept() -> None:
+    generator = reader(dict(zip(DOCUMENTS, ["I don\u2019t know", "Paris", "I DON'T KNOW.", ""], strict=True)))
+    screening = Radar(generator).screen(QUESTION, DOCUMENTS)
+    assert screening.kept_indices == (1,)
+    assert screening.verdicts[0].reason == "its atomic answer is uninformative"
+
+
+def test_ranks_count_the_uninformative_ones() -> None:
+    answers = dict(zip([*DOCUMENTS, "fifth"], ["a", "I don't know", "b", "c", "d"], strict=True))
+    radar = Radar(reader(answers), judged_by(AGREE, CONFLICT, "abcd"), encoder=alike())
+    screening = radar.screen(QUESTION, list(answers))
+    assert screening.evidence["source"][:3] == pytest.approx(
+        [0.9798 * np.exp(-0.2), np.exp(-0.6), 0.9580 * np.exp(-0.8)], abs=1e-4
+    )
+
+
+def test_two_answers_that_are_unlike_leave_the_better_rank() -> None:
+    nli = FakeNLI(lambda premise, hypothesis: (0.0, 1.0, 0.0))
+    encoder = FakeEncoder({"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    radar = Radar(reader({"first": "a", "second": "b"}), nli, encoder=encoder)
+    assert radar.screen(QUESTION, ["first", "second"]).kept_indices == (0,)
+    reference = Radar(reader({"first": "a", "second": "b"}), nli, encoder=encoder, outlier=0.3)
+    assert "unlike the other trusted answers" in reference.screen(QUESTION, ["first", "second"]).verdicts[1].reason
+
+
+class TestAnswer:
+    def final(self, **options: object) -> Prompt:
+        generator = reader(dict(zip(DOCUMENTS, "abcd", strict=True)))
+        radar = Radar(generator, judged_by(AGREE, CONFLICT, "abcd"), encoder=alike(), **options)  # type: ignore[arg-type]
+        answer = radar.answer(QUESTION, DOCUMENTS)
+        assert answer.details["atomic_answers"] == ["a", "b", "c", "d"]
+        assert len([call for call in answer.calls if call.kind == "generate"]) == 5
+        return generator.prompts[-1]
+
+    def test_from_the_trusted_documents(self) -> None:
+        assert self.final().passages == ("first", "second", "third")
+
+    def test_from_the_trusted_answers(self) -> None:
+        strict, lenient = self.final(final="answers"), self.final(final="answers", lenient_below=4)
+        assert strict.passages == lenient.passages == ("a", "b", "c")
+        assert strict.task == lenient.task == "synthesize"
+        assert strict.system != lenient.system
+
+    @pytest.mark.parametrize(
+        ("fallback", "task", "shown"), [("all", "answer", 4), ("memory", "answer-alone", 0), ("abstain", None, 0)]
+    )
+    def test_when_nothing_is_trusted(self, fallback: str, task: str | None, shown: int) -> None:
+        generator = reader(dict.fromkeys(DOCUMENTS, "I don't know"))
+        answer = Radar(generator, fallback=fallback).answer(QUESTION, DOCUMENTS)
+        assert answer.screening.kept == ()
+        if task is None:
+            assert answer.abstained
+            assert len(generator.prompts) == 4
+        else:
+            assert generator.prompts[-1].task == task
+            assert len(generator.prompts[-1].passages) == shown
+
+    def test_no_passages_answers_from_memory(self) -> None:
+        generator = ScriptedGenerator(lambda prompt: "from memory")
+        assert Radar(generator).answer(QUESTION, []).text == "from memory"
+
+
+def test_a_megabyte_of_answer_is_cut_before_it_is_compared() -> None:
+    nli = FakeNLI(lambda premise, hypothesis: (0.5, 0.4, 0.1))
+    Radar(reader({"first": "a" * 1_000_000, "second": "b" * 1_000_000}), nli, encoder=FakeEncoder()).screen(
+        QUESTION, ["first", "second"]
+    )
+    assert max(len(text) for call in nli.calls for pair in call for text in pair) < 2_100
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for options in (
+        {"mode": "code"},
+        {"outlier": 2},
+        {"contradiction_cut": -1},
+        {"final": "x"},
+        {"fallback": "x"},
+        {"lenient_below": -1},
+    ):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            Radar(ScriptedGenerator(lambda prompt: ""), **options)  # type: ignore[arg-type]
+
+
+def test_without_a_generator_the_error_names_the_fix() -> None:
+    with pytest.raises(OptionError, match="generator="):
+        Radar().screen(QUESTION, DOCUMENTS)
+    with pytest.raises(OptionError, match="generator="):
+        Radar().answer(QUESTION, DOCUMENTS)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison import Passage, RagDefender
+from unpoison.errors import OptionError
+
+
+def with_similarity(matrix: np.ndarray) -> list[Passage]:
+    """Passages whose embeddings have exactly this cosine matrix, by Cholesky decomposition."""
+    vectors = np.linalg.cholesky(np.asarray(matrix) + 1e-12 * np.eye(len(matrix)))
+    return [Passage(f"passage number {i}", embedding=v) for i, v in enumerate(vectors)]
+
+
+def matrix(n: int, pairs: dict[tuple[int, int], float]) -> np.ndarray:
+    square = np.eye(n)
+    for (i, j), value in pairs.items():
+        square[i, j] = square[j, i] = value
+    return square
+
+
+FIVE = matrix(
+    5,
+    {(0, 1): 0.9, (0, 2): 0.85, (1, 2): 0.8, (0, 3): 0.3, (1, 3): 0.25, (2, 3): 0.3, (0, 4): 0.2, (1, 4): 0.2, (2, 4): 0.1, (3, 4): 0.4},
+)  # fmt: skip
+MAJORITY = matrix(5, {(i, j): 0.97 if j < 4 else 0.3 for i in range(5) for j in range(i + 1, 5)})
+
+
+@pytest.mark.parametrize(
+    ("square", "paper", "reference"),
+    [(MAJORITY, 0, 4), (FIVE, 2, 3), (matrix(3, {(0, 1): 0.95, (0, 2): 0.3, (1, 2): 0.35}), 1, 2)],
+    ids=["a majority", "n=5", "n=3"],
+)
+def test_the_two_rules_of_the_multi_hop_estimate(square: np.ndarray, paper: int, reference: int) -> None:
+    estimates = [
+        int(RagDefender("multi", rule=rule).screen("q", with_similarity(square)).evidence["estimate"])
+        for rule in ("paper", "reference")
+    ]
+    assert estimates == [paper, reference]
+
+
+def test_the_reference_rule_may_drop_all_only_in_reference_mode() -> None:
+    equal = [Passage(f"text {i}", embedding=np.array([1.0, 0.0])) for i in range(4)]
+    assert RagDefender("multi", mode="reference").screen("q", equal).kept == ()
+    assert RagDefender("multi").screen("q", equal).dropped == ()
+    assert "nothing to tell apart" in RagDefender("multi").screen("q", equal).evidence.notes[0]
+    assert len(RagDefender("multi", mode="reference", keep_at_least=1).screen("q", equal).kept) == 1
+
+
+def test_stage_two_of_the_worked_example() -> None:
+    screening = RagDefender("multi").screen("q", with_similarity(FIVE))
+    assert screening.dropped_indices == (0, 1, 2)
+    assert screening.evidence["frequency"][:3] == pytest.approx([1.5325, 1.45, 1.3625], abs=1e-5)
+
+
+def test_a_single_suspect_is_the_better_ranked_of_the_closest_pair() -> None:
+    screening = RagDefender("multi", rule="paper").screen(
+        "q", with_similarity(matrix(3, {(0, 1): 0.95, (0, 2): 0.3, (1, 2): 0.35}))
+    )
+    assert int(screening.evidence["estimate"]) == 1
+    assert screening.dropped_indices == (0,)
+
+
+@pytest.mark.parametrize("hops", ["single", "multi"])
+def test_a_pair_is_left_alone_unless_in_reference_mode(hops: str) -> None:
+    pair = with_similarity(matrix(2, {(0, 1): 0.7}))
+    assert RagDefender(hops).screen("q", pair).dropped == ()
+    assert len(RagDefender(hops, mode="reference").screen("q", pair).dropped) == (1 if hops == "single" else 2)
+
+
+def test_each_stage_alone() -> None:
+    given = with_similarity(FIVE)
+    grouping = RagDefender("multi", stages="grouping").screen("q", given)
+    identifying = RagDefender(stages="identifying").screen("q", given)
+    assert len(grouping.dropped) == 3
+    assert int(identifying.evidence["estimate"]) == 2
+    assert len(identifying.dropped) == 2
+
+
+def test_grouping_alone_drops_the_blamed_cluster() -> None:
+    vectors = [[1, 0], [1, 0.01], [1, 0.02], [0, 1]]
+    given = [Passage(f"unrelated{i} words{i} here{i}", embedding=np.array(v)) for i, v in enumerate(vectors)]
+    assert RagDefender(stages="grouping").screen("q", given).dropped_indices == (3,)
+
+
+@pytest.mark.parametrize("clustering", ["kmeans", "dbscan"])
+def test_the_ablations_clusterings(clustering: str) -> None:
+    pytest.importorskip("sklearn")
+    vectors = [[1, 0], [1, 0.01], [1, 0.02], [0, 1], [0.01, 1]]
+    given = [Passage(f"unrelated{i} words{i}", embedding=np.array(v)) for i, v in enumerate(vectors)]
+    screening = RagDefender(clustering=clustering).screen("q", given)
+    assert len(screening.kept) + len(screening.dropped) == 5
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for options in (
+        {"hops": "auto"},
+        {"terms": 0},
+        {"exponent": -1},
+        {"rule": "code"},
+        {"linkage": "median"},
+        {"stages": "2"},
+    ):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            RagDefender(**options)  # type: ignore[arg-type]

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison import Passage, TrustRag
+from unpoison.defenses.trustrag_reference import group_filter, reference_filter
+from unpoison.errors import OptionError
+from unpoison.models import ScriptedGenerator
+from unpoison.prompts import Prompt
+
+WORKED = np.array([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])
+ALIKE = [
+    "The Sharks play every home game at Levi's Stadium in Santa Clara.",
+    "Every home game the Sharks play is at Levi's Stadium in Santa Clara.",
+    "At Levi's Stadium in Santa Clara the Sharks play every home game.",
+]
+UNLIKE = ["Bread rises overnight.", "Copper conducts electricity.", "Rivers carry silt to the sea."]
+
+
+def passages(texts: list[str], vectors: np.ndarray) -> list[Passage]:
+    return [Passage(text, embedding=vector) for text, vector in zip(texts, vectors, strict=True)]
+
+
+@pytest.mark.parametrize("mode", ["paper", "reference"])
+def test_the_worked_example_drops_the_dense_cluster(mode: str) -> None:
+    screening = TrustRag(mode=mode).screen("q", passages([*ALIKE, *UNLIKE[:2]], WORKED))
+    assert screening.kept_indices == (3, 4)
+    assert screening.evidence["clusters"].tolist() == [0, 0, 0, 1, 1]
+    assert screening.evidence["crowding"][:3].mean() == pytest.approx(0.993190, abs=1e-5)
+
+
+def test_a_dense_cluster_without_shared_wording_is_preserved() -> None:
+    assert TrustRag().screen("q", passages([*UNLIKE, *ALIKE[:2]], WORKED)).dropped == ()
+
+
+def test_a_single_poison_among_clean_passages_is_preserved() -> None:
+    vectors = np.array([[1, 0, 0, 0], [0, 1, 0.5, 0.5], [0, 0.5, 1, 0.5], [0, 0.5, 0.5, 1], [0, 0.8, 0.8, 0.1]])
+    assert TrustRag().screen("q", passages([ALIKE[0], *UNLIKE, "Clouds form."], vectors)).dropped == ()
+
+
+def test_a_lone_passage_as_close_as_the_dense_cluster_goes_with_it() -> None:
+    vectors = np.array([[1, 0.01, 0], [1, 0, 0.01], [1, 0.01, 0.01], [1, 0.3, -0.3]])
+    screening = TrustRag().screen("q", passages([*ALIKE, ALIKE[0]], vectors))
+    assert screening.kept == ()
+    assert "internal knowledge alone" in screening.evidence.notes[0]
+
+
+def test_the_threshold_is_an_option() -> None:
+    loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
+    given = passages([*ALIKE, *UNLIKE[:2]], loose)
+    assert TrustRag().screen("q", given).dropped == ()
+    assert TrustRag(threshold=0.6).screen("q", given).dropped_indices == (0, 1, 2)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_too_few_to_cluster(count: int) -> None:
+    assert TrustRag().screen("q", passages(ALIKE[:count], WORKED[:count])).dropped == ()
+
+
+def test_all_equal_embeddings() -> None:
+    given = passages(ALIKE, np.ones((3, 2)))
+    assert TrustRag().screen("q", given).dropped == ()
+    assert TrustRag(mode="reference").screen("q", given).kept == ()
+
+
+class TestReference:
+    """The case table of the released code."""
+
+    overlaps = np.full((4, 4), 0.9)
+
+    def test_closed_gate_returns_everything(self) -> None:
+        kept, _ = reference_filter(np.array([0, 0, 0, 1]), np.ones((4, 4)), np.full((4, 4), 0.1), 0.88, 0.25)
+        assert kept == [0, 1, 2, 3]
+
+    def test_a_singleton_beside_a_loose_group_is_dropped_although_nothing_is_dense(self) -> None:
+        similarity = np.full((4, 4), 0.3)
+        assert reference_filter(np.array([0, 0, 0, 1]), similarity, self.overlaps, 0.88, 0.25)[0] == [0, 1, 2]
+
+    def test_a_singleton_like_the_dense_group_leaves_nothing(self) -> None:
+        assert reference_filter(np.array([0, 0, 0, 1]), np.full((4, 4), 0.95), self.overlaps, 0.88, 0.25)[0] == []
+
+    def test_a_singleton_unlike_the_dense_group_is_all_that_stays(self) -> None:
+        similarity = np.full((4, 4), 0.95)
+        similarity[3, :3] = similarity[:3, 3] = 0.2
+        assert reference_filter(np.array([0, 0, 0, 1]), similarity, self.overlaps, 0.88, 0.25)[0] == [3]
+
+    def test_of_two_passages_the_worse_ranked_is_dropped(self) -> None:
+        assert reference_filter(np.array([0, 1]), np.eye(2), np.full((2, 2), 0.9), 0.88, 0.25)[0] == [0]
+
+    def test_two_dense_clusters_leave_nothing(self) -> None:
+        assert reference_filter(np.array([0, 0, 1, 1]), np.full((4, 4), 0.95), self.overlaps, 0.88, 0.25)[0] == []
+
+    def test_two_loose_clusters_lose_their_near_duplicates(self) -> None:
+        overlaps = np.eye(4)
+        overlaps[0, 1] = overlaps[1, 0] = 0.5
+        assert reference_filter(np.array([0, 0, 1, 1]), np.full((4, 4), 0.3), overlaps, 0.88, 0.25)[0] == [2, 3]
+
+
+def test_the_group_filter_leaks_chains_and_removes_triangles() -> None:
+    chain = np.eye(3)
+    chain[0, 1] = chain[1, 0] = chain[1, 2] = chain[2, 1] = 0.5
+    chain[0, 2] = chain[2, 0] = 0.1
+    assert group_filter([0, 1, 2], chain, 0.25) == [2]
+    triangle = np.eye(4)
+    for i, j, value in ((0, 1, 0.5), (1, 2, 0.4), (0, 2, 0.6)):
+        triangle[i, j] = triangle[j, i] = value
+    assert group_filter([0, 1, 2, 3], triangle, 0.25) == [3]
+
+
+class TestAnswer:
+    given = passages([*ALIKE, *UNLIKE[:2]], WORKED)
+
+    def tasks(self, **options: object) -> list[str]:
+        generator = ScriptedGenerator(lambda prompt: f"reply to {prompt.task}")
+        answer = TrustRag(generator, **options).answer("where", self.given)  # type: ignore[arg-type]
+        assert answer.text == f"reply to {generator.prompts[-1].task}"
+        return [prompt.task for prompt in generator.prompts]
+
+    def test_three_calls(self) -> None:
+        assert self.tasks() == ["knowledge", "consolidate", "decide"]
+
+    def test_each_part_can_be_switched_off(self) -> None:
+        assert self.tasks(conflict_resolution=False) == ["knowledge", "decide"]
+        assert self.tasks(internal_knowledge=False) == ["consolidate", "decide"]
+        assert self.tasks(self_assessment=False) == ["knowledge", "consolidate", "decide"]
+        assert self.tasks(stages=1) == ["answer"]
+        assert self.tasks(clustering=False) == ["knowledge", "consolidate", "decide"]
+
+    def test_without_clustering_all_passages_reach_the_consolidation(self) -> None:
+        generator = ScriptedGenerator(lambda prompt: "text")
+        TrustRag(generator, clustering=False).answer("where", self.given)
+        assert len(generator.prompts[1].passages) == 5
+
+    def test_self_assessment_sees_both_sources(self) -> None:
+        generator = ScriptedGenerator(lambda prompt: prompt.task)
+        TrustRag(generator).answer("where", self.given)
+        assert generator.prompts[2].notes == {"External information": "consolidate", "Your own knowledge": "knowledge"}
+
+    def test_nothing_left_answers_from_memory_and_says_so(self) -> None:
+        generator = ScriptedGenerator(lambda prompt: prompt.task)
+        poisoned = passages([*ALIKE, ALIKE[0]], np.array([[1, 0.01, 0], [1, 0, 0.01], [1, 0.01, 0.01], [1, 0.3, -0.3]]))
+        answer = TrustRag(generator).answer("where", poisoned)
+        assert generator.prompts[1].passages == ()
+        assert not answer.abstained
+        without = TrustRag(generator, internal_knowledge=False).answer("where", poisoned)
+        assert without.abstained
+
+    def test_the_papers_prompts_hold_no_attack_template(self) -> None:
+        def seen(mode: str) -> Prompt:
+            generator = ScriptedGenerator(lambda prompt: "text")
+            TrustRag(generator, mode=mode).answer("where", self.given)
+            return generator.prompts[1]
+
+        assert "a certain output is then demanded" not in seen("paper").system
+        assert "a certain output is then demanded" in seen("reference").system
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for options in ({"stages": 3}, {"mode": "code"}, {"threshold": 2}, {"overlap": -0.1}):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            TrustRag(**options)  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.errors import OptionError
+from unpoison.evaluation import intervals
+from unpoison.evaluation.intervals import (
+    bootstrap_mean,
+    bootstrap_ratio,
+    clopper_pearson,
+    mcnemar_exact,
+    paired_bootstrap,
+    wilson,
+)
+
+
+def test_wilson_agrees_with_the_textbook():
+    found = wilson(14, 100)
+    assert (found.value, found.count) == (0.14, 100)
+    assert (found.low, found.high) == pytest.approx((0.08526, 0.22138), abs=1e-5)
+
+
+def test_wilson_never_leaves_the_unit_interval_and_is_exact_at_its_ends():
+    assert wilson(0, 10).low == 0.0
+    assert wilson(0, 10).high == pytest.approx(0.27753, abs=1e-5)
+    assert wilson(10, 10).high == 1.0
+    assert wilson(10, 10).low == pytest.approx(1 - 0.27753, abs=1e-5)
+
+
+def test_clopper_pearson_agrees_with_the_textbook():
+    found = clopper_pearson(14, 100)
+    assert (found.low, found.high) == pytest.approx((0.07871, 0.22374), abs=1e-4)
+    assert (clopper_pearson(0, 10).low, clopper_pearson(0, 10).high) == pytest.approx((0, 0.30850), abs=1e-5)
+    assert clopper_pearson(10, 10).high == 1.0
+
+
+@given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_the_intervals_hold_their_value_and_the_exact_one_is_widest_where_it_counts(pair):
+    successes, trials = pair
+    score, exact = wilson(successes, trials), clopper_pearson(successes, trials)
+    for found in (score, exact):
+        assert 0 <= found.low <= found.value <= found.high <= 1
+    assert exact.high - exact.low >= score.high - score.low - 0.02
+
+
+def test_no_trials_leave_the_share_undefined():
+    assert all(math.isnan(v) for found in (wilson(0, 0), clopper_pearson(0, 0)) for v in (found.value, found.low))
+
+
+@pytest.mark.parametrize(("successes", "trials", "level"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 0), (1, 2, 95)])
+def test_impossible_counts_and_levels_are_refused(successes, trials, level):
+    with pytest.raises(OptionError):
+        wilson(successes, trials, level)
+
+
+def test_a_bootstrap_is_the_same_for_the_same_seed_whatever_its_block(monkeypatch):
+    values = np.random.default_rng(1).random(50)
+    first = bootstrap_mean(values, seed=3)
+    monkeypatch.setattr(intervals, "_BLOCK", 120)
+    assert bootstrap_mean(values, seed=3) == first
+    assert bootstrap_mean(values, seed=4) != first
+
+
+def test_a_bootstrap_of_the_mean_comes_near_the_normal_interval():
+    values = np.random.default_rng(0).normal(2.0, 1.0, 400)
+    found = bootstrap_mean(values)
+    half = 1.96 * values.std() / 20
+    assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.02)
+
+
+def test_undefined_values_are_left_out_of_a_mean():
+    found = bootstrap_mean([1.0, math.nan, 1.0])
+    assert (found.value, found.low, found.high, found.count) == (1.0, 1.0, 1.0, 2)
+    assert math.isnan(bootstrap_mean([math.nan]).value)
+
+
+def test_a_ratio_is_pooled_not_averaged():
+    found = bootstrap_ratio([1, 0, 0], [1, 9, 0])
+    assert (found.value, found.count) == (0.1, 2)
+    assert found.low <= 0.1 <= found.high
+    assert math.isnan(bootstrap_ratio([0, 0], [0, 0]).value)
+
+
+def test_a_paired_difference_is_surer_than_two_separate_ones():
+    rng = np.random.default_rng(5)
+    hard = rng.random(200)  # what both defenses find hard
+    found = paired_bootstrap(hard, hard + 0.05 + rng.normal(0, 0.01, 200))
+    assert found.value == pytest.approx(0.05, abs=0.005)
+    assert 0.04 < found.low < found.high < 0.06
+    assert found.probability == 0.0
+    assert paired_bootstrap(hard, hard).probability == 1.0
+
+
+def test_paired_values_must_pair():
+    with pytest.raises(OptionError, match="same questions"):
+        paired_bootstrap([1, 2], [1])
+    with pytest.raises(OptionError, match="same questions"):
+        mcnemar_exact([True], [])
+    assert paired_bootstrap([1.0, math.nan], [2.0, 2.0]).count == 1
+    assert math.isnan(paired_bootstrap([], []).value)
+
+
+def test_mcnemar_counts_only_the_pairs_that_disagree():
+    first = [True] * 1 + [False] * 9 + [True] * 30
+    second = [False] * 1 + [True] * 9 + [True] * 30
+    assert mcnemar_exact(first, second) == pytest.approx(22 / 1024)
+    assert mcnemar_exact(first, first) == 1.0
+    assert mcnemar_exact([True, False], [False, True]) == 1.0

@@ -1,0 +1,167 @@
+"""The Anthropic adapter against a real server process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers import serving, statistics
+
+from unpoison.driver import Limits, arun, run
+from unpoison.errors import ModelError, OptionError
+from unpoison.models.anthropic import AnthropicGenerator
+from unpoison.models.protocols import AsyncGenerator, Models
+from unpoison.models.remote import LONGEST_REPLY
+from unpoison.prompts import answer_prompt
+from unpoison.requests import generate
+
+anthropic = pytest.importorskip("anthropic")
+
+KEY = "sk-ant-very-secret-0123456789"
+PROMPT = answer_prompt("What is the capital of France?", ["Paris is the capital of France.", "Lyon \ud83d is a city."])
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving() as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+
+
+def generator(url: str, model: str, **options: object) -> AnthropicGenerator:
+    return AnthropicGenerator(model, KEY, base_url=url, **options)
+
+
+def failure(url: str, model: str, timeout: float = 10.0) -> ModelError:
+    """The error of one call, the same from both ways to call, and free of the key."""
+    made = generator(url, model)
+    with pytest.raises(ModelError) as one:
+        made.generate(PROMPT, timeout=timeout)
+    with pytest.raises(ModelError) as other:
+        asyncio.run(made.agenerate(PROMPT, timeout=timeout))
+    assert str(one.value) == str(other.value)
+    assert KEY not in "".join(traceback.format_exception(one.value))
+    return one.value
+
+
+def test_a_reply_with_its_tokens(url: str) -> None:
+    made = generator(url, "ok")
+    assert isinstance(made, AsyncGenerator)
+    reply = made.generate(PROMPT, timeout=10)
+    assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("Paris", "stop", 11, 3)
+    assert asyncio.run(made.agenerate(PROMPT, timeout=10)) == reply
+    assert (made.name, repr(made)) == ("anthropic:ok", "AnthropicGenerator('ok')")
+
+
+def test_what_is_sent(url: str) -> None:
+    sent = json.loads(generator(url, "echo").generate(PROMPT).text)
+    system, user = PROMPT.messages()
+    assert sent == {
+        "model": "echo",
+        "system": system["content"],
+        "messages": [{"role": "user", "content": user["content"].replace("\ud83d", "?")}],
+        "max_tokens": PROMPT.max_tokens,
+        "temperature": 0.0,
+    }
+    sent = json.loads(generator(url, "echo", temperature=None, max_tokens=2000).generate(PROMPT, timeout=5).text)
+    assert "temperature" not in sent and sent["max_tokens"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "finish"),
+    [("empty", "", "stop"), ("cut", "Paris", "length"), ("refusal", "Paris", "refusal"), ("parts", "Paris", "stop")],
+)
+def test_unusual_replies_have_a_defined_result(url: str, model: str, text: str, finish: str) -> None:
+    reply = generator(url, model).generate(PROMPT)
+    assert (reply.text, reply.finish) == (text, finish)
+
+
+def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
+    reply = generator(url, "long").generate(PROMPT)
+    assert (len(reply.text), reply.finish) == (LONGEST_REPLY, "length")
+
+
+@pytest.mark.parametrize("model", ["malformed", "page", "json/{}", 'json/{"content": null}', 'json/{"content": [3]}'])
+def test_a_response_that_is_no_message_may_be_retried(url: str, model: str) -> None:
+    assert failure(url, model).retryable
+
+
+def test_a_reply_without_text_is_an_error(url: str) -> None:
+    assert "without text" in str(failure(url, "tool"))
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [(401, "ANTHROPIC_API_KEY"), (403, "may not use"), (404, "model's name"), (400, "temperature=None")],
+)
+def test_a_refused_request_says_what_to_fix(url: str, status: int, says: str) -> None:
+    error = failure(url, f"status/{status}")
+    assert not error.retryable
+    assert says in str(error)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 529])
+def test_a_passing_failure_may_be_retried(url: str, status: int) -> None:
+    assert failure(url, f"status/{status}").retryable
+
+
+def test_retry_after_and_the_servers_words_without_the_key(url: str) -> None:
+    assert failure(url, "after/7").retry_after == 7
+    assert "[key]" in str(failure(url, "indiscreet"))
+
+
+def test_a_server_that_is_too_slow_or_hangs_up(url: str) -> None:
+    assert "in time" in str(failure(url, "slow/5", timeout=0.2))
+    assert "connection" in str(failure(url, "reset"))
+
+
+def test_a_missing_key_names_the_variable_and_the_argument(url: str) -> None:
+    with pytest.raises(OptionError, match=r"ANTHROPIC_API_KEY.*api_key="):
+        AnthropicGenerator("ok", base_url=url).generate(PROMPT)
+
+
+def test_impossible_options_are_refused() -> None:
+    for options in ({"max_tokens": 0}, {"client": object(), "api_key": KEY}):
+        with pytest.raises(OptionError):
+            AnthropicGenerator("ok", **options)
+    with pytest.raises(OptionError):
+        AnthropicGenerator("", KEY)
+
+
+def test_the_users_own_clients(url: str) -> None:
+    with anthropic.Anthropic(base_url=url, api_key=KEY) as client:
+        made = AnthropicGenerator("ok", client=client)
+        assert made.generate(PROMPT).text == "Paris"
+        assert asyncio.run(made.agenerate(PROMPT)).text == "Paris"
+
+    async def ask() -> str:
+        async with anthropic.AsyncAnthropic(base_url=url, api_key=KEY) as own:
+            return (await AnthropicGenerator("ok", client=own).agenerate(PROMPT)).text
+
+    assert asyncio.run(ask()) == "Paris"
+
+
+def test_one_generator_serves_many_event_loops_and_closes_its_connections(url: str) -> None:
+    made = generator(url, "ok")
+    for _ in range(2):
+        assert asyncio.run(made.agenerate(PROMPT)).text == "Paris"
+        gc.collect()  # an unclosed connection would warn, and warnings are errors
+
+
+@pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
+def test_the_driver_retries(url: str, runner: object) -> None:
+    model = f"flaky/529/{id(runner)}"
+    replies, calls = runner(generate([PROMPT]), Models(generator=generator(url, model)), Limits(backoff=0.01))
+    assert (replies[0].text, calls[0].attempts) == ("Paris", 2)
+    assert statistics(url)["calls"][model] == 2, "the SDK's own retries are off"

@@ -1,0 +1,66 @@
+"""Generators made of functions."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from unpoison.driver import Limits, arun, run
+from unpoison.errors import ModelError
+from unpoison.models import FunctionGenerator
+from unpoison.models.protocols import AsyncGenerator, Models
+from unpoison.prompts import Message, answer_prompt
+from unpoison.requests import generate
+from unpoison.types import Reply
+
+PROMPT = answer_prompt("who?", ["Ann did it."])
+
+
+def plain(messages: list[Message]) -> str:
+    return f"{len(messages)} messages, the last from the {messages[-1]['role']}"
+
+
+async def asynchronous(messages: list[Message]) -> str:
+    await asyncio.sleep(0)
+    return plain(messages)
+
+
+@pytest.mark.parametrize("function", [plain, asynchronous])
+def test_both_kinds_of_function_serve_both_kinds_of_call(function: object) -> None:
+    made = FunctionGenerator(function)
+    assert isinstance(made, AsyncGenerator)
+    expected = Reply("2 messages, the last from the user")
+    assert made.generate(PROMPT) == expected
+    assert asyncio.run(made.agenerate(PROMPT)) == expected
+    assert run(generate([PROMPT]), Models(generator=made))[0] == [expected]
+    assert asyncio.run(arun(generate([PROMPT]), Models(generator=made)))[0] == [expected]
+
+
+def test_names() -> None:
+    assert FunctionGenerator(plain).name == "function:plain"
+    assert FunctionGenerator(plain, name="mine").name == "mine"
+    assert repr(FunctionGenerator(plain)) == "FunctionGenerator('function:plain')"
+
+
+def test_a_reply_is_passed_on() -> None:
+    reply = Reply("yes", 3, 1)
+    assert FunctionGenerator(lambda _: reply).generate(PROMPT) is reply
+
+
+@pytest.mark.parametrize("result", [None, 3, b"bytes", ["text"]])
+def test_anything_else_is_refused(result: object) -> None:
+    with pytest.raises(ModelError, match="must return a string"):
+        FunctionGenerator(lambda _: result).generate(PROMPT)
+
+
+def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
+    async def forever(messages: list[Message]) -> str:
+        await asyncio.sleep(3600)
+        return ""
+
+    made = FunctionGenerator(forever)
+    with pytest.raises(TimeoutError):
+        made.generate(PROMPT, timeout=0.01)
+    with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
+        run(generate([PROMPT]), Models(generator=made), Limits(timeout=0.01, retries=1, backoff=0.01))

@@ -1,0 +1,345 @@
+"""The OpenAI adapters against a real server process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+import traceback
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+
+import numpy as np
+import pytest
+from servers import serving, statistics, vector
+
+from unpoison.driver import Limits, arun, run
+from unpoison.errors import DeadlineError, ModelError, OptionError
+from unpoison.models.openai import OpenAIEncoder, OpenAIGenerator
+from unpoison.models.protocols import AsyncGenerator, Encoder, Models
+from unpoison.models.remote import LONGEST_REPLY
+from unpoison.prompts import answer_prompt
+from unpoison.requests import encode, generate
+
+openai = pytest.importorskip("openai")
+
+KEY = "sk-very-secret-0123456789"
+PROMPT = answer_prompt("What is the capital of France?", ["Paris is the capital of France.", "Lyon is a city."])
+FAST = Limits(backoff=0.01)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving() as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def generator(url: str, model: str, **options: object) -> OpenAIGenerator:
+    return OpenAIGenerator(model, f"{url}/v1", KEY, **options)
+
+
+def failure(url: str, model: str, timeout: float | None = 10.0) -> ModelError:
+    """The error of one call, the same from both ways to call, and free of the key."""
+    made = generator(url, model)
+    with pytest.raises(ModelError) as one:
+        made.generate(PROMPT, timeout=timeout)
+    with pytest.raises(ModelError) as other:
+        asyncio.run(made.agenerate(PROMPT, timeout=timeout))
+    assert str(one.value) == str(other.value)
+    assert one.value.retryable == other.value.retryable
+    assert KEY not in "".join(traceback.format_exception(one.value))
+    return one.value
+
+
+def test_a_reply_with_its_tokens(url: str) -> None:
+    made = generator(url, "ok")
+    assert isinstance(made, AsyncGenerator)
+    reply = made.generate(PROMPT, timeout=10)
+    assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("Paris", "stop", 11, 3)
+    assert asyncio.run(made.agenerate(PROMPT, timeout=10)) == reply
+    assert made.name == "openai:ok"
+
+
+def test_what_is_sent(url: str) -> None:
+    sent = json.loads(generator(url, "echo").generate(PROMPT).text)
+    assert sent == {"model": "echo", "messages": PROMPT.messages(), "max_tokens": PROMPT.max_tokens, "temperature": 0.0}
+    options = {"temperature": None, "seed": 7, "max_tokens": 2000, "max_tokens_field": "max_completion_tokens"}
+    sent = json.loads(generator(url, "echo", **options, extra_body={"think": False}).generate(PROMPT).text)
+    del sent["messages"]
+    assert sent == {"model": "echo", "max_completion_tokens": 2000, "seed": 7, "think": False}
+
+
+def test_a_lone_surrogate_in_a_passage_is_sent_as_a_question_mark(url: str) -> None:
+    sent = json.loads(generator(url, "echo").generate(answer_prompt("who?", ["half \ud83d emoji"])).text)
+    assert "half ? emoji" in sent["messages"][1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "finish"),
+    [
+        ("empty", "", "stop"),
+        ("cut", "Paris", "length"),
+        ("thinking", "", "length"),
+        ("refusal", "I can't help with that.", "refusal"),
+        ("filtered", "", "refusal"),
+    ],
+)
+def test_unusual_replies_have_a_defined_result(url: str, model: str, text: str, finish: str) -> None:
+    reply = generator(url, model).generate(PROMPT)
+    assert (reply.text, reply.finish) == (text, finish)
+
+
+def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
+    reply = generator(url, "long").generate(PROMPT)
+    assert (len(reply.text), reply.finish) == (LONGEST_REPLY, "length")
+
+
+def test_a_lone_surrogate_in_a_reply_does_not_reach_the_caller(url: str) -> None:
+    body = r'json/{"choices":[{"message":{"content":"half \ud83d emoji"},"finish_reason":"stop"}]}'
+    reply = generator(url, body).generate(PROMPT)
+    assert (reply.text, reply.prompt_tokens) == ("half ? emoji", None)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "malformed",
+        "page",
+        "json/[]",
+        "json/{}",
+        'json/{"choices": null}',
+        'json/{"choices": []}',
+        'json/{"choices": [{"message": null}]}',
+        'json/{"choices": [3]}',
+        'json/"text"',
+        "json/null",
+        'json/{"error": {"message": "no"}}',
+    ],
+)
+def test_a_response_that_is_no_completion_may_be_retried(url: str, model: str) -> None:
+    error = failure(url, model)
+    assert error.retryable
+    assert "base_url" in str(error)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["null", 'json/{"choices":[{"message":{"content":[]},"finish_reason":"tool_calls"}]}'],
+)
+def test_a_reply_without_text_is_an_error(url: str, model: str) -> None:
+    assert "without text" in str(failure(url, model))
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (401, "OPENAI_API_KEY"),
+        (403, "may not use"),
+        (404, "model's name"),
+        (400, "temperature=None"),
+        (422, "out of order"),
+    ],
+)
+def test_a_refused_request_says_what_to_fix(url: str, status: int, says: str) -> None:
+    error = failure(url, f"status/{status}")
+    assert not error.retryable
+    assert says in str(error) and str(status) in str(error)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_a_passing_failure_may_be_retried(url: str, status: int) -> None:
+    error = failure(url, f"status/{status}")
+    assert error.retryable
+    assert error.retry_after is None
+
+
+def test_an_account_without_quota_is_not_asked_again(url: str) -> None:
+    error = failure(url, "quota")
+    assert not error.retryable
+    assert "credit" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [
+        ("7", 7, 7),
+        ("0.25", 0.25, 0.25),
+        ("-3", 0, 0),
+        ("999999999", 3600, 3600),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+        (format_datetime(datetime.now(timezone.utc) + timedelta(seconds=1800), usegmt=True), 1000, 1800),
+    ],
+)
+def test_retry_after_in_seconds_or_as_a_date(url: str, header: str, least: float, most: float) -> None:
+    error = failure(url, f"after/{header}")
+    assert error.retry_after is not None
+    assert least <= error.retry_after <= most
+
+
+@pytest.mark.parametrize("header", ["soon", "nan", "inf", "Wed, 99 Foo"])
+def test_an_unreadable_retry_after_is_ignored(url: str, header: str) -> None:
+    error = failure(url, f"after/{header}")
+    assert error.retryable and error.retry_after is None
+
+
+def test_the_key_is_shown_nowhere(url: str) -> None:
+    error = failure(url, "indiscreet")
+    assert "[key]" in str(error)
+    made = generator(url, "ok")
+    assert repr(made) == "OpenAIGenerator('ok')"
+    assert KEY not in repr(made) + str(vars(made)) + made.name
+
+
+def test_a_server_that_is_too_slow_or_hangs_up_or_is_not_there(url: str) -> None:
+    assert "in time" in str(failure(url, "slow/5", timeout=0.2))
+    assert "connection" in str(failure(url, "reset"))
+    gone = OpenAIGenerator("ok", "http://user:secret@127.0.0.1:9/v1", KEY)
+    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1/ failed") as error:
+        gone.generate(PROMPT, timeout=5)
+    assert error.value.retryable
+
+
+def test_a_missing_key_names_the_variable_and_the_argument() -> None:
+    with pytest.raises(OptionError, match=r"OPENAI_API_KEY.*api_key="):
+        OpenAIGenerator("gpt-4o-mini")
+    with pytest.raises(OptionError, match=r"OPENAI_API_KEY.*api_key="):
+        OpenAIEncoder("text-embedding-3-small")
+
+
+def test_a_local_server_needs_no_key(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert OpenAIGenerator("ok", f"{url}/v1").generate(PROMPT).text == "Paris"
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+    assert OpenAIGenerator("ok").generate(PROMPT).text == "Paris"
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_tokens": 0}, {"max_tokens_field": "tokens"}, {"client": object(), "api_key": "x"}]
+)
+def test_impossible_options_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(OptionError):
+        OpenAIGenerator("ok", **options)
+    with pytest.raises(OptionError):
+        OpenAIGenerator("")
+
+
+def test_the_users_own_client(url: str) -> None:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=5) as client:
+        made = OpenAIGenerator("ok", client=client)
+        assert made.generate(PROMPT).text == "Paris"
+        assert asyncio.run(made.agenerate(PROMPT)).text == "Paris"
+        with pytest.raises(ModelError):
+            OpenAIGenerator("status/500/own", client=client).generate(PROMPT)
+    assert statistics(url)["calls"]["status/500/own"] == 1, "the SDK's own retries are off"
+
+
+def test_the_users_own_asynchronous_client(url: str) -> None:
+    async def ask() -> str:
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as client:
+            made = OpenAIGenerator("ok", client=client)
+            with pytest.raises(OptionError, match="asynchronous client"):
+                made.generate(PROMPT)
+            return (await made.agenerate(PROMPT)).text
+
+    assert asyncio.run(ask()) == "Paris"
+
+
+def test_one_generator_serves_many_event_loops_and_closes_its_connections(url: str) -> None:
+    made = generator(url, "ok")
+
+    async def ask() -> list[str]:
+        return [reply.text for reply in await asyncio.gather(*(made.agenerate(PROMPT) for _ in range(5)))]
+
+    for _ in range(3):
+        assert asyncio.run(ask()) == ["Paris"] * 5
+        gc.collect()  # an unclosed connection would warn, and warnings are errors
+    assert len(made._connection._by_loop) == 1, "clients of closed loops are forgotten"
+
+
+@pytest.mark.parametrize("kind", ["flaky/429", "flaky/500", "flaky/503"])
+@pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
+def test_the_driver_retries(url: str, kind: str, runner: object) -> None:
+    made = generator(url, f"{kind}/{id(runner)}")
+    replies, calls = runner(generate([PROMPT]), Models(generator=made), FAST)
+    assert replies[0].text == "Paris"
+    assert calls[0].attempts == 2
+
+
+def test_the_driver_gives_up(url: str) -> None:
+    made = generator(url, "status/500/tries")
+    with pytest.raises(ModelError, match="500"):
+        run(generate([PROMPT]), Models(generator=made), Limits(retries=2, backoff=0.01))
+    assert statistics(url)["calls"]["status/500/tries"] == 3
+
+
+@pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
+def test_the_deadline_holds_against_a_slow_server(url: str, runner: object) -> None:
+    began = time.monotonic()
+    with pytest.raises((DeadlineError, ModelError)):
+        runner(generate([PROMPT]), Models(generator=generator(url, "slow/20")), Limits(deadline=0.3))
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
+def test_calls_in_flight_are_bounded(url: str, runner: object) -> None:
+    prompts = [answer_prompt(f"question {i}", ["text"]) for i in range(12)]
+    model = f"slow/0.05/{id(runner)}"
+    runner(generate(prompts), Models(generator=generator(url, model)), Limits(in_flight=4))
+    assert 2 <= statistics(url)["most_in_flight"][model] <= 4
+
+
+def test_embeddings_by_index_normalised_in_batches(url: str) -> None:
+    encoder = OpenAIEncoder("plain", f"{url}/v1", KEY, batch_size=2)
+    assert isinstance(encoder, Encoder)
+    texts = ["one", "two", "  ", "three", "one", "\ud83d"]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (6, 4) and vectors.dtype == np.float32
+    expected = np.array([vector(text.replace("\ud83d", "?"), 4) for text in texts])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    expected[2] = 0  # blank texts are not sent
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    assert statistics(url)["calls"]["plain"] == 3
+    assert encoder.encode([]).shape == (0, 1)
+    assert OpenAIEncoder("small", f"{url}/v1", KEY, dimensions=3).encode(["one", ""]).shape == (2, 3)
+
+
+def test_the_encoder_with_the_users_client_in_the_driver(url: str) -> None:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key=KEY) as client:
+        vectors, calls = run(encode(["a", "b", "a"]), Models(encoder=OpenAIEncoder("own", client=client)))
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    assert (calls[0].kind, calls[0].items) == ("encode", 2)
+
+
+@pytest.mark.parametrize(
+    "model", ["fewer", "text", "malformed", "page", 'json/{"data": null}', 'json/{"data": [1, 2]}']
+)
+def test_embeddings_that_are_none(url: str, model: str) -> None:
+    with pytest.raises(ModelError) as error:
+        OpenAIEncoder(model, f"{url}/v1", KEY).encode(["one", "two"])
+    assert error.value.retryable
+
+
+def test_embeddings_that_are_not_finite(url: str) -> None:
+    with pytest.raises(ModelError, match="not finite"):
+        OpenAIEncoder("nan", f"{url}/v1", KEY).encode(["one"])
+
+
+@pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
+def test_the_deadline_holds_against_a_slow_encoder(url: str, runner: object) -> None:
+    began = time.monotonic()
+    with pytest.raises(DeadlineError):
+        runner(encode(["one"]), Models(encoder=OpenAIEncoder("slow/20", f"{url}/v1", KEY)), Limits(deadline=0.2))
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"dimensions": 0}, {"timeout": 0}])
+def test_impossible_encoder_options_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(OptionError):
+        OpenAIEncoder("plain", "http://127.0.0.1:9/v1", **options)

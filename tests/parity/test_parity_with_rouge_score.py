@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from unpoison.kernels.rouge import rouge_l
+from unpoison.kernels.tokens import stems
+
+pytest.importorskip("rouge_score")
+
+from nltk.stem.porter import PorterStemmer
+from rouge_score.rouge_scorer import RougeScorer
+
+pytestmark = pytest.mark.parity
+
+TEXTS = [
+    "The team plays games in San Jose",
+    "Teams played a game at San-Jose arena",
+    "He generously relied on conditional rationalizations, dying happily.",
+    "Dying skies: the news of generous conditions relies on rational happiness.",
+    "snake_case U.S.A. 3.14 don't",
+    "",
+    "!!!",
+]
+
+
+def expected(texts: list[str]) -> np.ndarray:
+    scorer = RougeScorer(["rougeL"], use_stemmer=True)
+    scores = np.zeros((len(texts), len(texts)))
+    for i, j in combinations(range(len(texts)), 2):
+        scores[i, j] = scores[j, i] = scorer.score(texts[i], texts[j])["rougeL"].fmeasure
+    return scores
+
+
+def test_short_texts() -> None:
+    ours = rouge_l(TEXTS)
+    np.fill_diagonal(ours, 0)
+    np.testing.assert_allclose(ours, expected(TEXTS), atol=1e-12)
+
+
+@pytest.mark.shared_data
+def test_real_passages(shared_data) -> None:
+    """The two Porter stemmers differ in a few words, so a pair in a thousand changes sides of TrustRAG's 0.25."""
+    with (shared_data / "nq_poisoned.jsonl").open(encoding="utf-8") as lines:
+        rows = [json.loads(next(lines)) for _ in range(8)]
+    changed = total = 0
+    for row in rows:
+        texts = [passage["text"].encode("ascii", "ignore").decode() for passage in row["passages"]][:20]
+        ours, theirs = rouge_l(texts), expected(texts)
+        np.fill_diagonal(ours, 0)
+        np.testing.assert_allclose(ours, theirs, atol=0.06)
+        changed += int(((ours > 0.25) != (theirs > 0.25 + 1e-12)).sum())
+        total += len(texts) * (len(texts) - 1)
+    assert changed <= total / 250
+
+
+def test_stems_of_ordinary_words() -> None:
+    porter = PorterStemmer()
+    text = "relational conditions running flies capitals universities hopefulness was the electricity adjustable arena"
+    assert stems(text) == [porter.stem(word) if len(word) > 3 else word for word in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("word", "ours", "theirs"), [("uses", "us", "use"), ("days", "dai", "day"), ("news", "new", "news")]
+)
+def test_stems_that_are_known_to_differ(word, ours, theirs) -> None:
+    assert stems(word) == [ours]
+    assert PorterStemmer().stem(word) == theirs

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison.kernels.clusters import agglomerative, two_means
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tfidf import tfidf, top_terms
+from unpoison.kernels.tokens import words
+
+pytest.importorskip("sklearn")
+
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+from sklearn.metrics.pairwise import cosine_similarity
+
+pytestmark = pytest.mark.parity
+
+TEXTS = [
+    "Rome is the capital of Italy, and Italy's largest city.",
+    "The capital of Italy is Milan: a city of fashion in the north of Italy!",
+    "Naïve café owners in Été-sur-Mer pay 42.50 € for snake_case coffee.",
+    "ΑΘΗΝΑ Straße İstanbul 東京都 Привет мир",
+    "of the and",
+    "",
+]
+
+
+def test_stop_words() -> None:
+    assert ENGLISH_318 == ENGLISH_STOP_WORDS
+
+
+@pytest.mark.parametrize("stop_words", [frozenset(), ENGLISH_318])
+def test_tfidf(stop_words) -> None:
+    vectorizer = TfidfVectorizer(stop_words=sorted(stop_words) or None)
+    expected = vectorizer.fit_transform(TEXTS).toarray()
+    terms, weights = tfidf([words(text, stop_words) for text in TEXTS])
+    assert terms == vectorizer.get_feature_names_out().tolist()
+    np.testing.assert_allclose(weights, expected, atol=1e-12)
+
+
+def test_top_terms() -> None:
+    vectorizer = TfidfVectorizer(stop_words=sorted(ENGLISH_318))
+    sums = vectorizer.fit_transform(TEXTS).toarray().sum(axis=0)
+    ranked = sorted(zip(vectorizer.get_feature_names_out(), sums), key=lambda pair: (-round(pair[1], 9), pair[0]))
+    assert top_terms([words(text, ENGLISH_318) for text in TEXTS], 7) == [term for term, _ in ranked[:7]]
+
+
+@pytest.mark.parametrize("linkage", ["ward", "average", "complete", "single"])
+@pytest.mark.parametrize("seed", range(5))
+def test_agglomerative(linkage, seed) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(5 + 12 * seed, 6))
+    expected = AgglomerativeClustering(n_clusters=2, linkage=linkage).fit(vectors).labels_
+    assert (agglomerative(vectors, linkage) == (expected ^ expected[0])).all()
+
+
+@pytest.mark.parametrize("size", [2, 5, 10, 50, 80, 200])
+@pytest.mark.parametrize("seed", range(3))
+def test_two_means_is_at_least_as_good_as_ten_starts(size, seed) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(size, 16))
+    vectors[: size // 4] += 2
+    labels = two_means(vectors)
+    members = [vectors[labels == label] for label in (0, 1)]
+    inertia = sum(((group - group.mean(axis=0)) ** 2).sum() for group in members)
+    assert inertia <= KMeans(n_clusters=2, n_init=10, random_state=seed).fit(vectors).inertia_ + 1e-6
+
+
+def test_cosine() -> None:
+    vectors = np.random.default_rng(0).normal(size=(30, 12))
+    np.testing.assert_allclose(cosine(vectors), cosine_similarity(vectors), atol=1e-12)
+    np.testing.assert_allclose(
+        cosine(vectors[:4], vectors[7:]), cosine_similarity(vectors[:4], vectors[7:]), atol=1e-12
+    )

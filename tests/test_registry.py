@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from unpoison import Defense, Grada, TrustRag, registry
+from unpoison.errors import OptionError, UnknownNameError
+
+
+def test_an_option_string_makes_the_object() -> None:
+    made = registry.create("defenses", "grada:alpha=0.3,keep=4,merge=none,variant=bm25")
+    assert isinstance(made, Grada)
+    assert (made.alpha, made.keep, made.merge, made.variant) == (0.3, 4, None, "bm25")
+
+
+def test_booleans_and_objects() -> None:
+    generator = object()
+    made = registry.create(
+        "defenses", "trustrag:clustering=false,stages=1", generator=generator, nli=None, unknown="left out"
+    )
+    assert isinstance(made, TrustRag)
+    assert (made.clustering, made.stages, made.models.generator) == (False, 1, generator)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "says"),
+    [
+        ("grda", UnknownNameError, "did you mean 'grada'"),
+        ("", UnknownNameError, "no defense is named ''"),
+        ("grada:alfa=1", OptionError, "grada has no option 'alfa'; it has: variant, alpha"),
+        ("grada:keep=many", OptionError, "grada:keep must be int, got 'many'"),
+        ("grada:start=warm", OptionError, "grada:start must be uniform or query, got 'warm'"),
+        ("trustrag:clustering=maybe", OptionError, "trustrag:clustering must be bool"),
+        ("grada:keep", OptionError, "'keep' in 'grada:keep' is no option"),
+        ("grada:keep=1,keep=2", OptionError, "keep is given twice"),
+        ("perplexity", OptionError, "perplexity needs threshold"),
+    ],
+)
+def test_mistakes_are_named(spec: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        registry.create("defenses", spec)
+
+
+@pytest.mark.parametrize("name", registry.names("defenses"))
+def test_every_defense_describes_itself(name: str) -> None:
+    target = registry.find("defenses", name)
+    assert issubclass(target, Defense)
+    assert target.name == name
+    assert target.summary
+    assert target.__doc__
+    for option in registry.options(target):
+        assert f"{option.name}: " in target.__doc__, f"{name} does not document {option.name}"
+
+
+def test_third_parties_register_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("theirs", "unpoison.defenses.grada:Grada", "unpoison.defenses")
+    monkeypatch.setattr(registry, "_third_party", lambda kind: {"theirs": point} if kind == "defenses" else {})
+    assert "theirs" in registry.names("defenses")
+    assert isinstance(registry.create("defenses", "theirs:keep=2"), Grada)
+
+
+def test_descriptions_show_default_and_choices() -> None:
+    described = {option.name: option.described for option in registry.options(Grada)}
+    assert described["alpha"] == "alpha=0.4"
+    assert described["start"] == "start=uniform (uniform | query)"

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from unpoison import Evidence, Passage, Query, Screening, Verdict
+from unpoison.errors import InputError
+from unpoison.passages import MAX_PASSAGES, as_passages, as_query
+
+
+@dataclass
+class LangChainDocument:
+    page_content: str
+    metadata: dict[str, object]
+    id: str | None = None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "text",
+        {"text": "text"},
+        {"content": "text"},
+        {"page_content": "text", "metadata": {}},
+        LangChainDocument("text", {}),
+        SimpleNamespace(content="text", meta={}),
+        SimpleNamespace(node=SimpleNamespace(text="text", embedding=None), score=0.5),
+        Passage("text"),
+    ],
+)
+def test_a_passage_of_anything_that_carries_its_text(value: object) -> None:
+    assert Passage.of(value).text == "text"
+
+
+def test_fields_and_the_original_are_kept() -> None:
+    given = {"text": "t", "id": 7, "title": "T", "source": "s", "score": 0.5, "embedding": [1, 2], "extra": object()}
+    passage = Passage.of(given)
+    assert (passage.id, passage.title, passage.source, passage.score) == ("7", "T", "s", 0.5)
+    assert passage.embedding is not None
+    assert passage.embedding.tolist() == [1.0, 2.0]
+    assert passage.original is given
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, np.int64])
+def test_embeddings_of_any_number_type_become_frozen_float32(dtype: type) -> None:
+    vector = np.array([1, 2, 3], dtype=dtype)
+    embedding = Passage("t", embedding=vector).embedding
+    assert embedding is not None
+    assert embedding.dtype == np.float32
+    with pytest.raises(ValueError, match="read-only"):
+        embedding[0] = 9
+    assert vector[0] == 1
+    vector[0] = 5
+    assert embedding[0] == 1
+
+
+@pytest.mark.parametrize(
+    "bad", [[], [[1.0]], [1.0, None], ["a"], [True], [1 + 2j], [float("inf")], [1e300], object(), [[1], [1, 2]]]
+)
+def test_unusable_embeddings_are_refused(bad: object) -> None:
+    with pytest.raises(InputError, match=r"passage\.embedding"):
+        Passage("t", embedding=bad)  # type: ignore[arg-type]
+
+
+def test_a_query_may_bring_its_embedding() -> None:
+    query = as_query(Query("q", embedding=np.array([1.0])))
+    assert query.embedding is not None
+    assert as_query("q") == Query("q")
+
+
+def test_too_many_passages_are_refused_without_reading_them_all() -> None:
+    def endless() -> object:
+        while True:
+            yield "text"
+
+    with pytest.raises(InputError, match=f"more than {MAX_PASSAGES:,}"):
+        as_passages(endless())
+
+
+def screening() -> Screening:
+    return Screening.decided(
+        "test", Query("q"), as_passages(["a", "b", "c"]), kept=[2, 0], scores=[1, 0, 2], reasons=["x", "y", "z"],
+        evidence=Evidence({"similarity": np.eye(3)}, ("a note",), graph="similarity"),
+    )  # fmt: skip
+
+
+def test_a_screening_is_read_by_position() -> None:
+    made = screening()
+    assert made.kept_indices == (2, 0)
+    assert made.dropped_indices == (1,)
+    assert [p.text for p in made.kept] == ["c", "a"]
+    assert [p.text for p in made.dropped] == ["b"]
+    assert made.select([10, 20, 30]) == [30, 10]
+    assert made.verdicts[1] == Verdict(1, kept=False, score=0.0, rank=None, reason="y")
+    with pytest.raises(InputError, match="items holds 2 objects but 3 passages"):
+        made.select([1, 2])
+
+
+def test_it_is_frozen_evidence_included() -> None:
+    made = screening()
+    with pytest.raises(FrozenInstanceError):
+        made.defense = "other"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        made.evidence["similarity"][0, 0] = 2
+
+
+def test_one_that_loses_a_passage_cannot_be_made() -> None:
+    passages = as_passages(["a", "b"])
+    with pytest.raises(ValueError, match="one verdict each"):
+        Screening("test", "q", passages, (Verdict(0, True, 0.0, 0, ""),))
+    with pytest.raises(ValueError, match="ranks"):
+        Screening("test", "q", passages, (Verdict(0, True, 0.0, 0, ""), Verdict(1, True, 0.0, 0, "")))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"defense": "x"},
+        {**screening().to_dict(), "verdicts": [{"index": 0}]},
+        {**screening().to_dict(), "evidence": 3},
+    ],
+)
+def test_what_is_no_saved_screening_is_refused(data: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="not a saved screening"):
+        Screening.from_dict(data)
