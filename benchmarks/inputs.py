@@ -134,17 +134,18 @@ class Graph:
     conflict: NDArray[np.float64]
 
 
-def graph(k: int, *, seed: int = 0) -> Graph:
+def graph(k: int, *, divided: bool = True, seed: int = 0) -> Graph:
     """Answers with an opinion between 0 and 1 each: the closer two are, the more they agree, the less they conflict.
 
-    Agreement is scaled down with k, so that the cut has to be searched for: otherwise all answers stay together.
+    With `divided`, agreement is scaled down with k, so that some answers are cut off and the cut has to be searched
+    for; without, it outweighs every conflict and all answers stay together.
     """
     rng = np.random.default_rng((seed, k))
     opinion = rng.random(k)
     apart = np.abs(opinion[:, None] - opinion)
     noise = rng.random((2, k, k))
     noise = np.sqrt(noise * noise.transpose(0, 2, 1))
-    agreement = np.where(apart < 0.3, 0.2 + 0.8 * noise[0], 0.1 * noise[0]) * min(1.0, 4 / k)
+    agreement = np.where(apart < 0.3, 0.2 + 0.8 * noise[0], 0.1 * noise[0]) * (min(1.0, 1.5 / k) if divided else 1.0)
     conflict = np.where(apart < 0.3, 0.1 * noise[1], 0.3 + 0.7 * noise[1])
     np.fill_diagonal(agreement, 1)
     np.fill_diagonal(conflict, 0)

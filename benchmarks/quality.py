@@ -152,7 +152,7 @@ def attacked(results: dict, names: list[str], sets: list[str], order: str, attac
     if not counts:
         return
     for title, value in measures.items():
-        shown = counts if value in (tables.poisoned, tables.removal) else [0, *counts]
+        shown = counts if value in (tables.poisoned, tables.poison_left, tables.removal) else [0, *counts]
         columns = [f"{count} poison{'' if count == 1 else 's'} (n = {len(pooled(count, names[0]))})" for count in shown]
         print(f"**{', '.join(sets)}; {attack}: {title}**\n")
         print(tables.table("defense", columns, [(name, [value(pooled(c, name)) for c in shown]) for name in names]))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from unpoison.evaluation import Estimate, Tally, detection, wilson
-from unpoison.evaluation.intervals import bootstrap_ratio
+from unpoison.evaluation.intervals import bootstrap_mean, bootstrap_ratio
 
 Tallies = Sequence[Tally]
 Measure = Callable[[Tallies], str]
@@ -28,6 +28,11 @@ def percent(estimate: Estimate) -> str:
 
 def poisoned(tallies: Tallies) -> str:
     return percent(wilson(sum(t.poisoned for t in tallies), len(tallies)))
+
+
+def poison_left(tallies: Tallies) -> str:
+    mean = bootstrap_mean([t.poison_kept for t in tallies])
+    return f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
 
 
 def damaged(tallies: Tallies) -> str:
@@ -63,6 +68,7 @@ POISON_LEFT: dict[str, Measure] = {"% of questions with poison left": poisoned}
 
 UNDER_ATTACK: dict[str, Measure] = {
     **POISON_LEFT,
+    "poisons left per question": poison_left,
     "removal: precision / recall / F1 [interval of F1], pooled over passages": removal,
     "% of clean passages kept": clean_kept,
     "% of gold passages kept": gold_kept,

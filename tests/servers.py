@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 LONG = "long " * 200_000
 
@@ -43,7 +43,7 @@ def serving(*arguments: str) -> Iterator[str]:
 
 def statistics(url: str) -> dict[str, Any]:
     """`calls` and `most_in_flight` so far, by model name."""
-    with urllib.request.urlopen(f"{url}/statistics", timeout=10) as response:
+    with urllib.request.urlopen(f"{url}/statistics", timeout=10) as response:  # noqa: S310  our own server
         return json.load(response)
 
 
@@ -51,9 +51,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     lock = Lock()
-    calls: Counter[str] = Counter()
-    in_flight: Counter[str] = Counter()
-    most_in_flight: Counter[str] = Counter()
+    calls: ClassVar[Counter[str]] = Counter()
+    in_flight: ClassVar[Counter[str]] = Counter()
+    most_in_flight: ClassVar[Counter[str]] = Counter()
     checkpoint: Any = None
 
     def log_message(self, format: str, *arguments: object) -> None:

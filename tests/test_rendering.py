@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -258,3 +261,28 @@ def test_screening_methods_use_these():
     one = screening(["a"], [0])
     assert one.explain() == explain(one)
     assert one.to_html() == page([one])
+
+
+@pytest.mark.browser
+def test_a_browser_applies_the_style_and_refuses_nothing(tmp_path: Path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("NO CHROMIUM: install it to open the page in a browser")
+    path = tmp_path / "page.html"
+    path.write_text(page([screening([HOSTILE] * 5, [0, 2], np.ones((5, 5)), query=HOSTILE)]), encoding="utf-8")
+    quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--enable-logging=stderr",
+    ]
+    done = subprocess.run(
+        [browser, *quiet, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Content Security Policy" not in done.stderr
+    assert len(Reader(done.stdout).named("blockquote")) == 5
+    assert not Reader(done.stdout).named("script")

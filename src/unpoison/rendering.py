@@ -28,6 +28,9 @@ MAX_DRAWN = 60
 EDGES_PER_NODE = 3
 """The strongest edges that the picture draws, per node on average."""
 
+CROWDED = 25
+"""With more nodes than this, lines, nodes and labels are drawn finer."""
+
 WIDTH, HEIGHT = 560, 480
 """The picture's size in SVG units."""
 
@@ -95,6 +98,7 @@ def page(screenings: Sequence[Screening], remark: str = "") -> str:
         for number, screening in enumerate(screenings, 1)
     )
     index = f'<nav aria-label="Screenings"><ol>{links}</ol></nav>' if len(screenings) > 1 else ""
+    told = f"<p>{_escaped(remark, 500)}</p>" if remark else ""
     body = "\n".join(_section(screening, number) for number, screening in enumerate(screenings, 1))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -102,8 +106,7 @@ def page(screenings: Sequence[Screening], remark: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>unpoison: which passages to trust</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        "<header><h1>Which passages to trust</h1>"
-        f"<p>{_escaped(remark, 500)}</p></header>\n{index}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<header><h1>Which passages to trust</h1>{told}</header>\n{index}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -168,9 +171,11 @@ def _figure(screening: Screening, owner: str) -> str:
     )
     if len(strongest) < len(first):
         left_out += f" The {len(strongest)} strongest of {len(first)} edges are drawn."
+    crowded = ' class="crowded"' if len(nodes) > CROWDED else ""
     label = f"Similarity graph of {len(nodes)} passages: {_counts(screening)}"
     return (
-        f'<figure>\n<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">\n{edges}\n{dots}\n</svg>\n'
+        f'<figure>\n<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{label}"{crowded}>\n'
+        f"{edges}\n{dots}\n</svg>\n"
         '<figcaption><span class="kept">● kept</span> <span class="dropped">■ dropped</span> '
         f"A larger node has a higher score; a thicker line is a higher value of “{_escaped(name)}”, at most "
         f"{weights.max(initial=0):.4g} here. Similar passages stand close together.{left_out}</figcaption>\n</figure>"
@@ -220,13 +225,14 @@ def _edges(
     nodes: NDArray[np.int64],
 ) -> Iterator[str]:
     """The weakest first, so that the strongest lie on top."""
+    thickness, darkness = (5.0, 0.6) if len(nodes) <= CROWDED else (2.0, 0.3)
     top = weights.max(initial=0) or 1.0
     for i, j in zip(first[::-1].tolist(), second[::-1].tolist(), strict=True):
         share = weights[i, j] / top
         (x1, y1), (x2, y2) = places[i], places[j]
         yield (
-            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke-width="{0.5 + 5 * share:.2f}" '
-            f'stroke-opacity="{0.15 + 0.6 * share:.2f}">'
+            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke-width="{0.5 + thickness * share:.2f}" '
+            f'stroke-opacity="{0.15 + darkness * share:.2f}">'
             f"<title>{nodes[i]} and {nodes[j]}: {weights[i, j]:.4g}</title></line>\n"
         )
 
@@ -235,10 +241,10 @@ def _nodes(screening: Screening, nodes: NDArray[np.int64], places: NDArray[np.fl
     """Circles for kept, squares for dropped: the picture does not rest on colour alone."""
     scores = np.nan_to_num([screening.verdicts[i].score for i in nodes.tolist()], nan=0.0, posinf=0.0, neginf=0.0)
     spread = np.ptp(scores) or 1.0
-    smallest, range_ = (11.0, 9.0) if len(nodes) <= 25 else (9.0, 5.0)
+    smallest, growth = (11.0, 9.0) if len(nodes) <= CROWDED else (9.0, 5.0)
     for index, score, (x, y) in zip(nodes.tolist(), scores.tolist(), places.tolist(), strict=True):
         verdict = screening.verdicts[index]
-        radius = smallest + range_ * (score - scores.min()) / spread
+        radius = smallest + growth * (score - scores.min()) / spread
         if verdict.kept:
             shape = f'<circle cx="{x}" cy="{y}" r="{radius:.1f}"/>'
         else:

@@ -25,6 +25,8 @@ def started(work: Callable[[], T]) -> Future[T]:
     def body() -> None:
         try:
             result = work()
+        except StopIteration as error:  # cannot be passed on by futures, as by generators (PEP 479)
+            future.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:
             future.set_exception(error)
         else:

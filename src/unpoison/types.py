@@ -129,7 +129,7 @@ class Screening:
     ) -> Self:
         """Assemble a screening from a decision: `kept` best first, `scores` and `reasons` by position."""
         rank = {int(index): place for place, index in enumerate(kept)}
-        values = np.asarray(scores, dtype=float).tolist()
+        values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
             Verdict(i, i in rank, value, rank.get(i), reason)
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))

@@ -155,6 +155,26 @@ def test_a_hub_data_set_is_recognised_by_its_columns(monkeypatch):
         load("hub:x")
 
 
+def test_too_many_rows_of_the_hub_are_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=lambda name: {"test": [GOOD, GOOD]}))
+    monkeypatch.setattr(datasets, "MAX_ROWS", 1)
+    with pytest.raises(InputError, match="2 rows in test"):
+        load("hub:x")
+
+
+def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
+    years = {"2020": {"docs": [], "answer": "A"}, "2021": {"docs": None, "answer": "B"}}
+    rows = [
+        {"id": "s", "question": "q?", "yearly_contexts": years},
+        {"id": "t", "question": "q?", "yearly_contexts": {}},
+    ]
+    years = {"2020": {"docs": [], "answer": "A"}, "2021": {"docs": [], "answer": "B", "incorrect_answer": "B"}}
+    rows.append({"id": "u", "question": "q?", "yearly_contexts": years})
+    found = load(f"radar-dynamic:{written(tmp_path / 'dynamic.json', rows)}")
+    assert not found.examples
+    assert [(p.line, p.field, p.id) for p in found.problems] == [(1, "docs", None), (3, "incorrect_answers", "u@2021")]
+
+
 def test_the_hub_needs_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"unpoison\[data\]"):

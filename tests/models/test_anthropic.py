@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import serving, statistics
 
+from servers import serving, statistics
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import ModelError, OptionError
 from unpoison.models.anthropic import AnthropicGenerator

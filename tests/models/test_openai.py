@@ -8,13 +8,13 @@ import json
 import time
 import traceback
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import numpy as np
 import pytest
-from servers import serving, statistics, vector
 
+from servers import serving, statistics, vector
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import DeadlineError, ModelError, OptionError
 from unpoison.models.openai import OpenAIEncoder, OpenAIGenerator
@@ -175,7 +175,7 @@ def test_an_account_without_quota_is_not_asked_again(url: str) -> None:
         ("-3", 0, 0),
         ("999999999", 3600, 3600),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
-        (format_datetime(datetime.now(timezone.utc) + timedelta(seconds=1800), usegmt=True), 1000, 1800),
+        (format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True), 1000, 1800),
     ],
 )
 def test_retry_after_in_seconds_or_as_a_date(url: str, header: str, least: float, most: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def load(spec: str | Path) -> Loaded:
     if text == "sample":
         data = files("unpoison").joinpath("data", "sample.jsonl").read_bytes()
         digest.update(data)
-        rows, form, name = _lines(data.splitlines()), "shared", "sample"
+        rows, form, name = _lines(data.split(b"\n")), "shared", "sample"
     elif colon and prefix == "beir":
         rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
     elif colon and prefix == "hub":
@@ -113,6 +113,7 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
                 raise row
             if not isinstance(row, Mapping):
                 raise FieldError("row", f"must be an object, got {shown(row)}")
+            fresh = list[Example]()  # all years of a series or none
             for made in FORMATS[form](row, line, dataset):
                 identifier = made.get("id") if isinstance(made.get("id"), str) else None
                 example = Example.of(made)
@@ -120,8 +121,9 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
                     raise FieldError(
                         "id", f"{shown(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
                     )
-                lines[example.id] = line
-                examples.append(example)
+                fresh.append(example)
+            examples.extend(fresh)
+            lines.update((example.id, line) for example in fresh)
         except FieldError as error:
             problems.append(Problem(line, error.field, str(error), identifier))
     return examples, problems
@@ -139,7 +141,7 @@ def _read(path: Path, digest: hashlib._Hash) -> bytes:
     return data
 
 
-def _file_rows(path: Path, digest: hashlib._Hash) -> Iterator[tuple[int, object]]:
+def _file_rows(path: Path, digest: hashlib._Hash) -> NumberedRows:
     data = _read(path, digest)
     if path.suffix != ".json":
         return _lines(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
@@ -151,10 +153,10 @@ def _file_rows(path: Path, digest: hashlib._Hash) -> Iterator[tuple[int, object]
         whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
     if not isinstance(whole, list):
         raise InputError(f"{path} must hold a list or an object of rows, got {shown(whole)}")
-    return iter(list(enumerate(whole, 1)))
+    return list(enumerate(whole, 1))
 
 
-def _lines(lines: Iterable[bytes]) -> Iterator[tuple[int, object]]:
+def _lines(lines: Iterable[bytes]) -> NumberedRows:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
@@ -163,7 +165,7 @@ def _lines(lines: Iterable[bytes]) -> Iterator[tuple[int, object]]:
                 yield number, FieldError("row", f"is no JSON: {error}")
 
 
-def _beir(folder: Path, digest: hashlib._Hash) -> Iterator[tuple[int, object]]:
+def _beir(folder: Path, digest: hashlib._Hash) -> NumberedRows:
     """BEIR's three files joined: one row per judged query, its relevant documents as gold passages."""
     judgements = sorted(folder.glob("qrels/*.tsv"), key=lambda p: _SPLITS.index(p.stem) if p.stem in _SPLITS else 9)
     if not judgements:
@@ -205,7 +207,7 @@ def _judged(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, An
     return {"id": row["_id"], "dataset": dataset, "question": row.get("text"), "passages": passages}
 
 
-def _hub(name: str, digest: hashlib._Hash) -> tuple[Iterator[tuple[int, object]], str, str]:
+def _hub(name: str, digest: hashlib._Hash) -> tuple[NumberedRows, str, str]:
     """A data set of the Hugging Face hub, in any of the known formats; code that comes with it is never run."""
     splits = require("datasets", f"the data set hub:{name}").load_dataset(name)
     split = next((found for found in _SPLITS if found in splits), None) or next(iter(splits), None)
@@ -218,4 +220,4 @@ def _hub(name: str, digest: hashlib._Hash) -> tuple[Iterator[tuple[int, object]]
     rows = [dict(row) for row in splits[split]]
     digest.update(json.dumps(rows, sort_keys=True, default=str).encode())
     form = recognise(list(rows[0]) if rows else [])
-    return iter(list(enumerate(rows, 1))), form, name.rpartition("/")[2]
+    return list(enumerate(rows, 1)), form, name.rpartition("/")[2]

@@ -62,15 +62,18 @@ def spans(sentence: Sentence, question: Question) -> list[Span]:
         found = list(_dates(sentence))
     elif question.kind == "number":
         found = list(_numbers(sentence, question.head))
+    elif question.kind == "person":
+        found = list(_names(sentence, question.kind))
     else:
         found = [*_names(sentence, question.kind), *_chunks(sentence, question)]
-    asked = frozenset(question.stems)
+    known = STOP_WORDS.union(question.stems)
     made = []
     for span in found:
         stems = sentence.stems[span.start : span.end]
-        news = sum(s not in asked and s not in STOP_WORDS for s in stems)
+        news = sum([s not in known for s in stems])
         if news:
-            made.append(Span(span.start, span.end, span.fit * news / sum(s not in STOP_WORDS for s in stems)))
+            words = sum([s not in STOP_WORDS for s in stems])
+            made.append(span if news == words else Span(span.start, span.end, span.fit * news / words))
     return made
 
 
@@ -208,7 +211,7 @@ def _name_fit(words: tuple[str, ...], start: int, end: int, kind: AnswerType) ->
 
 def _chunks(sentence: Sentence, question: Question) -> Iterator[Span]:
     """Runs of words that neither are function words nor stand in the question: what else the sentence says."""
-    fit = {"thing": 0.6, "place": 0.3}.get(question.kind, 0.15)
+    fit = 0.6 if question.kind == "thing" else 0.3
     stems = sentence.stems
     position = 0
     while position < len(stems):

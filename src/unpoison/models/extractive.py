@@ -58,7 +58,7 @@ class ExtractiveReader:
       what is asked; else the sentence. Abstains where the passage shares no more than a third of the question's words,
       or has no date or number to offer where one is asked for.
     - "consolidate": the best supported sentence and those of other passages that hold the same answer.
-    - "synthesize": the answer that most of the others equal, contain or are contained in; where all differ, as "answer".
+    - "synthesize": the answer that most others equal, contain or are contained in; if all differ, as "answer".
     - "free": the first sentence that shares a word with the question.
     - "answer-alone", "knowledge": always abstains.
 

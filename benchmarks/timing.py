@@ -1,0 +1,97 @@
+"""Medians of calls that take turns, so that a noisy moment of the machine hits all of them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import TypeVar
+
+__all__ = ["LONGEST", "SIZES", "Results", "digits", "medians", "measure", "note", "table"]
+
+SIZES = (5, 10, 50, 200, 1000)
+"""Passages of a question."""
+
+LONGEST = 4.0
+"""Seconds: what would take longer for one call, going by the size before, is left out."""
+
+FEWEST, MOST = 3, 300
+"""Calls of each contender."""
+
+I = TypeVar("I")
+Results = dict[tuple[str, str, int], float]
+"""Seconds by row, contender and number of passages."""
+
+_BEGIN = time.monotonic()
+
+
+def note(text: str) -> None:
+    """Progress, for people who wait."""
+    print(f"[{time.monotonic() - _BEGIN:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+
+
+def medians(contenders: Mapping[str, Callable[[I], object]], inputs: Sequence[I], seconds: float) -> dict[str, float]:
+    """Median seconds of each contender over the inputs, after one call to warm up.
+
+    Whoever has used the least time goes next, so quick ones are called often, between the calls of the slow ones.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    for call in contenders.values():
+        call(inputs[0])
+    gc.collect()
+    while waiting := [n for n, t in taken.items() if len(t) < FEWEST or (sum(t) < seconds and len(t) < MOST)]:
+        name = min(waiting, key=lambda name: sum(taken[name]))
+        case = inputs[len(taken[name]) % len(inputs)]
+        begin = time.perf_counter()
+        contenders[name](case)
+        taken[name].append(time.perf_counter() - begin)
+    return {name: median(times) for name, times in taken.items()}
+
+
+def measure(
+    results: Results,
+    row: str,
+    contenders: Mapping[str, Callable[[I], object]],
+    inputs: Mapping[int, Sequence[I]],
+    seconds: float,
+) -> None:
+    """Measure one row at every size, leaving out contenders that have become too slow."""
+    last: dict[str, tuple[int, float]] = {}
+    for k, cases in inputs.items():
+        # All of them grow at least with the square of the passages.
+        able = {n: c for n, c in contenders.items() if n not in last or last[n][1] * (k / last[n][0]) ** 2 <= LONGEST}
+        note(f"{row}, k = {k}: {', '.join(able)}")
+        for name, value in medians(able, cases, seconds).items():
+            results[row, name, k] = value
+            last[name] = k, value
+
+
+def table(results: Results, rows: Sequence[str], sizes: Sequence[int], head: str) -> str:
+    """Milliseconds as a Markdown table: a line for every row and contender, the first contender's gain in brackets."""
+    lines = [
+        f"| {head} | | {' | '.join(f'k = {k}' for k in sizes)} |",
+        f"|---|---|{'---:|' * len(sizes)}",
+    ]
+    for row in rows:
+        contenders = dict.fromkeys(name for found, name, _ in results if found == row)
+        for place, name in enumerate(contenders):
+            cells = [_cell(results, row, name, k, own=place == 0) for k in sizes]
+            lines.append(f"| {row if place == 0 else ''} | {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(results: Results, row: str, name: str, k: int, *, own: bool) -> str:
+    value = results.get((row, name, k))
+    if value is None:
+        return "–"
+    ours = next(seconds for (found, _, size), seconds in results.items() if found == row and size == k)
+    return digits(value) if own else f"{digits(value)} ({value / ours:.3g}x)"
+
+
+def digits(seconds: float) -> str:
+    """Milliseconds with three significant digits."""
+    value = seconds * 1000
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
