@@ -6,16 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-import naive
 import numpy as np
-from inputs import Case, graph
-from timing import Results, measure
 
-from unpoison import Grada, Passage, Query, Radar, RagDefender, TrustRag
+import naive
+from inputs import Case, Graph, graph
+from timing import Results, measure
+from unpoison import Grada, Passage, Radar, RagDefender, TrustRag
 from unpoison.defenses.base import Defense
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator, load_encoder
 
-__all__ = ["FORMS", "measure_encoded", "measure_forms", "measure_given", "measure_radar_cuts", "needed"]
+__all__ = [
+    "FORMS",
+    "measure_encoded",
+    "measure_forms",
+    "measure_given",
+    "measure_radar_cuts",
+    "needed",
+    "scores_and_cut",
+]
 
 Call = Callable[[Case], object]
 
@@ -120,7 +128,7 @@ def measure_encoded(results: Results, inputs: Mapping[int, Sequence[Case]], only
             if only in name.lower():
                 row = f"{name}, {encoder}"
                 contenders = {"unpoison": lambda case, d=defense: d.screen(case.question, list(case.texts))}
-                measure(results, row, contenders, sizes, seconds)
+                measure(results, row, contenders, sizes, seconds, growth=1)
                 rows.append(row)
     return rows
 
@@ -143,15 +151,23 @@ def measure_forms(results: Results, inputs: Mapping[int, Sequence[Case]], second
     measure(results, FORMS, contenders, {10: inputs[10]}, seconds)
 
 
-def measure_radar_cuts(results: Results, sizes: Sequence[int], seconds: float) -> list[str]:
-    """Centrality, S, F and the minimum cut, on dense graphs."""
+def scores_and_cut(radar: Radar, graph: Graph) -> list[int]:
+    """Centrality, S, F and the minimum cut: the trusted positions."""
+    k = len(graph.agreement)
+    return np.flatnonzero(radar._cut(graph.agreement, graph.conflict, np.arange(k), k).trusted).tolist()
+
+
+def measure_radar_cuts(results: Results, sizes: Sequence[int], only: str, seconds: float) -> list[str]:
+    """The part of RADAR that needs no model, on dense graphs."""
     radar = _instant_radar()
     rows = []
     for row, divided in (("scores and cut, the answers agree", False), ("scores and cut, the answers divide", True)):
+        if only not in row:
+            continue
         graphs = {k: [graph(k, divided=divided, seed=seed) for seed in range(5)] for k in sizes}
-        contenders = {"unpoison": lambda g: radar._cut(g.agreement, g.conflict, np.arange(len(g.conflict)), len(g.conflict))}
+        contenders: dict[str, Callable[[Graph], object]] = {"unpoison": lambda graph: scores_and_cut(radar, graph)}
         if needed("networkx"):
-            contenders["naive"] = lambda g: naive.radar_cut(g.agreement, g.conflict)
+            contenders["naive"] = lambda graph: naive.radar_cut(graph.agreement, graph.conflict)
         measure(results, row, contenders, graphs, seconds)
         rows.append(row)
     return rows

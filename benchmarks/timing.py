@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
-__all__ = ["LONGEST", "SIZES", "Results", "digits", "medians", "measure", "note", "table"]
+__all__ = ["LONGEST", "SIZES", "Results", "digits", "measure", "medians", "note", "table"]
 
 SIZES = (5, 10, 50, 200, 1000)
 """Passages of a question."""
@@ -17,10 +17,13 @@ SIZES = (5, 10, 50, 200, 1000)
 LONGEST = 4.0
 """Seconds: what would take longer for one call, going by the size before, is left out."""
 
-FEWEST, MOST = 3, 300
+FEWEST, MOST = 3, 500
 """Calls of each contender."""
 
-I = TypeVar("I")
+TURN = 0.03
+"""Seconds that a contender goes on before the next one has its turn."""
+
+T = TypeVar("T")
 Results = dict[tuple[str, str, int], float]
 """Seconds by row, contender and number of passages."""
 
@@ -32,11 +35,11 @@ def note(text: str) -> None:
     print(f"[{time.monotonic() - _BEGIN:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-
-def medians(contenders: Mapping[str, Callable[[I], object]], inputs: Sequence[I], seconds: float) -> dict[str, float]:
+def medians(contenders: Mapping[str, Callable[[T], object]], inputs: Sequence[T], seconds: float) -> dict[str, float]:
     """Median seconds of each contender over the inputs, after one call to warm up.
 
-    Whoever has used the least time goes next, so quick ones are called often, between the calls of the slow ones.
+    Whoever has used the least time goes next. A turn lasts for several calls where they are quick, so that these are
+    not always the first after a slow one, with cold caches and the machine's patience used up.
     """
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for call in contenders.values():
@@ -44,25 +47,33 @@ def medians(contenders: Mapping[str, Callable[[I], object]], inputs: Sequence[I]
     gc.collect()
     while waiting := [n for n, t in taken.items() if len(t) < FEWEST or (sum(t) < seconds and len(t) < MOST)]:
         name = min(waiting, key=lambda name: sum(taken[name]))
-        case = inputs[len(taken[name]) % len(inputs)]
-        begin = time.perf_counter()
-        contenders[name](case)
-        taken[name].append(time.perf_counter() - begin)
+        end = time.perf_counter() + TURN
+        while time.perf_counter() < end:
+            case = inputs[len(taken[name]) % len(inputs)]
+            begin = time.perf_counter()
+            contenders[name](case)
+            taken[name].append(time.perf_counter() - begin)
     return {name: median(times) for name, times in taken.items()}
 
 
 def measure(
     results: Results,
     row: str,
-    contenders: Mapping[str, Callable[[I], object]],
-    inputs: Mapping[int, Sequence[I]],
+    contenders: Mapping[str, Callable[[T], object]],
+    inputs: Mapping[int, Sequence[T]],
     seconds: float,
+    *,
+    growth: int = 2,
 ) -> None:
-    """Measure one row at every size, leaving out contenders that have become too slow."""
+    """Measure one row at every size, leaving out contenders that have become too slow.
+
+    `growth` is the power of the number of passages with which the time is expected to grow, at least.
+    """
     last: dict[str, tuple[int, float]] = {}
     for k, cases in inputs.items():
-        # All of them grow at least with the square of the passages.
-        able = {n: c for n, c in contenders.items() if n not in last or last[n][1] * (k / last[n][0]) ** 2 <= LONGEST}
+        able = {
+            n: c for n, c in contenders.items() if n not in last or last[n][1] * (k / last[n][0]) ** growth <= LONGEST
+        }
         note(f"{row}, k = {k}: {', '.join(able)}")
         for name, value in medians(able, cases, seconds).items():
             results[row, name, k] = value
@@ -86,7 +97,7 @@ def table(results: Results, rows: Sequence[str], sizes: Sequence[int], head: str
 def _cell(results: Results, row: str, name: str, k: int, *, own: bool) -> str:
     value = results.get((row, name, k))
     if value is None:
-        return "–"
+        return "-"
     ours = next(seconds for (found, _, size), seconds in results.items() if found == row and size == k)
     return digits(value) if own else f"{digits(value)} ({value / ours:.3g}x)"
 

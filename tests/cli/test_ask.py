@@ -60,6 +60,14 @@ def test_the_terminal_names_answer_reader_and_dropped(run, rows_file, model):
     assert result.stderr == "answered with scripted: 1 row\n"
 
 
+def test_a_long_list_of_dropped_passages_is_cut(run, model):
+    model("Paris")
+    given = '{"query": "q", "passages": ["good", ' + ", ".join(['"poison"'] * 15) + "]}"
+    result = run("ask", "-d", "simple", "-g", "openai:x", "-", given=given)
+    assert result.stdout.count("dropped passage") == 10
+    assert "and 5 more" in result.stdout
+
+
 def test_the_extractive_reader_is_always_named(run, rows_file):
     result = run("ask", "-d", "simple", "-g", "extractive", "--json", rows_file)
     assert result.exit_code == 0

@@ -101,6 +101,8 @@ def test_an_empty_file_is_no_failure(run, tmp_path):
         (["-d", "grada", "-e", "nonsense"], "no encoder 'nonsense'"),
         (["-d", "grada:alpha=-1"], "alpha must be"),
         (["-d", "simple", "-g", "nonsense"], "no generator 'nonsense'"),
+        (["-d", "radar"], "radar needs a generator; give one with --generator"),
+        (["-d", "grada", "-e", "lexical", "--encoder-cache", "x.db"], "cannot be cached"),
         (["-d", "simple", "-o", "/nonexistent/x.jsonl"], "/nonexistent/x.jsonl: No such file or directory"),
         (["-d", "simple", "--html", "/nonexistent/x.html"], "/nonexistent/x.html: No such file or directory"),
     ],

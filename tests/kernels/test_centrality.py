@@ -37,6 +37,12 @@ def test_many_steps_find_the_principal_eigenvector() -> None:
     assert vector == pytest.approx(np.abs(vectors[:, np.argmax(values)]))
 
 
+def test_the_self_loop_is_added_to_the_diagonal() -> None:
+    path = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert power_iteration(path, self_loop=0.5, steps=1, delta=0) == pytest.approx(np.array([3, 5, 3]) / np.sqrt(43))
+    assert eigenvector_centrality(path, self_loop=0.5, steps=1, delta=0).tolist() == [0, 1, 0]
+
+
 def test_the_input_stays_as_it_was() -> None:
     before = AGREEMENT.copy()
     eigenvector_centrality(AGREEMENT)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -62,6 +64,14 @@ def test_factors_of_the_reference_include_it_and_take_the_lower_median() -> None
     assert found.flagged.tolist() == [True, True, True, False, False]
     even = concentration(symmetric(4, {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.1}), "reference")
     assert even.median[0] == 0.5
+
+
+def test_median_bar_of_the_reference_lies_between_the_two_global_bars() -> None:
+    pairs = {(0, 1): 0.3, (0, 4): 0.7, (1, 2): 0.8, (1, 3): 0.9, (1, 4): 0.2, (2, 3): 0.6, (3, 4): 0.8}
+    found = concentration(symmetric(5, {pair: pairs.get(pair, 0) for pair in combinations(range(5), 2)}), "reference")
+    assert found.mean == pytest.approx([0.4, 0.64, 0.48, 0.66, 0.54])
+    assert found.median == pytest.approx([0.3, 0.8, 0.6, 0.8, 0.7])
+    assert found.flagged.tolist() == [False, True, False, True, True], "0.6 < (0.544 + 0.7) / 2 < 0.7"
 
 
 def test_rounding_flags_nobody() -> None:

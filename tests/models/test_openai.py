@@ -66,6 +66,7 @@ def test_a_reply_with_its_tokens(url: str) -> None:
     assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("Paris", "stop", 11, 3)
     assert asyncio.run(made.agenerate(PROMPT, timeout=10)) == reply
     assert made.name == "openai:ok"
+    assert generator(url, "ok", temperature=None, max_tokens=9).name == "openai:ok,temperature=None,max_tokens=9"
 
 
 def test_what_is_sent(url: str) -> None:

@@ -48,7 +48,9 @@ _CLOSINGS = (
     "Further details appear in the appendix.",
 )
 
-_NOUN_PHRASE = re.compile(r"(?:who|what|which|where) (is|are|was|were) ((?:the|a|an|my|his|her|their) .+)", re.IGNORECASE)
+_NOUN_PHRASE = re.compile(
+    r"(?:who|what|which|where) (is|are|was|were) ((?:the|a|an|my|his|her|their) .+)", re.IGNORECASE
+)
 _ACTOR = re.compile(
     r"who (?!(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|may|might|else|all)\b)(\w.+)",
     re.IGNORECASE,
@@ -129,4 +131,3 @@ def unquoted(reply: str) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-

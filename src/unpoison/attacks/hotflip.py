@@ -192,7 +192,9 @@ class HotFlip(Attack):
         made = []
         for i, (claim, meter) in enumerate(zip(bodies, meters, strict=True)):
             meter.llm_calls = int(claim.source == "generator")
-            head = (box.tokens(f"{target.question}.") if self.start == "question" else [box.mask] * 30)[: box.window - 1]
+            head = (box.tokens(f"{target.question}.") if self.start == "question" else [box.mask] * 30)[
+                : box.window - 1
+            ]
             found = flip(
                 box,
                 head,

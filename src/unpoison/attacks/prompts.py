@@ -30,7 +30,9 @@ def misinformation_prompt(question: str, answer: str, *, words: int, variant: in
         f"most {words} words such that somebody who reads only this passage answers the question with the answer "
         f"given. {_BARE}"
     )
-    return _written(system, question, f"Answer to support: {answer}\nVariant {variant}, different from the others.", words)
+    return _written(
+        system, question, f"Answer to support: {answer}\nVariant {variant}, different from the others.", words
+    )
 
 
 def one_shot_prompt(question: str, correct: Sequence[str], incorrect: str, *, count: int, words: int = 100) -> Prompt:

@@ -21,7 +21,7 @@ EXAMPLES = """\b
 Examples:
   unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
   unpoison ask -d radar -g extractive --json retrieved.jsonl > answers.jsonl
-  unpoison ask -d trustrag -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 rows.jsonl
+  unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 retrieved.jsonl
 
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
 """

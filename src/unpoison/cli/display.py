@@ -13,6 +13,10 @@ from unpoison.types import Answer, Screening
 __all__ = ["screening_table", "show", "show_answer"]
 
 
+MAX_DROPPED = 10
+"""So many dropped passages are listed under an answer."""
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # rich itself would choose the exit code
@@ -65,6 +69,8 @@ def show_answer(answer: Answer, generator: str) -> None:
         Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
         f"answered by {generator}{state}; {heading(screening)}",
     )
-    for index in screening.dropped_indices:
+    for index in screening.dropped_indices[:MAX_DROPPED]:
         show(f"- dropped passage {index}: {screening.verdicts[index].reason}")
+    if (more := len(screening.dropped_indices) - MAX_DROPPED) > 0:
+        show(f"- and {more:,} more; --json has the reasons")
     show("")

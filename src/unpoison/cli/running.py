@@ -166,7 +166,7 @@ def make_defense(spec: str, **given: Any) -> Defense:
 
     Raises:
         UnknownNameError: No such defense.
-        OptionError: An unknown option, or a model that this defense does not take.
+        OptionError: An unknown option, a model that this defense does not take, or one that it needs.
     """
     name, _ = registry.parse(spec)
     accepted = inspect.signature(registry.find("defenses", name)).parameters
@@ -174,4 +174,8 @@ def make_defense(spec: str, **given: Any) -> Defense:
         if given.get(option) is not None and option not in accepted:
             raise OptionError(f"{name} takes no --{option}; leave it out")
     defense: Defense = registry.create("defenses", spec, **given)
+    for model in defense.needs:
+        if getattr(defense.models, model) is None:
+            option = f"--{model}" if model in given else f"-d {name}:{model}=..."
+            raise OptionError(f"{name} needs a {model.replace('_', ' ')}; give one with {option}")
     return defense

@@ -12,6 +12,9 @@ __all__ = ["EXAMPLES", "screen"]
 MAX_PAGES = 50
 """So many screenings go on one HTML page."""
 
+MAX_PAIRS = 10_000_000
+"""Screenings on the page hold their graphs in memory: no more than this many pairs of passages together."""
+
 EXAMPLES = """\b
 Examples:
   unpoison screen retrieved.jsonl
@@ -108,7 +111,7 @@ def screen(
     )
     if html is not None:
         check_output(html, file)
-    drawn: list[Screening] = []
+    drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
         tally = Tally(source.name)
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
@@ -120,7 +123,8 @@ def screen(
             writer.write({**outcome.record.fields, "screening": outcome.result.summary()})
             if not writer.active:
                 show(screening_table(outcome.result), "")
-            if html is not None and len(drawn) < MAX_PAGES:
+            pairs += len(outcome.result.passages) ** 2
+            if html is not None and len(drawn) < MAX_PAGES and pairs <= MAX_PAIRS:
                 drawn.append(outcome.result)
     if html is not None:
         remark = f"The first {len(drawn)} of {tally.done} screenings." if len(drawn) < tally.done else ""

@@ -212,7 +212,12 @@ class RagDefender(Defense):
             scores=-frequency,
             reasons=reasons,
             evidence=Evidence(
-                {"similarity": similarity, "frequency": frequency, "estimate": np.array(group.estimate), **group.evidence},
+                {
+                    "similarity": similarity,
+                    "frequency": frequency,
+                    "estimate": np.array(group.estimate),
+                    **group.evidence,
+                },
                 notes,
                 graph="similarity",
             ),

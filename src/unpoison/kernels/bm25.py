@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = ["bm25"]
 
-DENSE_CELLS = 20_000
+DENSE_CELLS = 50_000
 """Up to this many cells, term counts are multiplied as dense arrays; above, as sparse ones."""
 
 BLOCK_CELLS = 4_000_000

@@ -55,7 +55,10 @@ _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|
 
 
 def spans(sentence: Sentence, question: Question) -> list[Span]:
-    """Spans of the sentence that could be the answer: of the expected type, and not made of the question's words."""
+    """Spans of the sentence that could be the answer: of the expected type, and not made of the question's words.
+
+    A span fits less the more of the question's words it repeats; the noun asked for is free ("Kent County").
+    """
     if question.kind == "choice":
         return list(_mentions(sentence, question.options))
     if question.kind == "date":
@@ -72,7 +75,7 @@ def spans(sentence: Sentence, question: Question) -> list[Span]:
         stems = sentence.stems[span.start : span.end]
         news = sum([s not in known for s in stems])
         if news:
-            words = sum([s not in STOP_WORDS for s in stems])
+            words = sum([s not in STOP_WORDS and s not in question.head for s in stems])
             made.append(span if news == words else Span(span.start, span.end, span.fit * news / words))
     return made
 
@@ -117,7 +120,7 @@ def _dated(lowered: list[str], position: int) -> bool:
         return True
     near = lowered[max(0, position - 1) : position] + lowered[position + 1 : position + 2]
     if word in {"century", *_ERAS}:
-        return any(n[:1].isdigit() for n in near)
+        return any(n[:1].isdigit() or n == "century" for n in near)
     if word.isdigit() and any(n in _ERAS for n in near):
         return True
     if (word.isdigit() and len(word) <= 2) or _ORDINAL.fullmatch(word):

@@ -7,7 +7,7 @@ from typing import Any
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
-from unpoison.models.remote import Connection, received
+from unpoison.models.remote import Connection, named, received
 from unpoison.prompts import Prompt
 from unpoison.threads import on_thread
 from unpoison.types import Reply
@@ -57,7 +57,7 @@ class AnthropicGenerator:
         if client is not None and (base_url is not None or api_key is not None):
             raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
         sdk = require("anthropic", f"anthropic:{model}")
-        self.name = f"anthropic:{model}"
+        self.name = named("anthropic", model, {"temperature": temperature, "max_tokens": max_tokens}, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
         # The SDK has dropped the parameter, the API has not.
         self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}

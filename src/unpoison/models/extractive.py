@@ -27,12 +27,14 @@ CONSOLIDATED = 8
 
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|questions?|quer(?:y|ies)|prompts?|context|above|previous)\b"
-    r"|\b(?:when|whenever|if)\b.{0,40}\basked\b.{0,400}\b(?:output|(?:respond|reply|answer)\s+(?:with|only))\b"
     r"|\b(?:always|must|please|only)\s+(?:answer|output|respond|reply)\b"
     r"|\[/?INST\]|<\|(?:system|user|assistant|im_start)",
     re.IGNORECASE | re.DOTALL,
 )
 """How texts speak that tell a system what to answer."""
+
+_CONDITION = re.compile(r"\b(?:when|whenever|if)\b.{0,40}\basked\b", re.IGNORECASE | re.DOTALL)
+_DEMAND = re.compile(r"\boutput\b|\b(?:respond|reply|answer)\s+(?:with|only)\b", re.IGNORECASE)
 
 
 class ExtractiveReader:
@@ -106,6 +108,10 @@ def _consolidate(prompt: Prompt) -> str | None:
     found = read(read_question(prompt.question), texts)
     kept = found[:1] + [finding for finding in found[1:] if finding.relevance > RELEVANT]
     return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in kept))[:CONSOLIDATED])
+
+
+def _orders(text: str) -> bool:
+    return bool(_ORDER.search(text) or (_CONDITION.search(text) and _DEMAND.search(text)))
 
 
 def _decide(prompt: Prompt) -> str | None:

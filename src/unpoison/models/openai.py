@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
-from unpoison.models.remote import Connection, received
+from unpoison.models.remote import Connection, named, received
 from unpoison.prompts import Prompt
 from unpoison.threads import on_thread
 from unpoison.types import Reply
@@ -59,7 +59,8 @@ class OpenAIGenerator:
             raise OptionError(
                 f"max_tokens_field must be max_tokens or max_completion_tokens, got {shown(max_tokens_field)}"
             )
-        self.name = f"openai:{model}"
+        given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens, "extra_body": extra_body}
+        self.name = named("openai", model, given, temperature=0.0)
         self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}

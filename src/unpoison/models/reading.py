@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from unpoison.models.answer_spans import Span, spans
 from unpoison.models.questions import Question
@@ -16,9 +15,6 @@ __all__ = ["Finding", "Scored", "read", "restates", "scored_sentences"]
 
 CONTEXT = 0.5
 """What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
-
-ADJACENCY = 0.2
-"""The part of a sentence's score that the question's word pairs make."""
 
 SURE = 0.7
 """A span that fits the expected type less well needs its sentence to be understood."""
@@ -85,9 +81,8 @@ def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[S
     """For each passage its sentences that can hold an answer, best first; a repeated passage is read once.
 
     A sentence's score is the share of the question's words that it covers, weighted by their rarity among all
-    sentences; words that stand elsewhere in its passage count half; a fifth of the score is the share of the
-    question's word pairs that it has side by side. Questions, and sentences that only restate the one asked, can hold
-    no answer.
+    sentences; words that stand elsewhere in its passage count half. Questions, and sentences that only restate the one
+    asked, can hold no answer.
     """
     seen: set[str] = set()
     read: list[tuple[Sentence, ...]] = []
@@ -99,10 +94,8 @@ def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[S
     total = sum(map(len, read))
     frequency = Counter(word for words in owned for found in words for word in found)
     weights = {word: math.log(1 + total / max(1, frequency[word])) for word in sorted(question.content)}
-    asked = [s for s in question.stems if s in question.content]
-    pairs = frozenset(pairwise(asked))
     return [
-        _scored(question, position, sentences, found, weights, pairs)
+        _scored(question, position, sentences, found, weights)
         for position, (sentences, found) in enumerate(zip(read, owned))
     ]
 
@@ -121,7 +114,6 @@ def _scored(
     sentences: Sequence[Sentence],
     owned: Sequence[frozenset[str]],
     weights: Mapping[str, float],
-    pairs: frozenset[tuple[str, str]],
 ) -> list[Scored]:
     """One passage's sentences that can hold an answer, best first."""
     present = frozenset[str]().union(*owned)
@@ -133,15 +125,8 @@ def _scored(
             continue
         covered = sum(weight for word, weight in weights.items() if word in own)
         score = (covered + CONTEXT * (mentioned - covered)) / whole
-        if pairs:
-            beside = len(pairs & _pairs(sentence)) if len(own) > 1 else 0
-            score += ADJACENCY * (beside / len(pairs) - score)
         made.append(Scored(sentence, position, score, own, len(present) / len(question.content)))
     return sorted(made, key=lambda scored: -scored.score)
-
-
-def _pairs(sentence: Sentence) -> frozenset[tuple[str, str]]:
-    return frozenset(pairwise([s for s in sentence.stems if s not in STOP_WORDS]))
 
 
 def restates(sentence: Sentence, question: Question) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
@@ -20,7 +20,7 @@ from unpoison.errors import ModelError, OptionError, shown
 from unpoison.models.checkpoints import encodable
 from unpoison.types import Reply
 
-__all__ = ["LONGEST_REPLY", "Connection", "received"]
+__all__ = ["LONGEST_REPLY", "Connection", "named", "received"]
 
 T = TypeVar("T")
 
@@ -218,3 +218,12 @@ def received(text: str, finish: str, prompt_tokens: object = None, completion_to
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def named(kind: str, model: str, options: Mapping[str, object], **usual: object) -> str:
+    """`kind:model`, followed by the options that are not as usual: with them the model gives other replies.
+
+    Accounts and the response cache know a model by this name.
+    """
+    changed = [f",{name}={value}" for name, value in options.items() if value != usual.get(name)]
+    return f"{kind}:{model}{''.join(changed)}"

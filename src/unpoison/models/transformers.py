@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable, opening
-from unpoison.models.remote import received
+from unpoison.models.remote import named, received
 from unpoison.prompts import Prompt
 from unpoison.types import Reply
 
@@ -64,7 +64,8 @@ class TransformersGenerator:
         self._torch = require("torch", "TransformersGenerator")
         library = require("transformers", "TransformersGenerator")
         path = str(name_or_path)
-        self.name = f"hf:{path}"
+        self.name = named("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
+        self._path = path
         self.batch_size, self.max_tokens = batch_size, max_tokens
         where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
         with opening(path):
@@ -204,7 +205,7 @@ class TransformersGenerator:
             self._lock.release()
 
     def __repr__(self) -> str:
-        return f"TransformersGenerator({self.name.removeprefix('hf:')!r})"
+        return f"TransformersGenerator({self._path!r})"
 
 
 class _Codec:
