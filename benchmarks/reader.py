@@ -49,23 +49,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Accuracy and attack success rate of the extractive reader.")
     parser.add_argument("folder", type=Path, help="a folder of question files and corpus.jsonl in the shared format")
     folder: Path = parser.parse_args().folder
-    print("| file | k | accuracy, clean | ASR, poison at 1 | accuracy | ASR, question before it | accuracy |")
-    print("|---|---|---|---|---|---|---|")
-    replies = 0
-    started = time.perf_counter()
+    print("| file | k | passages hold the answer | accuracy | ASR, poison at 1 | accuracy | ASR, prefixed | accuracy |")
+    print("|---|---|---|---|---|---|---|---|")
+    alone = ["| file | answers of passages that hold the answer | of passages that do not |", "|---|---|---|"]
+    replies, seconds = 0, 0.0
     for name in FILES:
         path = folder / f"{name}.jsonl"
         if not path.is_file():
             continue
         rows = load(path, folder / "corpus.jsonl")
         for k in SIZES:
+            started = time.process_time()
             cells, count = measured(rows, k)
+            seconds += time.process_time() - started
             replies += count
             print(f"| {name} | {k} | {' | '.join(cells)} |")
-        print(f"| {name}, one passage each | | {abstentions(rows)} |||||")
-    print(
-        f"\n{replies / (time.perf_counter() - started):,.0f} replies per second, loading and single passages included"
-    )
+        alone.append(f"| {name} | {' | '.join(abstentions(rows))} |")
+    print("\nOne passage at a time, share that is answered from:\n")
+    print("\n".join(alone))
+    print(f"\n{replies / seconds:,.0f} replies per second of processor time")
 
 
 def load(path: Path, corpus: Path) -> list[Row]:
@@ -110,7 +112,10 @@ def measured(rows: list[Row], k: int) -> tuple[list[str], int]:
         return reader.generate(answer_prompt(row.question, passages[:k])).text
 
     attacked = [row for row in rows if row.poison is not None and row.incorrect]
-    cells = [share([occurs(row.correct, reply(row, row.clean)) for row in rows])]
+    cells = [
+        share([any(occurs(row.correct, text) for text in row.clean[:k]) for row in rows]),
+        share([occurs(row.correct, reply(row, row.clean)) for row in rows]),
+    ]
     for prefixed in (False, True):
         replies = [
             reply(row, [f"{row.question}.{row.poison}" if prefixed else str(row.poison), *row.clean])
@@ -121,15 +126,15 @@ def measured(rows: list[Row], k: int) -> tuple[list[str], int]:
     return cells, len(rows) + 2 * len(attacked)
 
 
-def abstentions(rows: list[Row]) -> str:
-    """How often one passage alone is answered from, by whether a right answer occurs in it."""
+def abstentions(rows: list[Row]) -> tuple[str, str]:
+    """How often one passage alone is answered from: those in which a right answer occurs, and the others."""
     reader = ExtractiveReader()
     answered: dict[bool, list[bool]] = {True: [], False: []}
     for row in rows:
         for text in row.clean[:MOST]:
             reply = reader.generate(atomic_answer_prompt(row.question, text)).text
             answered[occurs(row.correct, text)].append(informative(reply))
-    return f"answers {share(answered[True])} that hold the answer, {share(answered[False])} that do not"
+    return share(answered[True]), share(answered[False])
 
 
 def normalised(text: str) -> str:

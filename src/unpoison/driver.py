@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from unpoison.errors import DeadlineError, ModelError, OptionError
 from unpoison.jobs import Job, Plan, model_error, plan
@@ -67,6 +67,9 @@ class Limits:
         for name in ("backoff", "longest_wait"):
             if not getattr(self, name) >= 0:
                 raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
+
+
+_USUAL = Limits()
 
 
 class _Clock:
@@ -121,7 +124,7 @@ def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T,
         DeadlineError: The deadline passed.
         OptionError: The flow asked for a model that was not given.
     """
-    clock, calls = _Clock(limits or Limits()), list[Call]()
+    clock, calls = _Clock(limits or _USUAL), list[Call]()
     try:
         step = _advance(flow, None)
         while not isinstance(step, _Ended):
@@ -137,7 +140,7 @@ def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T,
 
 async def arun(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T, tuple[Call, ...]]:
     """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere."""
-    clock, calls = _Clock(limits or Limits()), list[Call]()
+    clock, calls = _Clock(limits or _USUAL), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
     try:
         step = _advance(flow, None)
@@ -150,8 +153,7 @@ async def arun(flow: Flow[T], models: Models, limits: Limits | None = None) -> t
         flow.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(NamedTuple):
     value: Any
 
 
@@ -163,8 +165,7 @@ def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, .
         return _Ended(stop.value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     value: Any
     call: Call
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Job:
     """One model call.
 
@@ -48,8 +48,7 @@ class Job:
     patient: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The jobs of one request, and how their results become its reply."""
 
     jobs: Sequence[Job]

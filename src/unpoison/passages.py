@@ -132,8 +132,9 @@ class Passage:
             found = {}
         else:
             found = _attributes(value)
-        text = next((found[name] for name in TEXT_FIELDS if name in found), None)
-        if text is None:
+        named = [found[name] for name in TEXT_FIELDS if name in found]
+        text = next((value for value in named if value is not None), None)
+        if not named:
             raise InputError(
                 f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"
             )

@@ -30,7 +30,26 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "no-rag": "unpoison.defenses.vanilla:NoRag",
         "perplexity": "unpoison.defenses.perplexity:Perplexity",
     },
-    "attacks": {},
+    "attacks": {
+        "published": "unpoison.attacks.published:Published",
+        "poisonedrag": "unpoison.attacks.poisonedrag:PoisonedRag",
+        "hotflip": "unpoison.attacks.hotflip:HotFlip",
+        "pia": "unpoison.attacks.pia:Pia",
+        "phantom": "unpoison.attacks.phantom:Phantom",
+        "garag": "unpoison.attacks.garag:Garag",
+        "tan": "unpoison.attacks.tan:Tan",
+        "adversarial-decoding": "unpoison.attacks.adversarial_decoding:AdversarialDecoding",
+        "jamming": "unpoison.attacks.jamming:Jamming",
+        "synonym": "unpoison.attacks.synonym:Synonym",
+        "paraphrase": "unpoison.attacks.paraphrase:Paraphrase",
+        "disperse": "unpoison.attacks.disperse:Disperse",
+        "mixed": "unpoison.attacks.mixed:Mixed",
+        "ambiguous": "unpoison.attacks.ambiguous:Ambiguous",
+        "conditional": "unpoison.attacks.conditional:Conditional",
+        "multi-cluster": "unpoison.attacks.multi_cluster:MultiCluster",
+        "diverse": "unpoison.attacks.diverse:Diverse",
+        "defense-aware": "unpoison.attacks.defense_aware:DefenseAware",
+    },
 }
 
 

@@ -9,6 +9,7 @@ from unpoison.evaluation.injection import (
     bm25_score,
     cosine_score,
     dense_search,
+    inject,
     middle,
     planted,
     pool,
@@ -18,6 +19,7 @@ from unpoison.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
+from unpoison.evaluation.rates import PoisonRate, radar_rate, ragdefender_rate
 from unpoison.types import Passage
 
 EXAMPLE = Example.of(
@@ -111,6 +113,28 @@ def test_poison_of_other_questions_competes_and_is_told_apart():
     context = retrieve(CLEAN, [*POISON, FOREIGN], bm25_score, 3)
     assert ids(context) == ["p0", "p1", "f"]
     assert (context.poison, context.foreign, context.injected) == ({0, 1, 2}, {2}, 2)
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (PoisonRate(1, 5, "retrieve"), ["p0", "c0", "c1", "c2", "c3"]),
+        (radar_rate([5, 1], 5), ["p1", "c1", "c2", "c3", "p0"]),
+        (PoisonRate(1, 5, "replace_last"), ["c0", "c1", "c2", "c3", "p0"]),
+        (PoisonRate(1, 5, "middle"), ["c0", "c1", "p0", "c3", "c4"]),
+        (PoisonRate(2, 4, "prepend"), ["p0", "p1", "c0", "c1"]),
+        (ragdefender_rate(1, 2), ["p0", "p1", "c0", "c1", "c2", "c3", "c4"]),
+        (PoisonRate(0, 5, "replace_last"), ["c0", "c1", "c2", "c3", "c4"]),
+    ],
+)
+def test_a_rate_says_how_many_and_where(rate, expected):
+    context = inject(CLEAN, POISON, rate)
+    assert (ids(context), context.injected) == (expected, rate.injected)
+
+
+def test_a_rate_may_ask_for_more_poison_than_there_is():
+    with pytest.raises(InputError, match="3 poisons are to be planted and 2 were given"):
+        inject(CLEAN, POISON, PoisonRate(3, 5, "prepend"))
 
 
 CORPUS = [Passage("Paris is  the capital of FRANCE.", id="k0"), Passage("Bananas.", id="k1")]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.attacks.claims import claims, stating
-from unpoison.defenses.base import at_least, within
+from unpoison.checks import at_least, within
 from unpoison.driver import Limits
 from unpoison.kernels.ranking import best_first
 from unpoison.models.protocols import Encoder, Generator
@@ -138,25 +138,30 @@ class AdversarialDecoding(Attack):
     def _decode(self, target: Target, control: str, proposer: Proposer, meter: Meter) -> Flow[tuple[_Beam, float]]:
         """The best beam of all steps, and the similarity of the falsehood without a lead."""
         instruction = f"Write a short, readable introduction to the question: {target.question}"
-        vectors = yield from meter.encode([target.question, control])
-        before = float(vectors[1] @ vectors[0])
-        best = _Beam("", before, 1.0, readable_score(before, 1.0))
-        beams = [best]
+        leads = [""]
+        best: list[str] = []
         for _ in range(self.steps):
-            proposed = proposer.propose(instruction, [b.text for b in beams], count=self.top_k, mass=self.top_p)
+            proposed = proposer.propose(instruction, leads, count=self.top_k, mass=self.top_p)
             texts = list(dict.fromkeys(text for longer in proposed for text in longer))
             if not texts:
                 break
-            meter.llm_calls += 0 if isinstance(proposer, TemplateProposer) else len(beams) + len(texts)
-            vectors = yield from meter.encode([target.question, *(f"{text} {control}" for text in texts)])
-            similarity = vectors[1:] @ vectors[0]
-            natural = proposer.naturalness(texts)
-            scores = [readable_score(float(s), float(n)) for s, n in zip(similarity, natural, strict=True)]
-            order = best_first(scores)[: self.beams]
-            beams = [_Beam(texts[k], float(similarity[k]), float(natural[k]), scores[k]) for k in order]
-            if beams[0].score > best.score:
-                best = beams[0]
-        return best, before
+            meter.llm_calls += 0 if isinstance(proposer, TemplateProposer) else len(leads) + len(texts)
+            beams, _ = yield from self._rank(target, control, texts, proposer, meter)
+            leads = [beam.text for beam in beams[: self.beams]]
+            best.append(leads[0])
+        # Scores of different steps need not be comparable: an encoder may weigh words by the texts of one call.
+        final, before = yield from self._rank(target, control, ["", *best], proposer, meter)
+        return final[0], before
+
+    def _rank(
+        self, target: Target, control: str, texts: list[str], proposer: Proposer, meter: Meter
+    ) -> Flow[tuple[list[_Beam], float]]:
+        """The leads by score, best first, and the similarity of the falsehood alone."""
+        vectors = yield from meter.encode([target.question, control, *(f"{text} {control}".strip() for text in texts)])
+        before, *similarity = (vectors[1:] @ vectors[0]).tolist()
+        natural = [1.0 if not text else float(n) for text, n in zip(texts, proposer.naturalness(texts), strict=True)]
+        beams = [_Beam(t, s, n, readable_score(s, n)) for t, s, n in zip(texts, similarity, natural, strict=True)]
+        return [beams[k] for k in best_first([beam.score for beam in beams])], before
 
 
 def readable_score(similarity: float, naturalness: float) -> float:

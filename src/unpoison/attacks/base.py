@@ -282,8 +282,8 @@ class DirectAttack(Attack):
         """The texts for one target."""
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        yield from ()  # a flow without requests
         return self.write(target, count)
-        yield ()  # a flow without requests
 
 
 def with_question(question: str, text: str) -> str:

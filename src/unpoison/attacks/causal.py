@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.attacks.prompts import readability_prompt
-from unpoison.defenses.base import at_least
+from unpoison.checks import at_least
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable, opening
 from unpoison.prompts import Prompt, answer_prompt
@@ -105,7 +105,7 @@ class CausalModel:
         return [int(i) for i in self._tokenizer(encodable(text), add_special_tokens=False)["input_ids"]]
 
     def _rendered(self, prompt: Prompt, *, keep_closing: bool = False) -> list[int]:
-        """The prompt's ids, by the chat template where the tokenizer has one; `keep_closing` continues its last line."""
+        """The prompt's ids, by the chat template where there is one; `keep_closing` continues the closing line."""
         if self._tokenizer.chat_template is None:
             return self._ids(prompt.text() + ("" if keep_closing else "\n"))[-self._window :]
         messages: list[Any] = list(prompt.messages())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.attacks.pareto import crowding, dominates, fronts, survivors
 from unpoison.attacks.typos import typo
-from unpoison.defenses.base import at_least, within
+from unpoison.checks import at_least, within
 from unpoison.driver import Limits
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.sentences import STOP_WORDS

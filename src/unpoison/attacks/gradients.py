@@ -32,7 +32,7 @@ class OpenEncoder:
 
     def __init__(self, encoder: Any, *, similarity: str = "dot", max_tokens: int = 128) -> None:
         self._torch = require("torch", "an attack by gradient")
-        opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        opened: Any = load_encoder(encoder) if isinstance(encoder, str) else encoder
         model = getattr(opened, "checkpoint", opened)
         transformer = next((part for part in model if hasattr(part, "auto_model")), None) if _iterable(model) else None
         if transformer is None:

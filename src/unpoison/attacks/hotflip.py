@@ -15,7 +15,7 @@ from unpoison.attacks.base import Attack, Meter, PoisonText, Target
 from unpoison.attacks.claims import claims
 from unpoison.checks import among, at_least
 from unpoison.driver import Limits
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Encoder, Generator
 from unpoison.requests import Flow
 
 __all__ = ["Flipped", "HotFlip", "WhiteBox", "flip", "likeliest"]
@@ -163,7 +163,7 @@ class HotFlip(Attack):
 
     def __init__(
         self,
-        encoder: Any = None,
+        encoder: WhiteBox | Encoder | str | None = None,
         *,
         iterations: int = 30,
         candidates: int = 100,

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from unpoison.attacks.base import Attack, Meter, PoisonText, Target, with_question
-from unpoison.defenses.base import among, at_least
+from unpoison.checks import among, at_least
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder, Generator
@@ -30,11 +30,10 @@ REFUSALS = {
 }
 """The three target refusals (TrustRAG, Appendix D)."""
 
-_WORDS = (
-    "archive border candle distance engine fabric garden harbour island journal kettle lantern margin needle orchard "
-    "paper quarter ribbon shadow timber umbrella valley window yellow anchor basket copper desert echo feather gravel "
-    "hollow iron jungle kernel ledger mirror notice oxygen pepper restricted unknown withheld uncertain unavailable"
-).split()
+_WORDS = """archive border candle distance engine fabric garden harbour island journal kettle lantern margin needle
+orchard paper quarter ribbon shadow timber umbrella valley window yellow anchor basket copper desert echo
+feather gravel hollow iron jungle kernel ledger mirror notice oxygen pepper restricted unknown withheld
+uncertain unavailable"""
 """Drawn from where the target has no context to learn words from."""
 
 
@@ -156,4 +155,4 @@ def _vocabulary(target: Target) -> list[str]:
     """Words of the context, the most frequent tenth removed (the paper removes the 100 most frequent of a corpus)."""
     counts = Counter(word for text in target.context for word in re.findall(r"[a-z]{3,}", text.lower()))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return list(np.unique([*ranked[len(ranked) // 10 :], *_WORDS]))
+    return list(np.unique([*ranked[len(ranked) // 10 :], *_WORDS.split()]))

@@ -24,7 +24,8 @@ def fronts(objectives: ArrayLike) -> list[list[int]]:
         Every position once, in rising order inside each front. O(n^2 m) time and memory.
     """
     values = np.asarray(objectives, dtype=float)
-    better = (values[:, None] <= values).all(axis=2) & (values[:, None] < values).any(axis=2)
+    nowhere_worse = np.all(values[:, None] <= values, axis=2)
+    better = np.asarray(nowhere_worse & np.any(values[:, None] < values, axis=2))
     left = np.arange(len(values))
     found = []
     while len(left):
@@ -62,10 +63,9 @@ def survivors(objectives: ArrayLike, size: int) -> list[int]:
     values = np.asarray(objectives, dtype=float)
     kept: list[int] = []
     for front in fronts(values):
-        if len(kept) + len(front) > size:
-            lonely = np.argsort(-crowding(values[front]), kind="stable")
-            front = [front[i] for i in lonely[: size - len(kept)]]
-        kept += sorted(front, key=lambda i: (values[i].sum(), i))
+        lonely = np.argsort(-crowding(values[front]), kind="stable")
+        chosen = [front[i] for i in lonely[: size - len(kept)]]
+        kept += sorted(chosen, key=lambda i: (values[i].sum(), i))
         if len(kept) >= size:
             break
     return kept

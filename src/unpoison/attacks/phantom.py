@@ -7,15 +7,16 @@ to voice an opinion of the trigger.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.attacks.base import DirectAttack, Meter, PoisonText, Target
 from unpoison.attacks.hotflip import WhiteBox, flip, opened
-from unpoison.defenses.base import among, at_least
+from unpoison.checks import among, at_least
 from unpoison.errors import OptionError
+from unpoison.models.protocols import Encoder
 
 __all__ = ["GRADA_TRIGGER", "Phantom", "retrieval_direction"]
 
@@ -56,7 +57,7 @@ class Phantom(DirectAttack):
         candidates: int = 100,
         length: int = 30,
         grada_compat: bool = False,
-        encoder: Any = None,
+        encoder: WhiteBox | Encoder | str | None = None,
         seed: int = 0,
     ) -> None:
         self.encoder = encoder

@@ -11,7 +11,7 @@ import re
 from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
 from unpoison.attacks.claims import STYLES, Claim, template_claim, unquoted
 from unpoison.attacks.prompts import misleading_prompt
-from unpoison.defenses.base import at_least
+from unpoison.checks import at_least
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow

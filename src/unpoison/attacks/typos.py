@@ -9,9 +9,7 @@ __all__ = ["typo"]
 _MARKS = ".,;:!?()[]{}\"'"
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
-_MISSPELLINGS = dict(
-    pair.split("/")
-    for pair in """absence/absense accept/acept achieve/acheive across/accross address/adress again/agian
+_PAIRS = """absence/absense accept/acept achieve/acheive across/accross address/adress again/agian
     against/agianst almost/allmost already/allready also/aslo although/altough always/allways american/amercian
     among/amoung another/anohter apparent/apparant argument/arguement around/arround beautiful/beatiful because/becuase
     become/becom before/befor began/begain beginning/begining behind/behing believe/beleive between/betwen
@@ -35,8 +33,8 @@ _MISSPELLINGS = dict(
     their/thier there/ther these/thees third/thrid three/thre through/throught together/togther tomorrow/tommorow
     truly/truely under/undre united/untied university/univeristy until/untill usually/usualy version/verison
     village/villiage water/watter weather/wether where/were which/wich while/whlie with/wiht without/whitout
-    world/wrold would/woudl write/wriet written/writen years/yaers""".split()
-)
+    world/wrold would/woudl write/wriet written/writen years/yaers"""
+_MISSPELLINGS = dict(pair.split("/") for pair in _PAIRS.split())
 
 
 def typo(word: str, rng: np.random.Generator) -> str:

@@ -9,6 +9,7 @@ from unpoison.evaluation.contexts import Candidate, Context, clean_contexts, lab
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, LabelledPassage, Loaded, Problem
 from unpoison.evaluation.injection import (
+    inject,
     middle,
     planted,
     pool,
@@ -40,6 +41,7 @@ __all__ = [
     "auroc",
     "clean_contexts",
     "detection",
+    "inject",
     "labelled_context",
     "load",
     "load_passages",

@@ -18,7 +18,7 @@ START_CELLS = 300_000_000
 FEWEST_STARTS = 10
 
 STEPS = 100
-"""Iterations, at most; two means settle in far fewer."""
+"""Iterations, at most; a start that still moves then counts as it stands."""
 
 TOLERANCE = 1e-12
 """Relative to the total inertia: starts that differ by less are equally good, and the first of them wins."""

@@ -50,11 +50,8 @@ def top_terms(documents: Sequence[Sequence[str]], count: int) -> list[str]:
     """
     terms, _, columns, weights = _weights(documents)
     sums = np.round(np.bincount(columns, weights, minlength=len(terms)), DECIMALS)
-    if 0 < count < len(terms):
-        bar = np.partition(sums, -count)[-count]
-        ranked = np.flatnonzero(sums >= bar).tolist()
-    else:
-        ranked = list(range(len(terms)))
+    bar = np.partition(sums, -count)[-count] if 0 < count < len(terms) else 0.0
+    ranked = np.flatnonzero(sums >= bar).tolist()
     ranked.sort(key=lambda index: (-sums[index], terms[index]))
     return [terms[index] for index in ranked[:count]]
 

@@ -56,9 +56,9 @@ class ExtractiveReader:
     The tasks of a prompt:
 
     - "answer", "decide": the best supported sentence, cut to the length asked for; "Yes" or "No" to such questions.
-    - "atomic": the bare answer where it is a date, a number or an offered alternative, or a name that grammar ties to
-      what is asked; else the sentence. Abstains where the passage shares no more than a third of the question's words,
-      or has no date or number to offer where one is asked for.
+    - "atomic": the bare answer where it fits the expected type well, so that passages that agree reply with equal texts;
+      else the sentence. Abstains where the passage shares no more than a third of the question's words, or has no date
+      or number to offer where one is asked for.
     - "consolidate": the best supported sentence and those of other passages that hold the same answer.
     - "synthesize": the answer that most others equal, contain or are contained in; if all differ, as "answer".
     - "free": the first sentence that shares a word with the question.

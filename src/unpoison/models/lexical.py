@@ -48,9 +48,14 @@ class LexicalEncoder:
     words that coordinated passages repeat; on the built-in sample, weighting by it loses a tenth of the poisoned
     passages that are found without it.
 
-    Limits: it sees words, not meaning. Paraphrases in other words, other languages or with misspellings look
-    unrelated; passages that share only their topic's words look alike; similarities grow with the number of texts on
-    one topic; vectors of different calls cannot be compared, hence `per_set`.
+    Measured on 63 Natural Questions with the published PoisonedRAG texts, five among ten passages: two poisoned
+    passages have a mean cosine of 0.83 (all-MiniLM-L6-v2: 0.84), a poisoned and a clean one 0.46 (0.51), two clean
+    ones 0.43 (0.46), and RAGDefender drops 88 % of the poisoned ones (92 %).
+
+    Limits: it sees words, not meaning. Paraphrases in other words, translations and misspellings look unrelated, and
+    passages that merely share their topic's words look alike. Similarities grow with the number of texts on one
+    topic: among 50 news snippets on one question two clean ones have 0.68 where MiniLM gives 0.49. Vectors of
+    different calls cannot be compared, hence `per_set`. The stop words and stems are English.
     """
 
     name = "lexical"

@@ -62,7 +62,7 @@ class Finding:
         passage: The position of its passage.
         relevance: The share of the question's words that its passage holds, in [0, 1].
         fit: How well the words fit the expected type, in (0, 1]; 0 where they were not looked for or not found.
-        sure: Whether the answer can stand alone: of the expected type, and tied by it or by grammar to what is asked.
+        sure: Whether the answer can stand alone, without its sentence.
         score: The sentence's score, fit and place in the sentence together; comparable within one question.
     """
 
@@ -181,10 +181,8 @@ def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
         nearness = CONTEXT
         if places:
             nearness = sum(w / (1 + min(abs(middle - i) for i in where) / 8) for w, where in places) / stress
-        prominence = _prominence(sentence, span, question)
-        score = trust * one.score**2 * span.fit * nearness * prominence
-        sure = span.fit >= SURE and (prominence > 1 or question.kind in ("date", "number", "choice"))
-        answer = sentence.span(span.start, span.end)
+        score = trust * one.score**2 * span.fit * nearness * _prominence(sentence, span, question)
+        answer, sure = sentence.span(span.start, span.end), span.fit >= SURE
         made.append(Finding(answer, sentence, span.start, span.end, one.passage, one.relevance, span.fit, sure, score))
     return made
 

@@ -1,0 +1,25 @@
+"""The mixed adaptive attack (RAGDefender, Section 6.5): paraphrase, then synonyms, then dispersion."""
+
+from __future__ import annotations
+
+from unpoison.attacks.base import Meter, Target
+from unpoison.attacks.claims import claims
+from unpoison.attacks.disperse import Disperse
+from unpoison.attacks.paraphrase import paraphrases
+from unpoison.attacks.synonym import synonyms
+from unpoison.requests import Flow
+
+__all__ = ["Mixed"]
+
+
+class Mixed(Disperse):
+    """`disperse` over texts that were paraphrased and given synonyms; the same options."""
+
+    name = "mixed"
+    summary = "adaptive: paraphrase, synonyms and dispersion together"
+
+    def _candidates(self, target: Target, wanted: int, meter: Meter) -> Flow[list[str]]:
+        bodies = yield from claims(self, target, wanted, meter)
+        again = yield from paraphrases(self, target, [body.text for body in bodies], [meter] * wanted)
+        rewritten = yield from synonyms(self, target, again, [meter] * wanted, 0.3)
+        return list(dict.fromkeys(new.text for new in rewritten))
