@@ -96,8 +96,8 @@ def _clean(rng: np.random.Generator, topic: list[str]) -> str:
 
 @cache
 def _frequencies() -> NDArray[np.float64]:
-    weights = 1 / np.arange(1, len(WORDS) + 1)
-    return weights / weights.sum()
+    weights: NDArray[np.float64] = 1 / np.arange(1, len(WORDS) + 1)
+    return np.asarray(weights / weights.sum())
 
 
 def _zipf(rng: np.random.Generator, count: int) -> list[str]:

@@ -71,7 +71,7 @@ def grada(
     for i, j in combinations(range(len(texts)), 2):
         alike = (bm25(texts[i], texts[j]) + bm25(texts[j], texts[i])) / 2
         weight = alike - alpha * (to_question[i] + to_question[j])
-        if weight > 0:
+        if weight > 1e-12:  # not what rounding leaves of 0
             graph.add_edge(i, j, weight=weight)
     if not graph.edges:
         return list(range(len(texts)))[:keep]

@@ -145,7 +145,8 @@ def _start(results: Results) -> str:
     total = sum(sizes.values())
     largest = ", ".join(f"{name} {size:.0f}" for name, size in sizes.items() if size >= 1)
     verdict = "below" if total < MOST_MEGABYTES else "ABOVE"
-    size = f"The core and all it requires: {total:.0f} MB ({largest}), {verdict} the bound of {MOST_MEGABYTES} MB; bytecode not counted."
+    bound = f"{verdict} the bound of {MOST_MEGABYTES} MB; compiled bytecode not counted"
+    size = f"The core with all that it requires: {total:.0f} MB ({largest}), {bound}."
     return "### Start\n\n" + "\n".join(lines) + f"\n\n{size}"
 
 

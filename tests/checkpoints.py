@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 WORDS = [
@@ -33,6 +34,7 @@ def classifier(labels: list[str], seed: int = 0, *, order: list[int] | None = No
     )  # fmt: skip
     model = BertForSequenceClassification(config).eval()
     with torch.no_grad():  # the default initialisation is so small that every pair would get the same probabilities
+        model.bert.pooler.dense.weight.normal_(0, 1)
         model.classifier.weight.normal_(0, 1)
         model.bert.embeddings.word_embeddings.weight.normal_(0, 1)
         if order is not None:
@@ -61,3 +63,28 @@ def encoder(seed: int = 0):
     with torch.no_grad():
         model.embeddings.word_embeddings.weight.normal_(0, 1)
     return model
+
+
+def export(model, output: str, file: Path) -> Path:
+    """Write a model as an ONNX graph with dynamic batch and length."""
+    import torch
+
+    inputs = ["input_ids", "attention_mask", "token_type_ids"]
+
+    class Named(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *values):
+            return self.model(**dict(zip(inputs, values))).to_tuple()[0]
+
+    ones = torch.ones(2, 7, dtype=torch.long)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that needs no further package is deprecated
+        torch.onnx.export(
+            Named(), (ones, ones, ones * 0), str(file), input_names=inputs, output_names=[output], dynamo=False,
+            dynamic_axes={name: {0: "batch", 1: "length"} for name in [*inputs, output]}, opset_version=17,
+        )  # fmt: skip
+    return file

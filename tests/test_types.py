@@ -44,6 +44,14 @@ def test_fields_and_the_original_are_kept() -> None:
     assert passage.original is given
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "reading"),
+    [(None, "text", "text"), ("", "text", "text"), ("T", "text", "T\ntext"), ("text", "text goes on", "text goes on")],
+)
+def test_a_model_reads_the_title_above_the_text(title: str | None, text: str, reading: str) -> None:
+    assert Passage(text, title=title).reading == reading
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, np.int64])
 def test_embeddings_of_any_number_type_become_frozen_float32(dtype: type) -> None:
     vector = np.array([1, 2, 3], dtype=dtype)

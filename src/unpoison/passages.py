@@ -78,7 +78,7 @@ class Passage:
     Attributes:
         text: What the model would read.
         id: The caller's identifier.
-        title: Shown in explanations; defenses compare `text` only.
+        title: Shown to the model above the text; defenses compare `text` only.
         source: Where it came from (a URL, a collection).
         score: The retriever's score, any scale.
         embedding: The vector that the store already has, shape (d,), any float type on the way in, float32 here.
@@ -110,6 +110,13 @@ class Passage:
         if self.embedding is not None:
             object.__setattr__(self, "embedding", _vector(self.embedding, owner))
 
+    @property
+    def reading(self) -> str:
+        """What a model is shown: the title, where there is one that the text does not begin with, and the text."""
+        if not self.title or self.text.startswith(self.title):
+            return self.text
+        return f"{self.title}\n{self.text}"
+
     @classmethod
     def of(cls, value: object, position: int | None = None) -> Self:
         """Make a passage of a string, a mapping, or an object that carries its text.
@@ -133,7 +140,7 @@ class Passage:
         else:
             found = _attributes(value)
         named = [found[name] for name in TEXT_FIELDS if name in found]
-        text = next((value for value in named if value is not None), None)
+        text: Any = next((value for value in named if value is not None), None)
         if not named:
             raise InputError(
                 f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"

@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, shown
 
-__all__ = ["BUILT_IN", "Option", "create", "find", "names", "options", "parse"]
+__all__ = ["BUILT_IN", "Option", "create", "find", "names", "options", "parse", "read_options", "split_options"]
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "defenses": {
@@ -102,24 +102,19 @@ def parse(spec: str) -> tuple[str, dict[str, str]]:
         OptionError: An option without a value, or given twice.
     """
     name, _, rest = spec.partition(":")
-    found: dict[str, str] = {}
-    for part in filter(None, rest.split(",")):
-        option, equals, value = part.partition("=")
-        if not equals or not option.strip():
-            raise OptionError(f"{shown(part)} in {shown(spec)} is no option; write name:option=value,option=value")
-        if option.strip() in found:
-            raise OptionError(f"{option.strip()} is given twice in {shown(spec)}; give it once")
-        found[option.strip()] = value.strip()
-    return name.strip(), found
+    return name.strip(), split_options(rest, spec)
 
 
 def options(target: Any) -> list[Option]:
-    """The options of a class that a string can set: its constructor's arguments of simple types."""
+    """The options of a class that a string can set: its constructor's arguments of simple types.
+
+    Keys are left out: option strings end up in shell histories and manifests. They come from the environment.
+    """
     hints = get_type_hints(target.__init__)
     return [
         Option(parameter.name, hints[parameter.name], parameter.default)
         for parameter in inspect.signature(target).parameters.values()
-        if parameter.name in hints and _simple(hints[parameter.name])
+        if parameter.name in hints and _simple(hints[parameter.name]) and not parameter.name.endswith("_key")
     ]
 
 
@@ -137,15 +132,42 @@ def create(kind: str, spec: str, **given: Any) -> Any:
     known = {option.name: option for option in options(target)}
     accepted = inspect.signature(target).parameters
     arguments = {key: value for key, value in given.items() if value is not None and key in accepted}
-    for key, text in texts.items():
-        if key not in known:
-            raise OptionError(f"{name} has no option {shown(key)}; it has: {', '.join(known) or 'none'}")
-        arguments[key] = _read(text, known[key].type, f"{name}:{key}")
+    arguments |= read_options(target, texts, name)
     required = (key for key, option in known.items() if option.default is inspect.Parameter.empty)
     missing = [key for key in required if key not in arguments]
     if missing:
         raise OptionError(f"{name} needs {missing[0]}; write {name}:{missing[0]}=VALUE")
     return target(**arguments)
+
+
+def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str, Any]:
+    """Constructor arguments of `target` from their texts.
+
+    Raises:
+        OptionError: An option that `target` does not have, or a value of the wrong type.
+    """
+    known = {option.name: option for option in options(target)}
+    for key in texts:
+        if key not in known:
+            raise OptionError(f"{owner} has no option {shown(key)}; it has: {', '.join(known) or 'none'}")
+    return {key: _read(text, known[key].type, f"{owner}:{key}") for key, text in texts.items()}
+
+
+def split_options(text: str, owner: str) -> dict[str, str]:
+    """`option=value,option=value` as a mapping.
+
+    Raises:
+        OptionError: An option without a value, or given twice.
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        option, equals, value = part.partition("=")
+        if not equals or not option.strip():
+            raise OptionError(f"{shown(part)} in {shown(owner)} is no option; write name:option=value,option=value")
+        if option.strip() in found:
+            raise OptionError(f"{option.strip()} is given twice in {shown(owner)}; give it once")
+        found[option.strip()] = value.strip()
+    return found
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

@@ -117,6 +117,14 @@ def test_merging_drops_nothing_up_to_keep() -> None:
     assert Grada(keep=5, merge=0.8).screen("home", [COPY, COPY, COPY]).dropped == ()
 
 
+def test_what_rounding_leaves_of_zero_is_no_tie() -> None:
+    # Two shared words less 0.4 of five query words: exactly 0, were it not for the last bit.
+    query, others = "alpha beta gamma delta epsilon", "one other text"
+    screening = Grada().screen(query, ["alpha beta one two", "gamma delta epsilon one two", others])
+    assert not screening.evidence["weights"][1].any()
+    assert screening.verdicts[1].score == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

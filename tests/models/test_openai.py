@@ -229,6 +229,8 @@ def test_impossible_options_are_refused(options: dict[str, object]) -> None:
         OpenAIGenerator("ok", **options)
     with pytest.raises(OptionError):
         OpenAIGenerator("")
+    with pytest.raises(OptionError, match=r"http://"):
+        OpenAIGenerator("ok", "localhost:8000/v1")
 
 
 def test_the_users_own_client(url: str) -> None:

@@ -29,6 +29,9 @@ from unpoison.types import Passage
 
 __all__ = ["DefenseAware", "Trial"]
 
+SETTLED = 25
+"""Once every text is kept, the search ends after so many screenings without a better standing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -118,11 +121,13 @@ class DefenseAware(Attack):
             trial = yield from self._try(target, [draft.rendered(target) for draft in drafts], meter)
             if trial.fitness > result.fitness:
                 best, result = drafts, trial
-        while meter.defense_calls < self.screens and not (all(result.kept) and min(result.standing) == 1):
+        idle = 0
+        while meter.defense_calls < self.screens and not (all(result.kept) and idle >= SETTLED):
             changed = self._edited(target, best, result, rng)
             if changed is None:
                 break
             trial = yield from self._try(target, [draft.rendered(target) for draft in changed], meter)
+            idle = 0 if trial.fitness > result.fitness else idle + 1
             if trial.fitness >= result.fitness:
                 best, result = changed, trial
         return self._finished(target, best, first, result, meter)

@@ -18,7 +18,7 @@ from unpoison.driver import Limits
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.requests import Flow
 
-__all__ = ["Flipped", "HotFlip", "WhiteBox", "flip", "likeliest"]
+__all__ = ["Flipped", "HotFlip", "WhiteBox", "flip", "has_gradients", "likeliest"]
 
 
 class WhiteBox(Protocol):
@@ -223,9 +223,16 @@ class HotFlip(Attack):
         return made
 
 
+def has_gradients(encoder: Any) -> bool:
+    """Whether an encoder can be opened, without loading it: not so the lexical one or one behind a network."""
+    if isinstance(encoder, str):
+        return encoder == "minilm" or encoder.startswith("st:")
+    return any(hasattr(encoder, name) for name in ("checkpoint", "gradient", "tokenizer"))
+
+
 def opened(encoder: Any, similarity: str, max_tokens: int) -> WhiteBox:
     """A `WhiteBox` as it is; anything else through torch."""
-    if all(hasattr(encoder, name) for name in ("vocabulary", "embed", "gradient")):
+    if hasattr(encoder, "gradient"):
         return encoder  # type: ignore[no-any-return]
     from unpoison.attacks.gradients import OpenEncoder
 

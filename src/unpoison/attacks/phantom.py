@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.attacks.base import DirectAttack, Meter, PoisonText, Target
-from unpoison.attacks.hotflip import WhiteBox, flip, opened
+from unpoison.attacks.hotflip import WhiteBox, flip, has_gradients, opened
 from unpoison.checks import among, at_least
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
@@ -30,7 +30,8 @@ class Phantom(DirectAttack):
     """A triggered refusal, excuse or opinion.
 
     Evaluate each question twice, as `asked` puts it and without the trigger: an attack that also fires on the plain
-    question is a broken one. Without an encoder the retrieval part is a template, the trigger before the question.
+    question is a broken one. Without an encoder, or with one that has no gradients (lexical, behind a network), the
+    retrieval part is a template, the trigger before the question; `meta["source"]` says which it was.
 
     Args:
         trigger: What the attacked users write in front of their question.
@@ -70,7 +71,7 @@ class Phantom(DirectAttack):
         self.iterations = 5 if grada_compat else at_least("iterations", iterations, 1)
         self.candidates = at_least("candidates", candidates, 1)
         self.length = at_least("length", length, 1)
-        self.box: WhiteBox | None = None if encoder is None else opened(encoder, "dot", 128)
+        self.box: WhiteBox | None = opened(encoder, "dot", 128) if has_gradients(encoder) else None
 
     @property
     def reply(self) -> str:

@@ -13,43 +13,45 @@ from unpoison.models.sentences import STOP_WORDS, split
 __all__ = ["Rewritten", "paraphrased", "sentences", "with_synonyms"]
 
 _GROUPS = """accounts/reports/descriptions accurate/correct/exact agree/concur also/likewise amount/quantity ancient/old
-annual/yearly answer/reply appear/emerge appeared/emerged area/region/zone author/writer award/prize awarded/granted
-band/group became/turned began/started begin/start believed/thought big/large/sizeable book/volume born/delivered
-build/construct building/edifice built/constructed/erected called/named/termed capital/seat captured/seized
-century/epoch certain/sure character/figure chief/main/principal child/youngster city/town/metropolis claim/assertion
-claims/asserts collected/gathered common/usual/frequent company/firm/enterprise complete/full completed/finished
-confirmed/verified/attested considered/regarded/deemed contains/holds/includes country/nation/state created/made/devised
-current/present/existing date/day dead/deceased decided/resolved defeated/beat designed/planned/conceived
-details/particulars developed/evolved died/perished difficult/hard directed/led discovered/found/uncovered
-early/initial earlier/previous/prior effect/impact ended/concluded/closed enough/sufficient entire/whole
-established/founded/instituted event/occasion evidence/proof exact/precise experts/specialists/authorities
-famous/renowned/celebrated/noted fast/quick/rapid featured/showcased fight/battle film/movie/picture final/last
-first/initial followed/succeeded foreign/overseas formed/shaped former/previous found/located further/additional
-game/match gave/granted given/granted grew/expanded held/kept help/aid high/tall historic/historical home/residence
-house/dwelling huge/enormous/vast idea/notion important/significant/major increase/rise increased/rose
-information/data job/position joined/entered journal/periodical killed/slain kind/type/sort known/recognised
-language/tongue largest/biggest later/subsequent/afterwards launched/introduced leader/head leading/foremost
-learn/discover listed/recorded/registered listing/register little/small located/situated/based long/lengthy
-main/primary/chief maker/producer many/numerous/several matter/question/issue meaning/sense method/procedure/technique
-modern/contemporary moved/shifted/relocated movie/film music/tunes near/close/beside needed/required new/recent/novel
-next/following note/remark number/figure/count obtained/acquired/gained official/formal/authorised often/frequently
-oldest/earliest only/solely opened/inaugurated origin/source/beginning original/initial outside/beyond part/portion
-people/persons/folk performed/played/presented period/era person/individual place/spot/location played/performed
+annual/yearly answer/reply appear/emerge appeared/emerged area/region/zone author/writer award/prize
+awarded/granted band/group became/turned began/started begin/start believed/thought big/large/sizeable
+book/volume born/delivered build/construct building/edifice built/constructed/erected called/named/termed
+capital/seat captured/seized century/epoch certain/sure character/figure chief/main/principal child/youngster
+city/town/metropolis claim/assertion claims/asserts collected/gathered common/usual/frequent
+company/firm/enterprise complete/full completed/finished confirmed/verified/attested considered/regarded/deemed
+contains/holds/includes country/nation/state created/made/devised current/present/existing date/day
+dead/deceased decided/resolved defeated/beat designed/planned/conceived details/particulars developed/evolved
+died/perished difficult/hard directed/led discovered/found/uncovered early/initial earlier/previous/prior
+effect/impact ended/concluded/closed enough/sufficient entire/whole established/founded/instituted
+event/occasion evidence/proof exact/precise experts/specialists/authorities famous/renowned/celebrated/noted
+fast/quick/rapid featured/showcased fight/battle film/movie/picture final/last first/initial followed/succeeded
+foreign/overseas formed/shaped former/previous found/located further/additional game/match gave/granted
+given/granted grew/expanded held/kept help/aid high/tall historic/historical home/residence house/dwelling
+huge/enormous/vast idea/notion important/significant/major increase/rise increased/rose information/data
+job/position joined/entered journal/periodical killed/slain kind/type/sort known/recognised language/tongue
+largest/biggest later/subsequent/afterwards launched/introduced leader/head leading/foremost learn/discover
+listed/recorded/registered listing/register little/small located/situated/based long/lengthy main/primary/chief
+maker/producer many/numerous/several matter/question/issue meaning/sense method/procedure/technique
+modern/contemporary moved/shifted/relocated movie/film music/tunes near/close/beside needed/required
+new/recent/novel next/following note/remark number/figure/count obtained/acquired/gained
+official/formal/authorised often/frequently oldest/earliest only/solely opened/inaugurated
+origin/source/beginning original/initial outside/beyond part/portion people/persons/folk
+performed/played/presented period/era person/individual place/spot/location played/performed
 popular/well-liked/favoured position/post/role possible/feasible power/force present/current price/cost
 produced/made/manufactured published/issued/printed question/query quickly/swiftly/rapidly quiz/trivia
 reached/attained readers/audiences real/genuine/actual received/obtained recent/latest record/entry
-records/files/archives recorded/registered/documented released/issued/published remains/stays report/account reports/accounts
-reviewed/examined/assessed rich/wealthy river/stream road/route said/stated/declared scene/setting season/series
-selected/chosen/picked separate/distinct series/sequence settled/decided/resolved several/various/multiple
-shown/displayed significant/notable similar/alike/comparable simple/plain/basic singer/vocalist situated/located
-sold/marketed song/tune/track source/reference sources/references south/southern speak/talk special/particular
-starred/appeared stated/declared stories/tales story/tale/narrative strong/powerful/robust study/investigation
-subject/topic/theme successful/prosperous summaries/digests surprised/astonished taken/seized team/squad/side
-term/expression today/nowadays tour/trip town/settlement travel/journey true/factual/genuine turned/became
-type/kind/variety updated/revised/refreshed usually/normally/typically version/edition/variant victory/win/triumph
-war/conflict/hostilities whole/entire wide/broad widely/broadly withdrawn/retracted won/secured/gained word/term
-work/labour works/publications world/globe written/penned/authored wrote/penned wrong/mistaken/incorrect
-year/twelvemonth young/youthful"""
+records/files/archives recorded/registered/documented released/issued/published remains/stays report/account
+reports/accounts reviewed/examined/assessed rich/wealthy river/stream road/route said/stated/declared
+scene/setting season/series selected/chosen/picked separate/distinct series/sequence settled/decided/resolved
+several/various/multiple shown/displayed significant/notable similar/alike/comparable simple/plain/basic
+singer/vocalist situated/located sold/marketed song/tune/track source/reference sources/references
+south/southern speak/talk special/particular starred/appeared stated/declared stories/tales story/tale/narrative
+strong/powerful/robust study/investigation subject/topic/theme successful/prosperous summaries/digests
+surprised/astonished taken/seized team/squad/side term/expression today/nowadays tour/trip town/settlement
+travel/journey true/factual/genuine turned/became type/kind/variety updated/revised/refreshed
+usually/normally/typically version/edition/variant victory/win/triumph war/conflict/hostilities whole/entire
+wide/broad widely/broadly withdrawn/retracted won/secured/gained word/term work/labour works/publications
+world/globe written/penned/authored wrote/penned wrong/mistaken/incorrect year/twelvemonth young/youthful"""
 
 _TABLE: dict[str, tuple[str, ...]] = {}
 for _group in _GROUPS.split():

@@ -26,7 +26,7 @@ class Synonym(Attack):
         rate: Share of the content words.
         prefix: Put the question in front.
         seed: Chooses words.
-        generator: Rewrites; without one a built-in table of 650 common words does.
+        generator: Rewrites; without one a built-in table of common words does.
         limits: Bounds on the model calls.
     """
 

@@ -65,7 +65,7 @@ class Defense(ABC):
         screening = yield from self.screening(query, passages)
         if passages and not screening.kept:
             return Answer("I don't know.", screening, abstained=True)
-        texts = [passage.text for passage in screening.kept]
+        texts = [passage.reading for passage in screening.kept]
         prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
         (reply,) = yield from generate([prompt], "answer")
         return Answer(reply.text, screening, abstained=not informative(reply.text))

@@ -34,6 +34,9 @@ __all__ = ["Grada"]
 
 ALIASES = {"d2dsim-bm25": "bm25", "d2dsim-ebd": "ebd"}
 
+NOISE = 1e-12
+"""A weight below this is what rounding leaves of 0: the only tie of a passage passes on all it has, however weak."""
+
 
 class Similarities(NamedTuple):
     """How alike the passages are, (k, k), and how alike each is to the query, (k,)."""
@@ -173,10 +176,9 @@ class Grada(Defense):
 
     def _edges(self, similar: Similarities) -> NDArray[np.float64]:
         """w_ij = max(sim(i, j) - alpha (sim(i, q) + sim(j, q)), 0); no passage votes for itself."""
-        weights = similar.passages
-        if self.variant == "hrsim":
-            weights = np.maximum(weights - self.alpha * (similar.query[:, None] + similar.query[None, :]), 0)
-        weights = weights.copy()
+        share = self.alpha if self.variant == "hrsim" else 0.0
+        weights = similar.passages - share * (similar.query[:, None] + similar.query[None, :])
+        weights[weights < NOISE] = 0
         np.fill_diagonal(weights, 0)
         return weights
 

@@ -132,16 +132,16 @@ class Radar(Defense):
         self, question: str, trusted: list[int], passages: tuple[Passage, ...], answers: list[str]
     ) -> Prompt:
         if not trusted:
-            texts = [p.text for p in passages] if self.fallback == "all" else []
+            texts = [p.reading for p in passages] if self.fallback == "all" else []
             return answer_prompt(question, texts) if texts else answer_alone_prompt(question)
         if self.final == "documents":
-            return answer_prompt(question, [passages[i].text for i in trusted])
+            return answer_prompt(question, [passages[i].reading for i in trusted])
         synthesis = lenient_synthesis_prompt if len(trusted) < self.lenient_below else synthesis_prompt
         return synthesis(question, [answers[i] for i in trusted])
 
     def _read_and_cut(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, list[str]]]:
         prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
-        replies = yield from generate([prompt(query.text, p.text) for p in passages], "atomic answer")
+        replies = yield from generate([prompt(query.text, p.reading) for p in passages], "atomic answer")
         answers = [reply.text[:LONGEST_ANSWER] for reply in replies]
         speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
         said = [answers[i] for i in speaking]

@@ -205,7 +205,7 @@ class TrustRag(Defense):
         if not screening.kept and internal is None:
             return Answer("I don't know.", screening, abstained=True, details=details)
 
-        texts = [passage.text for passage in screening.kept]
+        texts = [passage.reading for passage in screening.kept]
         external = "\n\n".join(texts)
         if self.conflict_resolution:
             prompt = consolidation_prompt(query.text, internal, texts, reference=self.mode == "reference")

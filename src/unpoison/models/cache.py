@@ -60,18 +60,29 @@ class CachedEncoder:
         if not texts:
             return self._encoder.encode(texts)
         keys = [_key(self.name, text) for text in texts]
-        rows = {key: np.frombuffer(value, np.float32) for key, value in self._store.get(set(keys)).items()}
+        rows = self._find(set(keys))
         missing = {key: text for key, text in zip(keys, texts) if key not in rows}
         if missing:
             made = np.ascontiguousarray(self._encoder.encode(list(missing.values())), np.float32)
             self._store.put({key: row.tobytes() for key, row in zip(missing, made)})
             rows.update(zip(missing, made))
         if len({row.size for row in rows.values()}) != 1:
-            raise InputError(
-                f"the cache {self._store} holds vectors of another size under the name {shown(self.name)}; "
-                "delete it or give another path"
-            )
+            raise self._unusable("vectors of another size")
         return np.stack([rows[key] for key in keys])
+
+    def _find(self, keys: set[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        found = self._store.get(keys)
+        if any(len(value) % 4 or not value for value in found.values()):
+            raise self._unusable("vectors that are cut off")
+        rows = {key: np.frombuffer(value, np.float32) for key, value in found.items()}
+        if not all(np.isfinite(row).all() for row in rows.values()):
+            raise self._unusable("vectors that are not finite")
+        return rows
+
+    def _unusable(self, content: str) -> InputError:
+        return InputError(
+            f"the cache {self._store} holds {content} under the name {shown(self.name)}; delete it or give another path"
+        )
 
     def __repr__(self) -> str:
         return f"CachedEncoder({self._encoder!r}, {self._store})"
@@ -141,24 +152,12 @@ class CachedGenerator:
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
         found = self._store.get(set(keys))
         try:
-            return {key: Reply(**json.loads(value), cached=True) for key, value in found.items()}
+            return {key: _reply(value) for key, value in found.items()}
         except (ValueError, TypeError) as error:
             raise InputError(f"the cache {self._store} holds a reply that cannot be read; delete it") from error
 
     def _keep(self, replies: Mapping[bytes, Reply]) -> None:
-        self._store.put(
-            {
-                key: json.dumps(
-                    {
-                        "text": reply.text,
-                        "prompt_tokens": reply.prompt_tokens,
-                        "completion_tokens": reply.completion_tokens,
-                        "finish": reply.finish,
-                    }
-                ).encode()
-                for key, reply in replies.items()
-            }
-        )
+        self._store.put({key: _bytes(reply) for key, reply in replies.items()})
 
     def __repr__(self) -> str:
         return f"CachedGenerator({self._generator!r}, {self._store})"
@@ -166,6 +165,17 @@ class CachedGenerator:
 
 def _key(name: str, content: str) -> bytes:
     return blake2b(f"{name}\0{content}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _bytes(reply: Reply) -> bytes:
+    return json.dumps([reply.text, reply.prompt_tokens, reply.completion_tokens, reply.finish]).encode()
+
+
+def _reply(value: bytes) -> Reply:
+    text, prompt_tokens, completion_tokens, finish = json.loads(value)
+    if not isinstance(text, str) or not isinstance(finish, str):
+        raise TypeError("text and finish are strings")
+    return Reply(text, prompt_tokens, completion_tokens, finish, cached=True)
 
 
 class _Store(Protocol):
@@ -234,8 +244,8 @@ class _File:
         with self._transaction() as connection:
             for key in keys:
                 row = connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()
-                if row is not None:
-                    found[key] = bytes(row[0])
+                if row is not None and isinstance(row[0], bytes):
+                    found[key] = row[0]
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:

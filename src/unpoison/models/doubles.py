@@ -3,7 +3,7 @@
 from unpoison import Radar
 from unpoison.models import FakeNLI, ScriptedGenerator
 
-generator = ScriptedGenerator({"passage 1": "Paris", "passage 2": "Lyon"})
+generator = ScriptedGenerator({"on the Seine": "Paris", "on the Rhône": "Lyon"})
 answer = Radar(generator=generator, nli=FakeNLI()).answer("What is the capital of France?", passages)
 generator.prompts          # what it was asked, in order of arrival
 """

@@ -43,9 +43,9 @@ class ExtractiveReader:
     It finds the sentence that covers most of the question's words and holds an answer of the expected type (a name, a
     place, a date, a number, yes or no) which several passages support, and replies with that sentence or with the
     bare answer. It does not infer, compare, count, translate, or combine two passages, and it knows nothing of the
-    world: expect it to be right about half as often as the passages hold the answer. `benchmarks/reader.py` measures
-    it. Results that were obtained with it must say so; they show what a defense does to the passages, not how a
-    language model would have answered.
+    world: expect it to be right in little more than half of the cases where the passages hold the answer, as
+    `benchmarks/answers.py` measures. Results that were obtained with it must say so; they show what a defense does to
+    the passages, not how a language model would have answered.
 
     As a victim it is fooled by what fools retrieval and word-matching readers: a passage that repeats the question's
     words around a wrong answer, more so at a good rank or in several passages. Orders hidden in passages are not
@@ -56,9 +56,9 @@ class ExtractiveReader:
     The tasks of a prompt:
 
     - "answer", "decide": the best supported sentence, cut to the length asked for; "Yes" or "No" to such questions.
-    - "atomic": the bare answer where it fits the expected type well, so that passages that agree reply with equal texts;
-      else the sentence. Abstains where the passage shares no more than a third of the question's words, or has no date
-      or number to offer where one is asked for.
+    - "atomic": the bare answer where it fits the expected type well, so that passages that agree give equal texts; else
+      the sentence. Abstains where the passage shares no more than a third of the question's words, or has no date or
+      number to offer where one is asked for.
     - "consolidate": the best supported sentence and those of other passages that hold the same answer.
     - "synthesize": the answer that most others equal, contain or are contained in; if all differ, as "answer".
     - "free": the first sentence that shares a word with the question.

@@ -1,89 +1,79 @@
-"""Model strings to models: what `-e`, `-g` and `--nli` take, and what every constructor takes in place of a model."""
+"""Model strings to models: what `-e`, `-g` and `--nli` take, and what every constructor takes in place of a model.
+
+A form that names a model may go on with options of its class: `openai:o4-mini,temperature=none`.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any, TypeVar
+
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.registry import read_options, split_options
 
 __all__ = ["load_encoder", "load_generator", "load_nli"]
 
+T = TypeVar("T")
+
+ENCODERS = {
+    "lexical": "lexical:LexicalEncoder",
+    "minilm": "sentence_transformers:minilm",
+    "st:NAME_OR_PATH": "sentence_transformers:SentenceTransformerEncoder",
+    "onnx:FOLDER": "onnx:OnnxEncoder",
+    "openai:MODEL": "openai:OpenAIEncoder",
+}
+GENERATORS = {
+    "extractive": "extractive:ExtractiveReader",
+    "openai:MODEL": "openai:OpenAIGenerator",
+    "anthropic:MODEL": "anthropic:AnthropicGenerator",
+    "hf:NAME_OR_PATH": "transformers:TransformersGenerator",
+}
+NLI_MODELS = {
+    "lexical": "lexical_nli:LexicalNLI",
+    "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
+    "onnx:FOLDER": "onnx:OnnxNLI",
+}
+
 
 def load_encoder(spec: str) -> Encoder:
-    """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:PATH` or `openai:MODEL`.
+    """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:FOLDER` or `openai:MODEL`.
 
     Raises:
-        OptionError: No such form.
+        OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    kind, _, name = spec.partition(":")
-    if kind == "lexical" and not name:
-        from unpoison.models.lexical import LexicalEncoder
-
-        return LexicalEncoder()
-    if kind == "minilm" and not name:
-        from unpoison.models.sentence_transformers import minilm
-
-        return minilm()
-    if kind == "st" and name:
-        from unpoison.models.sentence_transformers import SentenceTransformerEncoder
-
-        return SentenceTransformerEncoder(name)
-    if kind == "onnx" and name:
-        from unpoison.models.onnx import OnnxEncoder
-
-        return OnnxEncoder(name)
-    if kind == "openai" and name:
-        from unpoison.models.openai import OpenAIEncoder
-
-        return OpenAIEncoder(name)
-    raise OptionError(f"no encoder {shown(spec)}; use lexical, minilm, st:NAME_OR_PATH, onnx:PATH or openai:MODEL")
+    return _load("encoder", spec, ENCODERS)  # type: ignore[no-any-return]
 
 
 def load_generator(spec: str) -> Generator:
     """`extractive`, `openai:MODEL`, `anthropic:MODEL` or `hf:NAME_OR_PATH`.
 
     Raises:
-        OptionError: No such form.
+        OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    kind, _, name = spec.partition(":")
-    if kind == "extractive" and not name:
-        from unpoison.models.extractive import ExtractiveReader
-
-        return ExtractiveReader()
-    if kind == "openai" and name:
-        from unpoison.models.openai import OpenAIGenerator
-
-        return OpenAIGenerator(name)
-    if kind == "anthropic" and name:
-        from unpoison.models.anthropic import AnthropicGenerator
-
-        return AnthropicGenerator(name)
-    if kind == "hf" and name:
-        from unpoison.models.transformers import TransformersGenerator
-
-        return TransformersGenerator(name)
-    raise OptionError(f"no generator {shown(spec)}; use extractive, openai:MODEL, anthropic:MODEL or hf:NAME_OR_PATH")
+    return _load("generator", spec, GENERATORS)  # type: ignore[no-any-return]
 
 
 def load_nli(spec: str) -> NLIModel:
-    """`lexical`, `cross:NAME_OR_PATH` (torch) or `onnx:PATH`.
+    """`lexical`, `cross:NAME_OR_PATH` (torch) or `onnx:FOLDER`.
 
     Raises:
-        OptionError: No such form.
+        OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    kind, _, name = spec.partition(":")
-    if kind == "lexical" and not name:
-        from unpoison.models.lexical_nli import LexicalNLI
+    return _load("NLI model", spec, NLI_MODELS)  # type: ignore[no-any-return]
 
-        return LexicalNLI()
-    if kind == "cross" and name:
-        from unpoison.models.cross_encoders import CrossEncoderNLI
 
-        return CrossEncoderNLI(name)
-    if kind == "onnx" and name:
-        from unpoison.models.onnx import OnnxNLI
-
-        return OnnxNLI(name)
-    raise OptionError(f"no NLI model {shown(spec)}; use lexical, cross:NAME_OR_PATH or onnx:PATH")
+def _load(what: str, spec: str, forms: dict[str, str]) -> Any:
+    kind, _, rest = spec.partition(":")
+    for form, home in forms.items():
+        if form.partition(":")[0] == kind and bool(rest) == (":" in form):
+            module, _, name = home.partition(":")
+            target = getattr(import_module(f"unpoison.models.{module}"), name)
+            if not rest:
+                return target()
+            model, _, texts = rest.partition(",")
+            return target(model, **read_options(target, split_options(texts, spec), spec))
+    raise OptionError(f"no {what} {shown(spec)}; use {', '.join(forms)}")

@@ -16,6 +16,9 @@ __all__ = ["Finding", "Scored", "read", "restates", "scored_sentences"]
 CONTEXT = 0.5
 """What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
 
+HALF_NEAR = 8
+"""At this distance, in words, from a word of the question a candidate is half as near as beside it."""
+
 SURE = 0.7
 """A span that fits the expected type less well needs its sentence to be understood."""
 
@@ -180,7 +183,7 @@ def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
         middle = (span.start + span.end - 1) / 2
         nearness = CONTEXT
         if places:
-            nearness = sum(w / (1 + min(abs(middle - i) for i in where) / 8) for w, where in places) / stress
+            nearness = sum(w / (1 + min(abs(middle - i) for i in where) / HALF_NEAR) for w, where in places) / stress
         score = trust * one.score**2 * span.fit * nearness * _prominence(sentence, span, question)
         answer, sure = sentence.span(span.start, span.end), span.fit >= SURE
         made.append(Finding(answer, sentence, span.start, span.end, one.passage, one.relevance, span.fit, sure, score))

@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from weakref import finalize
 
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.models.checkpoints import encodable
@@ -44,7 +45,7 @@ class Connection:
         hint: What to change when the server refuses a request as malformed.
 
     Raises:
-        OptionError: No key.
+        OptionError: No key, or an address that is none.
     """
 
     def __init__(
@@ -58,6 +59,9 @@ class Connection:
         key: str,
         hint: str = "",
     ) -> None:
+        base_url = options.get("base_url", "http://")
+        if not isinstance(base_url, str) or not base_url.startswith(("http://", "https://")):
+            raise OptionError(f"base_url must begin with http:// or https://, got {shown(base_url)}")
         self._model, self._sdk, self._key, self._hint = model, sdk, key, hint
         self._given = None if client is None else client.with_options(max_retries=0)
         self._given_async = isinstance(client, classes[1])
@@ -69,6 +73,8 @@ class Connection:
             raise OptionError(
                 f"cannot make a client for {shown(model)}: {error}; set {key} or pass api_key=..."
             ) from None
+        if client is None:  # the collector may finalise a socket before the client that would close it
+            finalize(self, self._client.close)
 
     @property
     def synchronous(self) -> bool:

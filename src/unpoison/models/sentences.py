@@ -14,8 +14,8 @@ __all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
 MAX_WORDS = 80
 """A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
 
-MAX_CACHED_LENGTH = 8000
-"""Only passages up to this many characters are kept in the cache."""
+MAX_CACHED_LENGTH = 4000
+"""Only texts of up to this many characters are cached, so that the cache stays under about 100 MB."""
 
 STOP_WORDS = frozenset(
     """a about above according across after against all along also although am amid among an and any are around as
@@ -87,7 +87,7 @@ def _stem(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The stem of a word, lower case; function words as they are, absurdly long words uncut and uncached."""
+    """The stem of a word, lower case; function words, and words too long to be any, stay whole."""
     lowered = bare(word.lower())
     return lowered if lowered in STOP_WORDS or len(lowered) > 40 else _stem(lowered)
 
@@ -97,7 +97,7 @@ def split(text: str) -> tuple[Sentence, ...]:
     return _cached_split(text) if len(text) <= MAX_CACHED_LENGTH else tuple(_sentences(text))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def _cached_split(text: str) -> tuple[Sentence, ...]:
     return tuple(_sentences(text))
 

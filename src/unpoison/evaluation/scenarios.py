@@ -1,0 +1,159 @@
+"""A scenario: one cell of a results table, said in words that can be written down, hashed and repeated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
+from typing import Any, Self
+
+from unpoison import __version__
+from unpoison.checks import among, at_least, within
+from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+
+__all__ = ["NO_ATTACK", "POLICIES", "Scenario"]
+
+NO_ATTACK = "none"
+"""The attack of a scenario without poison; the clean twin of every other one."""
+
+POLICIES = ("prepend", "retrieve", "corpus", "replace-at", "replace-last", "middle", "pool", "labelled")
+"""How poison reaches the defense.
+
+prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; corpus: all poison
+of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages; pool:
+the defense sees all of it and k clean passages, and the best k are taken after the defense; labelled: the passages of
+the file, in its order and with its labels.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is measured in one cell: data x attack x injection x defense x models x seed.
+
+    Models, attacks and defenses are option strings. A scenario that plants nothing is brought to one form: attack
+    "none", 0 poisons, no position, no prefix; so all attacks share one clean twin.
+
+    Attributes:
+        data: What `unpoison.evaluation.load` takes.
+        corpus: A file of clean passages to fill contexts from; "" for none.
+        attack: Option string of an attack, or "none".
+        poisons: How many texts are planted per question.
+        policy: One of `POLICIES`.
+        positions: 1-based places, for replace-at; one for each poison.
+        prefix: Put the question before each planted text; None leaves it to the attack.
+        k: Passages that reach the defense.
+        retriever: "bm25" or an encoder; ranks for the policies retrieve and corpus.
+        encoder: The encoder of the defense, and of attacks that need one.
+        defense: Option string of a defense.
+        generator: Answers, and writes for attacks that want a language model; None measures the screening only.
+        nli: The NLI model of defenses that judge answers; None for the defense's own choice.
+        nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
+        seed: Of attack, noise and defense.
+        limit: Only the first questions of the data set; None for all.
+
+    Raises:
+        OptionError: A value that is out of its range or fits no other.
+    """
+
+    data: str
+    corpus: str = ""
+    attack: str = NO_ATTACK
+    poisons: int = 0
+    policy: str = "prepend"
+    positions: tuple[int, ...] = ()
+    prefix: bool | None = None
+    k: int = 10
+    retriever: str = "bm25"
+    encoder: str = "lexical"
+    defense: str = "vanilla"
+    generator: str | None = None
+    nli: str | None = None
+    nli_noise: float = 0.0
+    seed: int = 0
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        at_least("poisons", self.poisons, 0)
+        at_least("k", self.k, 1)
+        at_least("seed", self.seed, 0)
+        within("nli_noise", self.nli_noise, 0, 1)
+        among("policy", self.policy, POLICIES)
+        if self.limit is not None:
+            at_least("limit", self.limit, 1)
+        if self.policy == "labelled":
+            self._put(attack="labelled", poisons=0, positions=(), prefix=None)
+        elif self.attack == NO_ATTACK or self.poisons == 0:
+            self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None)
+            if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
+                self._put(policy="prepend")
+        self._put(positions=tuple(self.positions) if self.policy == "replace-at" else ())
+        if self.policy not in ("retrieve", "corpus"):
+            self._put(retriever="bm25")
+        if self.policy == "replace-at" and self.poisons:
+            self._check_positions()
+
+    def _put(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_positions(self) -> None:
+        if len(self.positions) != self.poisons:
+            raise OptionError(
+                f"replace-at needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
+            )
+        outside = [place for place in self.positions if not 1 <= place <= self.k]
+        if outside or len(set(self.positions)) != len(self.positions):
+            raise OptionError(f"positions must differ and lie in 1 to k = {self.k}, got {list(self.positions)}")
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is planted."""
+        return self.attack == NO_ATTACK
+
+    @property
+    def twin(self) -> Scenario:
+        """The same without an attack: what the defense does to clean passages."""
+        policy = "prepend" if self.policy == "labelled" else self.policy
+        return replace(self, attack=NO_ATTACK, poisons=0, policy=policy)
+
+    @property
+    def final(self) -> int | None:
+        """How many of the kept passages the generator reads: k after a pool, all of them otherwise."""
+        return self.k if self.policy == "pool" else None
+
+    def identifier(self, digests: Iterable[str] = ()) -> str:
+        """A short hash of what is measured, of the data's digests, and of this package's version.
+
+        The file names of data and corpus do not count where digests are given: a moved folder is the same data.
+        """
+        content = self.to_dict()
+        known = list(digests)
+        if known:
+            del content["data"], content["corpus"]
+        text = json.dumps([__version__, known, content], sort_keys=True, ensure_ascii=True)
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        return {**{name: getattr(self, name) for name in self.__slots__}, "positions": list(self.positions)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read a scenario.
+
+        Raises:
+            UnknownNameError: A field that no scenario has; the message names the nearest.
+            OptionError: A value that cannot be used.
+            InputError: No data.
+        """
+        known = {field.name: field for field in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise UnknownNameError("field of a scenario", str(name), known)
+        if not isinstance(values.get("data"), str):
+            raise InputError(f"a scenario needs data, got {shown(values.get('data'))}; give a file or 'sample'")
+        found = dict(values)
+        if "positions" in found:
+            found["positions"] = tuple(found["positions"])
+        return cls(**found)

@@ -1,0 +1,263 @@
+"""From records to figures: each cell with its intervals, and every two defenses compared on the same questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import OptionError, shown
+from unpoison.evaluation.intervals import (
+    Difference,
+    Estimate,
+    bootstrap_ratio,
+    mcnemar_exact,
+    paired_bootstrap,
+    wilson,
+)
+from unpoison.evaluation.measures import MEASURES, Measure, measure
+from unpoison.evaluation.metrics import rank_histogram, ranks_of
+from unpoison.evaluation.records import Cell, Record
+from unpoison.evaluation.scenarios import Scenario
+
+__all__ = ["COMPARED", "Comparison", "Price", "Summary", "compare", "summarise"]
+
+COMPARED = ("poisoned", "asr", "accuracy", "gold_kept", "clean_kept")
+"""The measures in which defenses are compared unless others are named."""
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens of a model cost, in any currency."""
+
+    asked: float
+    replied: float
+
+    @classmethod
+    def of(cls, text: str) -> tuple[str, Price]:
+        """Read `MODEL=IN/OUT`, such as `gpt-4o-mini=0.15/0.6`.
+
+        Raises:
+            OptionError: Another form, or a negative price.
+        """
+        model, equals, prices = text.rpartition("=")
+        asked, slash, replied = prices.partition("/")
+        try:
+            found = cls(float(asked), float(replied))
+        except ValueError:
+            found = cls(nan, nan)
+        if not (equals and slash and model.strip() and found.asked >= 0 and found.replied >= 0):
+            raise OptionError(f"a price must be MODEL=IN/OUT per million tokens, got {shown(text)}")
+        return model.strip(), found
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of one cell.
+
+    Attributes:
+        id: The cell's.
+        scenario: What was measured.
+        expected: How many questions it asks.
+        done: How many have a record, failed ones included.
+        failed: How many of those failed.
+        figures: By the name of the measure, each with its interval; nan where it does not apply.
+        poison_ranks: How often poison stood on each 1-based rank of the defense's order, dropped passages last.
+        gold_ranks: The same for the annotated passages.
+        cost: The price of all its tokens, None without a price.
+        twin: The id of the clean cell with everything else equal, None where there is none.
+        problems: What went wrong and how often, most frequent first.
+    """
+
+    id: str
+    scenario: Scenario
+    expected: int
+    done: int
+    failed: int
+    figures: Mapping[str, Estimate] = field(default_factory=dict)
+    poison_ranks: tuple[int, ...] = ()
+    gold_ranks: tuple[int, ...] = ()
+    cost: float | None = None
+    twin: str | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.expected and not self.failed
+
+    def __getitem__(self, name: str) -> Estimate:
+        """A figure by the name of its measure."""
+        return self.figures[name]
+
+    def applies(self, name: str) -> bool:
+        """Whether any question stands behind a figure."""
+        return not isnan(self.figures[name].value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; None stands for nan."""
+        return {
+            **{name: getattr(self, name) for name in ("id", "expected", "done", "failed", "cost", "twin")},
+            "scenario": self.scenario.to_dict(),
+            "figures": {name: _defined(asdict(found)) for name, found in self.figures.items()},
+            "poison_ranks": list(self.poison_ranks),
+            "gold_ranks": list(self.gold_ranks),
+            "problems": list(self.problems),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two defenses on the same questions.
+
+    Attributes:
+        first, second: The ids of their cells.
+        scenario: What both share; its defense is the first one's.
+        defenses: The option strings of the first and of the second.
+        measure: The measure's name.
+        difference: The second's figure minus the first's, paired by question: the mean of the per-question values.
+        mcnemar: The p-value of McNemar's exact test; nan where the measure is no yes or no.
+    """
+
+    first: str
+    second: str
+    scenario: Scenario
+    defenses: tuple[str, str]
+    measure: str
+    difference: Difference
+    mcnemar: float = nan
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.difference.low > 0 or self.difference.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; None stands for nan."""
+        return _defined(
+            {
+                "first": self.first,
+                "second": self.second,
+                "defenses": list(self.defenses),
+                "scenario": self.scenario.to_dict(),
+                "measure": self.measure,
+                "difference": _defined(asdict(self.difference)),
+                "mcnemar": self.mcnemar,
+            }
+        )
+
+
+def summarise(
+    cells: Sequence[Cell], *, prices: Mapping[str, Price] | None = None, level: float = 0.95, seed: int = 0
+) -> list[Summary]:
+    """The figures of each cell, in the order given. Cells without any usable record have figures that are all nan.
+
+    Args:
+        cells: Of one run, complete or not.
+        prices: By the generator's option string or the part behind its colon.
+        level: Of the intervals.
+        seed: Of the bootstrap.
+    """
+    clean = {cell.scenario: cell.id for cell in cells if cell.scenario.clean}
+    return [_summary(cell, clean.get(cell.scenario.twin), prices or {}, level, seed) for cell in cells]
+
+
+def compare(
+    cells: Sequence[Cell], names: Iterable[str] = COMPARED, *, level: float = 0.95, seed: int = 0
+) -> list[Comparison]:
+    """Every two defenses of the same scenario, on the questions that both answered.
+
+    Raises:
+        UnknownNameError: No such measure.
+    """
+    measures = [measure(name) for name in names]
+    groups: dict[Scenario, list[Cell]] = {}
+    for cell in cells:
+        if cell.usable:
+            groups.setdefault(replace(cell.scenario, defense=""), []).append(cell)
+    found = []
+    for group in groups.values():
+        for first, second in combinations(group, 2):
+            pairs = _paired(first, second)
+            compared = (_comparison(first, second, pairs, one, level, seed) for one in measures)
+            found.extend(one for one in compared if one.difference.count)
+    return found
+
+
+def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: float, seed: int) -> Summary:
+    usable = cell.usable
+    figures = {
+        name: _estimate(one, cell.records if name == "failed" else usable, level, seed)
+        for name, one in MEASURES.items()
+    }
+    size = max((record.size for record in usable), default=0)
+    poison = [rank for record in usable for rank in ranks_of(record.order, frozenset(record.poison))]
+    gold = [rank for record in usable for rank in ranks_of(record.order, frozenset(record.gold))]
+    problems = Counter(record.error or "" for record in cell.failures)
+    told = [f"{count} of {cell.expected}: {error}" for error, count in problems.most_common()]
+    return Summary(
+        id=cell.id,
+        scenario=cell.scenario,
+        expected=cell.expected,
+        done=len(cell.records),
+        failed=len(cell.failures),
+        figures=figures,
+        poison_ranks=tuple(rank_histogram(poison, size).tolist()),
+        gold_ranks=tuple(rank_histogram(gold, size).tolist()),
+        cost=_cost(cell, prices),
+        twin=twin,
+        problems=(*([] if cell.error is None else [cell.error]), *told),
+    )
+
+
+def _estimate(one: Measure, records: Sequence[Record], level: float, seed: int) -> Estimate:
+    parts = np.array([one.parts(record) for record in records], float).reshape(-1, 2)
+    parts = parts[parts[:, 1] > 0]
+    if not len(parts):
+        return Estimate(nan, nan, nan, 0)
+    if one.quantile is not None:
+        return Estimate(float(np.quantile(parts[:, 0], one.quantile)), nan, nan, len(parts))
+    if one.yes_no:
+        return wilson(int(parts[:, 0].sum()), len(parts), level)
+    return bootstrap_ratio(parts[:, 0], parts[:, 1], level=level, seed=seed)
+
+
+def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
+    generator = cell.scenario.generator or ""
+    price = prices.get(generator, prices.get(generator.partition(":")[2]))
+    if price is None:
+        return None
+    asked = sum(record.prompt_tokens or 0 for record in cell.records)
+    replied = sum(record.completion_tokens or 0 for record in cell.records)
+    return (asked * price.asked + replied * price.replied) / MILLION
+
+
+def _paired(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
+    others = {record.example: record for record in second.usable}
+    return [(record, others[record.example]) for record in first.usable if record.example in others]
+
+
+def _comparison(
+    first: Cell, second: Cell, pairs: Sequence[tuple[Record, Record]], one: Measure, level: float, seed: int
+) -> Comparison:
+    values = np.array([(one.value(a), one.value(b)) for a, b in pairs], float).reshape(-1, 2)
+    values = values[~np.isnan(values).any(axis=1)]
+    return Comparison(
+        first=first.id,
+        second=second.id,
+        scenario=first.scenario,
+        defenses=(first.scenario.defense, second.scenario.defense),
+        measure=one.name,
+        difference=paired_bootstrap(values[:, 0], values[:, 1], level=level, seed=seed),
+        mcnemar=mcnemar_exact(*(values > 0).T.tolist()) if one.yes_no else nan,
+    )
+
+
+def _defined(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}

@@ -1,0 +1,117 @@
+import asyncio
+
+import pytest
+
+from unpoison.attacks.base import Attack, Budget, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.pia import Pia
+from unpoison.attacks.poisonedrag import PoisonedRag
+from unpoison.attacks.published import Published
+from unpoison.errors import InputError, OptionError
+from unpoison.models.doubles import ScriptedGenerator
+from unpoison.registry import BUILT_IN, create, find, names
+
+OFFLINE = sorted(set(BUILT_IN["attacks"]) - {"hotflip", "defense-aware", "garag"})
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "held"),
+    [
+        ("I don't know", "no", False),
+        ("in 1994", "4", False),
+        ("it is new york city.", "New York", True),
+        ("The Lyon!", "a lyon", True),
+        ("anything", "", False),
+        ("anything", "the", False),
+        ("", "Lyon", False),
+    ],
+)
+def test_answers_match_whole_words(text, answer, held):
+    assert contains_answer(text, answer) is held
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("Paris", "Paris, Texas"), ("New York City", "new york"), ("4", "4")])
+def test_a_wrong_answer_that_contains_the_right_one_is_rejected(right, wrong):
+    with pytest.raises(InputError, match=r"target 'x': the wrong answer .* leave this target out"):
+        Target("x", "q", (right,), wrong)
+
+
+@pytest.mark.parametrize("bad", [{"id": ""}, {"question": " "}, {"id": 3}, {"texts": "one string"}, {"gold": (1,)}])
+def test_a_malformed_target_is_refused(bad):
+    with pytest.raises(InputError, match="target"):
+        Target(**{"id": "x", "question": "q", **bad})
+
+
+def test_every_registered_attack_can_be_found_and_says_what_it_is():
+    for name in names("attacks"):
+        attack = find("attacks", name)
+        assert attack.name == name
+        assert attack.summary
+        assert issubclass(attack, Attack)
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
+    other = Target("t9", "who wrote emma", ("Jane Austen",), "Mary Shelley", ("x Mary Shelley",) * 3, ("By Jane Austen.",))
+    together, alone = create("attacks", name, encoder=encoder), create("attacks", name, encoder=encoder)
+    together.craft(other, 2)
+    made = together.craft(target, 3)
+    assert [p.to_dict() for p in made] == [p.to_dict() for p in alone.craft(target, 3)]
+    assert len({p.id for p in made}) == len(made) == 3
+    assert all(p.target_id == "t1" and p.attack == name and p.text for p in made)
+    assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in made)
+
+
+@pytest.mark.parametrize("name", ["poisonedrag", "diverse", "tan", "paraphrase", "synonym"])
+def test_another_seed_gives_other_texts(name, bare):
+    first, second = (create("attacks", f"{name}:seed={seed}").craft(bare, 2) for seed in (0, 1))
+    assert [p.text for p in first] != [p.text for p in second]
+    assert not {p.id for p in first} & {p.id for p in second}
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_no_texts_are_no_error(name, target, encoder):
+    assert create("attacks", name, encoder=encoder).craft(target, 0) == []
+
+
+def test_a_poison_text_survives_json(target):
+    (made,) = Pia().craft(target, 1)
+    assert PoisonText.from_dict(made.to_dict()) == made
+    with pytest.raises(InputError, match="not a saved poison text"):
+        PoisonText.from_dict({"id": "x"})
+
+
+def test_a_target_without_what_the_attack_needs_is_refused(bare):
+    with pytest.raises(InputError, match="target 't2' has no texts, which the attack published requires"):
+        Published().craft(bare, 1)
+    with pytest.raises(InputError, match="1 published texts and 2 were asked for"):
+        Published().craft(Target("x", "q", texts=("one",)), 2)
+    with pytest.raises(OptionError, match="count"):
+        Pia().craft(bare, -1)
+
+
+def test_a_missing_model_is_named():
+    for name, need in (("hotflip", "encoder"), ("defense-aware", "defense")):
+        with pytest.raises(OptionError, match=f"{name} needs {need}"):
+            create("attacks", name)
+
+
+def test_the_prefix_has_no_space_behind_its_stop(target):
+    assert with_question("capital of france", "Lyon is...") == "capital of france.Lyon is..."
+    (with_prefix,) = Published(prefix=True).craft(target, 1)
+    assert with_prefix.text == "what is the capital of france.Lyon is the capital of France."
+
+
+def test_published_texts_that_do_not_state_the_answer_say_so():
+    made = Published().craft(Target("x", "q", ("Paris",), "Lyon", ("It is Lyon.", "It is elsewhere.")), 2)
+    assert [p.reached for p in made] == [True, False]
+    assert "does not state" in made[1].meta["reason"]
+
+
+def test_asynchronous_crafting_gives_the_same(target):
+    generator = ScriptedGenerator({"passage 1": "Lyon", "Write": "Lyon it is."})
+    attack = PoisonedRag(generator=generator)
+    assert asyncio.run(attack.acraft(target, 2)) == attack.craft(target, 2)
+
+
+def test_a_budget_counts_nothing_by_default(target):
+    assert Pia().craft(target, 1)[0].budget == Budget(0, 0, 0, 0)

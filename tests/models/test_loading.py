@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from unpoison.errors import OptionError
+from unpoison.models import (
+    ExtractiveReader,
+    LexicalEncoder,
+    LexicalNLI,
+    OpenAIEncoder,
+    OpenAIGenerator,
+    load_encoder,
+    load_generator,
+    load_nli,
+)
+
+
+def test_built_in_forms() -> None:
+    assert isinstance(load_encoder("lexical"), LexicalEncoder)
+    assert isinstance(load_generator("extractive"), ExtractiveReader)
+    assert isinstance(load_nli("lexical"), LexicalNLI)
+
+
+def test_a_models_name_may_hold_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    assert isinstance(load_generator("openai:qwen2.5:7b"), OpenAIGenerator)
+    assert isinstance(load_encoder("openai:text-embedding-3-small"), OpenAIEncoder)
+
+
+def test_options_follow_the_models_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    plain, reasoning = load_generator("openai:m"), load_generator("openai:m,temperature=none,seed=7")
+    assert plain.name != reasoning.name
+    with pytest.raises(OptionError, match="has no option 'temprature'; it has: "):
+        load_generator("openai:m,temprature=0")
+    with pytest.raises(OptionError, match="max_tokens must be"):
+        load_generator("openai:m,max_tokens=many")
+
+
+def test_keys_come_from_the_environment_only() -> None:
+    pytest.importorskip("openai")
+    with pytest.raises(OptionError, match="has no option 'api_key'"):
+        load_generator("openai:m,api_key=secret")
+
+
+@pytest.mark.parametrize("spec", ["", "openai", "openai:", "extractive:x", "word2vec:x"])
+def test_forms_that_do_not_exist(spec: str) -> None:
+    with pytest.raises(OptionError, match="use extractive, openai:MODEL"):
+        load_generator(spec)

@@ -1,0 +1,36 @@
+"""The same decisions as the published procedures, written a second time for reading (`benchmarks/naive.py`)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+for module in ("bm25s", "networkx", "rouge_score", "sklearn"):
+    pytest.importorskip(module)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import naive  # noqa: E402
+import speed_check  # noqa: E402
+
+pytestmark = pytest.mark.parity
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_naive_procedures_decide_alike(seed: int) -> None:
+    assert speed_check.disagreements([seed]) == []
+
+
+def test_bm25_by_hand_is_bm25s() -> None:
+    query, document = "paris paris capital of the world", "Paris, capital of France: Paris is its largest city"
+    assert naive.bm25_by_hand(query, document) == pytest.approx(naive.bm25_by_index(query, document), rel=1e-6)
+    assert naive.bm25_by_hand("paris paris", "paris capital france") == pytest.approx(0.230146, abs=1e-6)
+
+
+def test_naive_cut_keeps_the_larger_source_side() -> None:
+    agreement = [[1.0, 0.9, 0.8, 0.05], [0.9, 1.0, 0.85, 0.05], [0.8, 0.85, 1.0, 0.05], [0.05, 0.05, 0.05, 1.0]]
+    conflict = [[0.0, 0.02, 0.02, 0.7], [0.02, 0.0, 0.02, 0.7], [0.02, 0.02, 0.0, 0.7], [0.7, 0.7, 0.7, 0.0]]
+    array = pytest.importorskip("numpy").array
+    assert naive.radar_cut(array(agreement), array(conflict)) == [0, 1, 2]
