@@ -89,12 +89,14 @@ def _planted(name: str, examples: tuple[Example, ...], clean: list[Context], ord
 
 
 def _positions(examples: tuple[Example, ...]) -> Iterator[Cell]:
-    """RADAR's setting: one poison in place of result 1, 25 or 50 of Google's order."""
-    attack = "radar-incorrect-context"
-    for size, position in ((50, 1), (50, 25), (50, 50)):
+    """RADAR's setting: one poison in place of the first, 25th or last of up to 50 results in Google's order."""
+    attack, size = "radar-incorrect-context", 50
+    clean = clean_contexts(examples, size, order="rank")
+    for name, position in (("1", 0), ("25", 24), ("last", -1)):
         contexts = []
-        for example, context in zip(examples, clean_contexts(examples, size, order="rank"), strict=True):
-            if len(context) >= position:
-                contexts.append(replace_at(context, planted(example, example.poisons(attack)[:1]), [position - 1]))
+        for example, context in zip(examples, clean, strict=True):
+            if len(context) > position:
+                poison = planted(example, example.poisons(attack)[:1])
+                contexts.append(replace_at(context, poison, [position % len(context)]))
         if contexts:
-            yield Cell("realtimeqa", f"{attack} at position {position} of {size}", 1, "given", tuple(contexts))
+            yield Cell("realtimeqa", f"{attack} at position {name} of {size}", 1, "given", tuple(contexts))

@@ -51,7 +51,9 @@ def test_every_registered_attack_can_be_found_and_says_what_it_is():
 
 @pytest.mark.parametrize("name", OFFLINE)
 def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
-    other = Target("t9", "who wrote emma", ("Jane Austen",), "Mary Shelley", ("x Mary Shelley",) * 3, ("By Jane Austen.",))
+    other = Target(
+        "t9", "who wrote emma", ("Jane Austen",), "Mary Shelley", ("x Mary Shelley",) * 3, ("By Jane Austen.",)
+    )
     together, alone = create("attacks", name, encoder=encoder), create("attacks", name, encoder=encoder)
     together.craft(other, 2)
     made = together.craft(target, 3)

@@ -132,12 +132,12 @@ def test_processes_share_a_file(tmp_path):
     path = tmp_path / "cache.db"
     program = (
         "import sys; from unpoison.models import CachedEncoder, FakeEncoder\n"
-        "for i in range(40): CachedEncoder(FakeEncoder(), path=sys.argv[1]).encode([f'{sys.argv[2]} {i}', str(i)])"
+        "for i in range(15): CachedEncoder(FakeEncoder(), path=sys.argv[1]).encode([f'{sys.argv[2]} {i}', str(i)])"
     )
     workers = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in ("a", "b", "c")]
     assert [worker.wait(60) for worker in workers] == [0, 0, 0]
     encoder = FakeEncoder()
-    CachedEncoder(encoder, path=path).encode([f"{name} {i}" for name in "abc" for i in range(40)])
+    CachedEncoder(encoder, path=path).encode([f"{name} {i}" for name in "abc" for i in range(15)])
     assert encoder.calls == []
 
 
@@ -216,14 +216,14 @@ def test_asynchronous_replies_are_kept(path):
 def test_files_that_are_no_such_cache_are_refused_in_a_sentence(tmp_path, make):
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"this is no database " * 500)
-    with pytest.raises(InputError, match="garbage.db' cannot be used"):
+    with pytest.raises(InputError, match=r"garbage\.db' cannot be used"):
         make(garbage)
     assert garbage.read_bytes().startswith(b"this is no database")
     foreign = tmp_path / "foreign.db"
     connection = sqlite3.connect(foreign)
     connection.execute("CREATE TABLE entries (mine TEXT)")
     connection.close()
-    with pytest.raises(InputError, match="no cache of (vectors|replies)"):
+    with pytest.raises(InputError, match=r"no cache of (vectors|replies)"):
         make(foreign)
     with pytest.raises(InputError, match="cannot be used"):
         make(tmp_path / "absent" / "cache.db")

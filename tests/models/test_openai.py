@@ -65,8 +65,9 @@ def test_a_reply_with_its_tokens(url: str) -> None:
     reply = made.generate(PROMPT, timeout=10)
     assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("Paris", "stop", 11, 3)
     assert asyncio.run(made.agenerate(PROMPT, timeout=10)) == reply
-    assert made.name == "openai:ok"
-    assert generator(url, "ok", temperature=None, max_tokens=9).name == "openai:ok,temperature=None,max_tokens=9"
+    place = url.removeprefix("http://").partition("/")[0]
+    assert made.name == f"openai:ok@{place}"
+    assert generator(url, "ok", temperature=None, max_tokens=9).name == f"{made.name},temperature=None,max_tokens=9"
 
 
 def test_what_is_sent(url: str) -> None:

@@ -40,8 +40,10 @@ class CausalModel:
             self._tokenizer = library.AutoTokenizer.from_pretrained(path, local_files_only=local)
             self._model = library.AutoModelForCausalLM.from_pretrained(path, local_files_only=local).eval()
         self.name = f"hf:{path}"
-        self._window = at_least("window", window, 8)
         self._max_new_tokens = at_least("max_new_tokens", max_new_tokens, 1)
+        positions = getattr(self._model.config, "max_position_embeddings", None) or window
+        # Room for what follows the prompt: a reply, or an answer whose probability is wanted.
+        self._window = max(1, min(at_least("window", window, 8), positions - 2 * self._max_new_tokens))
 
     def propose(self, instruction: str, texts: Sequence[str], /, *, count: int, mass: float) -> list[list[str]]:
         """For each text the `count` likeliest continuations by one token inside the top `mass`, the end left out."""

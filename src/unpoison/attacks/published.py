@@ -13,6 +13,7 @@ class Published(DirectAttack):
     """Plant the first `count` published texts of the target.
 
     Args:
+        attack: Only the texts of this attack, where a data set brings several; whoever makes the targets reads it.
         prefix: Put the question in front; published files hold the texts without it.
         seed: Kept in the ids only; nothing is drawn.
 
@@ -24,8 +25,9 @@ class Published(DirectAttack):
     summary = "the poison texts that come with the data set"
     requires = ("texts",)
 
-    def __init__(self, *, prefix: bool = False, seed: int = 0) -> None:
+    def __init__(self, attack: str | None = None, *, prefix: bool = False, seed: int = 0) -> None:
         super().__init__(prefix=prefix, seed=seed)
+        self.attack = attack
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         if count > len(target.texts):

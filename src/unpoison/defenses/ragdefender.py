@@ -159,8 +159,7 @@ class RagDefender(Defense):
 
     def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
         """How many of the heaviest terms the passage holds."""
-        held = text if self.mode == "reference" else frozenset(tokens)
-        return sum(term in held for term in terms)
+        return sum(term in text for term in terms) if self.mode == "reference" else len(set(terms).intersection(tokens))
 
     def _by_concentration(self, similarity: Matrix) -> Grouping:
         """Eq. 3: passages whose mean and median similarity to the others exceed the set's."""
@@ -186,18 +185,17 @@ class RagDefender(Defense):
     ) -> Screening:
         others = similarity.copy()
         np.fill_diagonal(others, -np.inf)
-        nearest = others.argmax(axis=1) if len(passages) > 1 else np.zeros(len(passages), int)
+        nearest = others.argmax(axis=1).tolist() if len(passages) > 1 else []
+        closeness = others.max(axis=1, initial=-np.inf).tolist()
         blamed = {index: place for place, index in enumerate(suspected, 1)}
         reasons = []
-        for i in range(len(passages)):
-            alike = (
-                f"most similar to passage {nearest[i]} ({others[i, nearest[i]]:.2f})" if len(passages) > 1 else "alone"
-            )
+        for i, often in enumerate(frequency.tolist()):
+            alike = f"most similar to passage {nearest[i]} ({closeness[i]:.2f})" if nearest else "alone"
             if i in blamed:
-                reasons.append(f"suspect {blamed[i]} of {len(blamed)}: pair frequency {frequency[i]:.3f}, {alike}")
+                reasons.append(f"suspect {blamed[i]} of {len(blamed)}: pair frequency {often:.3f}, {alike}")
             else:
                 reasons.append(
-                    f"pair frequency {frequency[i]:.3f} is below the {len(blamed)} suspects', {alike}"
+                    f"pair frequency {often:.3f} is below the {len(blamed)} suspects', {alike}"
                     if blamed
                     else f"no suspects; {alike}"
                 )

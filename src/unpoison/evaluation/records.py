@@ -113,7 +113,7 @@ class Record:
             InputError: A field is missing or malformed.
         """
         try:
-            found = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+            found: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
             found["verdicts"] = tuple(Verdict(**verdict) for verdict in values.get("verdicts", ()))
             return cls(**found)
         except (TypeError, AttributeError) as error:

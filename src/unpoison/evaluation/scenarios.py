@@ -112,6 +112,11 @@ class Scenario:
         return self.attack == NO_ATTACK
 
     @property
+    def attacked(self) -> bool:
+        """Whether an attack must craft something: not for a clean scenario, nor for the labels of a file."""
+        return not self.clean and self.policy != "labelled"
+
+    @property
     def twin(self) -> Scenario:
         """The same without an attack: what the defense does to clean passages."""
         policy = "prepend" if self.policy == "labelled" else self.policy

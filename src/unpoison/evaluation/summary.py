@@ -181,7 +181,7 @@ def compare(
     for cell in cells:
         if cell.usable:
             groups.setdefault(replace(cell.scenario, defense=""), []).append(cell)
-    found = []
+    found = list[Comparison]()
     for group in groups.values():
         for first, second in combinations(group, 2):
             pairs = _paired(first, second)

@@ -57,7 +57,8 @@ class AnthropicGenerator:
         if client is not None and (base_url is not None or api_key is not None):
             raise OptionError("pass either client= or base_url= and api_key=, not both; a client has its own")
         sdk = require("anthropic", f"anthropic:{model}")
-        self.name = named("anthropic", model, {"temperature": temperature, "max_tokens": max_tokens}, temperature=0.0)
+        given = {"temperature": temperature, "max_tokens": max_tokens}
+        self.name = named("anthropic", model, given, base_url=base_url, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
         # The SDK has dropped the parameter, the API has not.
         self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}

@@ -228,16 +228,18 @@ class _File:
     def __init__(self, holds: str, path: Path, limit: int) -> None:
         self._path, self._limit = path, limit
         with self._transaction() as connection:
-            (owner,) = connection.execute("PRAGMA application_id").fetchone()
+            # In this order: whoever made the table at the same time has set the mark before.
             (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != self.FORMATS[holds]:
                 raise InputError(
-                    f"{shown(str(path))} is a database, but no cache of {holds} that unpoison wrote; give another path"
+                    f"{shown(str(path), 200)} is a database, but no cache of {holds} by unpoison; give another path"
                 )
-            connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
-            )
+            if not used:
+                connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
+                )
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -262,8 +264,8 @@ class _File:
                 yield connection
         except sqlite3.Error as error:
             raise InputError(
-                f"the cache file {shown(str(self._path))} cannot be used ({error}); "
-                "delete it, or give a path in a folder that can be written"
+                f"the cache file {shown(str(self._path), 200)} cannot be used ({error}); "
+                "give a path in a folder that can be written, or delete the file if it is a damaged cache"
             ) from error
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ def opening(name: str) -> Iterator[None]:
     ) as error:  # the libraries raise OSError, ValueError, KeyError, SafetensorError, ... for a bad folder
         reason = " ".join(str(error).split())
         raise ModelError(
-            f"cannot load the checkpoint {shown(name)} ({type(error).__name__}: {shown(reason, 200)}); "
+            f"cannot load the checkpoint {shown(name, 200)} ({type(error).__name__}: {shown(reason, 200)}); "
             "give a folder that save_pretrained wrote, or a name that the model hub knows"
         ) from error
     finally:
@@ -51,7 +51,7 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
     if len(labels) != 3:
         raise ModelError(
             f"{name} has {len(labels)} labels ({shown(said, 120)}); a judge needs entailment, neutral and "
-            "contradiction, and one that tells entailment from the rest cannot say what contradicts; use a three-way one"
+            "contradiction, and a model of two labels cannot say what contradicts; use a three-way one"
         )
     columns = []
     for wanted in ("entail", "neutral", "contradict"):

@@ -27,7 +27,7 @@ class OnnxEncoder:
     Args:
         folder: Where the files are.
         batch_size: Texts per run.
-        max_length: Tokens of a text; what is longer is cut.
+        max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
         providers: onnxruntime's execution providers, the preferred first.
 
     Raises:
@@ -80,7 +80,7 @@ class OnnxNLI:
     Args:
         folder: Where the files are.
         batch_size: Pairs per run.
-        max_length: Tokens of a pair; the longer text is cut first.
+        max_length: Tokens of a pair, at most what the model's files allow; the longer text is cut first.
         providers: onnxruntime's execution providers, the preferred first.
 
     Raises:
@@ -134,9 +134,7 @@ class _Graph:
         self._name, self._batch_size = name, batch_size
         file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         if file is None or not (folder / "tokenizer.json").is_file():
-            raise ModelError(
-                f"{name} needs model.onnx and tokenizer.json in the folder {shown(str(folder))}; give one that has both"
-            )
+            raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
         try:
             self._session = runtime.InferenceSession(str(file), providers=list(providers))
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -150,7 +148,7 @@ class _Graph:
                 f"{name} wants the inputs {', '.join(sorted(unknown))}, which no tokenizer makes; export a text model"
             )
         self._outputs = [put.name for put in self._session.get_outputs()]
-        self._tokenizer.enable_truncation(max_length)
+        self._tokenizer.enable_truncation(min(max_length, _longest(name, folder)))
         self._tokenizer.enable_padding()
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
@@ -167,7 +165,12 @@ class _Graph:
                 "token_type_ids": np.array([item.type_ids for item in encoded]),
             }
             feed = {name: features[name].astype(kind) for name, kind in self._inputs.items()}
-            made = self._session.run([output], feed)[0]
+            try:
+                made = self._session.run([output], feed)[0]
+            except Exception as error:  # onnxruntime raises bare exceptions of its own
+                raise ModelError(
+                    f"{self._name} failed ({shown(str(error), 200)}); lower max_length or export again"
+                ) from error
             finished: NDArray[Any] = finish(made, mask)
             return finished
 
@@ -185,6 +188,16 @@ def _read_json(name: str, file: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object; copy the model's own")
     return found
+
+
+def _longest(name: str, folder: Path) -> int:
+    """Tokens that the model has positions for, where its files say so."""
+    said = [
+        _read_json(name, folder / file).get(field)
+        for file, field in (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"))
+        if (folder / file).is_file()
+    ]
+    return min((value for value in said if isinstance(value, int) and value > 0), default=2**31)
 
 
 def _labels(config: dict[str, Any], name: str) -> dict[int, str]:

@@ -59,8 +59,13 @@ class OpenAIGenerator:
             raise OptionError(
                 f"max_tokens_field must be max_tokens or max_completion_tokens, got {shown(max_tokens_field)}"
             )
-        given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens, "extra_body": extra_body}
-        self.name = named("openai", model, given, temperature=0.0)
+        given = {
+            "temperature": temperature,
+            "seed": seed,
+            "max_tokens": max_tokens,
+            "extra_body": extra_body,
+        }
+        self.name = named("openai", model, given, base_url=base_url, temperature=0.0)
         self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}
@@ -150,7 +155,7 @@ class OpenAIEncoder:
             raise OptionError(f"dimensions must be at least 1 or None, got {dimensions}")
         if not timeout > 0:
             raise OptionError(f"timeout must be positive seconds, got {timeout}")
-        self.name = f"openai:{model}" + (f":{dimensions}" if dimensions else "")
+        self.name = named("openai", model, {"dimensions": dimensions}, base_url=base_url)
         self.batch_size, self.timeout = batch_size, timeout
         self._model, self._dimensions = model, dimensions
         self._connection = _connection(model, base_url, api_key, client, "")

@@ -226,10 +226,12 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def named(kind: str, model: str, options: Mapping[str, object], **usual: object) -> str:
-    """`kind:model`, followed by the options that are not as usual: with them the model gives other replies.
+def named(kind: str, model: str, options: Mapping[str, object], *, base_url: str | None = None, **usual: object) -> str:
+    """`kind:model`, then the server if it is named, then the options that are not as usual.
 
-    Accounts and the response cache know a model by this name.
+    Accounts and the response cache know a model by this name, and the same name at another server, or with other
+    options, gives other replies. A password in the URL stays out.
     """
+    place = f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
     changed = [f",{name}={value}" for name, value in options.items() if value != usual.get(name)]
-    return f"{kind}:{model}{''.join(changed)}"
+    return f"{kind}:{model}{place}{''.join(changed)}"

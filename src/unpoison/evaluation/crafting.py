@@ -1,0 +1,126 @@
+"""Crafting for a whole data set: an attack by its option string, one journal line per target, failures as data."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from unpoison import registry
+from unpoison.attacks.base import Attack, PoisonText, Target
+from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.evaluation.journal import Journal, read_rows
+
+__all__ = ["Crafted", "craft_all", "make_attack", "takes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Crafted:
+    """What an attack made for one target.
+
+    Attributes:
+        example: The target's id.
+        texts: The poison; empty after a failure.
+        error: What went wrong, None otherwise.
+    """
+
+    example: str
+    texts: tuple[PoisonText, ...] = ()
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        return {"example": self.example, "texts": [text.to_dict() for text in self.texts], "error": self.error}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            return cls(values["example"], tuple(map(PoisonText.from_dict, values["texts"])), values["error"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"not saved poison: {error}; pass what Crafted.to_dict() wrote") from None
+
+
+def takes(kind: str, spec: str, option: str) -> bool:
+    """Whether the class behind an option string has this argument.
+
+    Raises:
+        UnknownNameError: No such name.
+    """
+    name, _ = registry.parse(spec)
+    return option in inspect.signature(registry.find(kind, name)).parameters
+
+
+def make_attack(spec: str, **given: Any) -> Attack:
+    """The attack that an option string names; `given` are the models and settings of the run.
+
+    Raises:
+        UnknownNameError: No such attack.
+        OptionError: An unknown option, a model that it needs, or a question prefix for an attack that takes none.
+    """
+    if given.get("prefix") is not None and not takes("attacks", spec, "prefix"):
+        raise OptionError(f"the attack {registry.parse(spec)[0]} takes no question prefix; leave the option out")
+    attack: Attack = registry.create("attacks", spec, **given)
+    return attack
+
+
+def craft_all(
+    attack: Attack,
+    targets: Mapping[str, Callable[[], Target]],
+    count: int,
+    path: Path,
+    *,
+    jobs: int = 1,
+    retry_failed: bool = False,
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, Crafted]:
+    """Craft for every target that the journal does not hold yet.
+
+    Args:
+        attack: Crafts.
+        targets: How to make the target of each example, by its id; making it may raise `InputError`.
+        count: Texts per target.
+        path: The journal; one line per target, written when it is done.
+        jobs: Targets at the same time.
+        retry_failed: Try failed targets again.
+        step: Called after each target.
+
+    Returns:
+        By the example's id.
+    """
+    known = {found.example: found for found in map(Crafted.from_dict, read_rows(path))}
+    found = {
+        name: made for name, made in known.items() if name in targets and not (retry_failed and made.error is not None)
+    }
+    missing = [name for name in targets if name not in found]
+    if not missing:
+        return found
+    with Journal(path) as journal, ThreadPoolExecutor(jobs, thread_name_prefix="unpoison-attack") as pool:
+        try:
+            for made in pool.map(lambda name: _crafted(attack, name, targets[name], count), missing):
+                journal.append(made.to_dict())
+                found[made.example] = made
+                step()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return found
+
+
+def _crafted(attack: Attack, name: str, target: Callable[[], Target], count: int) -> Crafted:
+    try:
+        texts = tuple(attack.craft(target(), count))
+    except OptionError:
+        raise  # the same for every target
+    except UnpoisonError as error:
+        return Crafted(name, error=str(error))
+    if len(texts) < count:
+        return Crafted(name, error=f"the attack {attack.name} made {len(texts)} of {count} texts")
+    return Crafted(name, texts)

@@ -1,0 +1,266 @@
+"""The papers' tables by name: the published numbers, and the scenarios that measure the same thing here.
+
+A preset is a YAML file in `unpoison/data/presets`, and its tables are the paper's. Each row and column names the
+fields of a `Scenario`; together they make the scenario behind a published number. A row whose defense this package
+does not have is printed and not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from unpoison.errors import UnknownNameError
+from unpoison.evaluation.datasets import load
+from unpoison.evaluation.intervals import Estimate
+from unpoison.evaluation.measures import measure
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.summary import Summary
+from unpoison.registry import names, parse
+
+__all__ = ["DATA", "Preset", "Published", "load_preset", "preset_names"]
+
+DATA = {
+    "nq": ("NQ", "nq_poisoned.jsonl", "corpus.jsonl"),
+    "hotpotqa": ("HotpotQA", "hotpotqa_poisoned.jsonl", "corpus.jsonl"),
+    "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
+    "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
+}
+"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
+
+_WITHOUT_GRADIENTS = ("lexical", "onnx", "openai")
+_MODEL_NAMES = {"extractive": "the extractive reader", "lexical": "the lexical model"}
+_NEED_REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match", "abstained")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One number of a paper.
+
+    Attributes:
+        table: The part of the paper's table, usually the language model.
+        row: The defense as the paper calls it.
+        column: Data set and attack as the paper calls them.
+        measure: The name of the measure that comes closest here.
+        value: The published number as a share; None where the paper draws it without printing it.
+        scenario: What is measured for it; None where this machine or package cannot.
+    """
+
+    table: str
+    row: str
+    column: str
+    measure: str
+    value: float | None
+    scenario: Scenario | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A paper's table, ready to be measured again.
+
+    Attributes:
+        name: What users type.
+        title: What the table shows.
+        source: The paper and the table.
+        about: How the scenarios follow the paper, in a sentence or two.
+        used: What the paper used: data, encoder, generator, NLI model.
+        scenarios: What to run; empty when something is lacking for all of it.
+        published: Every number of the table, in its order.
+        substitutions: What stands in for what the paper used, one sentence each.
+        lacks: What cannot be measured and why, one sentence each.
+    """
+
+    name: str
+    title: str
+    source: str
+    about: str
+    used: Mapping[str, str]
+    scenarios: tuple[Scenario, ...]
+    published: tuple[Published, ...]
+    substitutions: tuple[str, ...]
+    lacks: tuple[str, ...]
+
+    def beside(self, summaries: Iterable[Summary]) -> list[tuple[Published, Estimate | None]]:
+        """Each published number with the one measured for it, None where none was."""
+        found = {summary.scenario: summary for summary in summaries}
+        return [
+            (one, None if one.scenario is None or one.scenario not in found else found[one.scenario][one.measure])
+            for one in self.published
+        ]
+
+    def describe(self) -> str:
+        """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
+        lines = [f"{self.source}: {self.title}", self.about]
+        lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
+        lines += [f"instead: {sentence}" for sentence in self.substitutions]
+        lines += [f"lacking: {sentence}" for sentence in self.lacks]
+        return "\n".join(line for line in lines if line)
+
+
+def preset_names() -> list[str]:
+    """Every preset, sorted."""
+    return sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml"))
+
+
+def load_preset(
+    name: str,
+    *,
+    data: str | Path | None = None,
+    encoder: str = "lexical",
+    generator: str | None = None,
+    nli: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+) -> Preset:
+    """Read a preset and fit it to what this machine has.
+
+    Args:
+        name: One of `preset_names()`.
+        data: A folder in the shared format (`nq_poisoned.jsonl`, ..., `corpus.jsonl`); or anything that `load` takes,
+            which then stands in for the first data set of the table; None for the built-in sample.
+        encoder: Stands in for the paper's encoder and retriever.
+        generator: Stands in for the paper's language models; None measures the screening only.
+        nli: Stands in for the paper's NLI model.
+        seed: Of every scenario.
+        limit: Only the first questions of each data set.
+
+    Raises:
+        UnknownNameError: No such preset.
+        InputError: A data file that cannot be read.
+    """
+    if name not in preset_names():
+        raise UnknownNameError("preset", name, preset_names())
+    raw = _read(name)
+    sources = _Sources(raw["data"], data, limit)
+    retriever = "bm25" if encoder == "lexical" else encoder
+    models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seed}
+    published = tuple(_numbers(raw, sources, {**models, "limit": limit}))
+    scenarios = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
+    return Preset(
+        name=name,
+        title=raw["title"],
+        source=raw["source"],
+        about=raw.get("about", ""),
+        used=raw["used"],
+        scenarios=tuple(dict.fromkeys([scenario.twin for scenario in scenarios] + list(scenarios))),
+        published=published,
+        substitutions=tuple(_substitutions(raw, sources, models)),
+        lacks=tuple(_lacks(raw, sources, models)),
+    )
+
+
+class _Sources:
+    """Where each data set of a table comes from here."""
+
+    def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
+        self.fields: dict[str, dict[str, str]] = {}
+        self.substitutions: list[str] = []
+        self.lacks: list[str] = []
+        if given is not None and Path(given).is_dir():
+            self._folder(wanted, Path(given), limit)
+        else:
+            self._stand_in(wanted, "sample" if given is None else str(given), limit)
+
+    def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
+        for alias, questions in wanted.items():
+            title, file, corpus = DATA[alias]
+            if not (folder / file).is_file():
+                self.lacks.append(f"{title} is left out: {folder} holds no {file}")
+                continue
+            has_corpus = bool(corpus) and (folder / corpus).is_file()
+            self.fields[alias] = {"data": str(folder / file), "corpus": str(folder / corpus) if has_corpus else ""}
+            count = len(load(folder / file)[:limit])
+            if count != questions:
+                self.substitutions.append(f"data: {title} {count} of {questions} questions")
+
+    def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
+        first, *others = wanted
+        count = len(load(spec)[:limit])
+        known = "the built-in sample" if spec == "sample" else spec
+        self.fields[first] = {"data": spec, "corpus": ""}
+        self.substitutions.append(f"data: {known} ({count} questions) instead of {DATA[first][0]} ({wanted[first]})")
+        if others:
+            titles = ", ".join(DATA[alias][0] for alias in others)
+            self.lacks.append(f"{titles} is left out: give a folder of data sets with --data")
+
+
+def _numbers(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[Published]:
+    """The published numbers in the order of the paper, each with its scenario."""
+    for table in raw["tables"]:
+        for row in table["rows"]:
+            cells = str(row["values"]).split()
+            for column, cell in zip(table["columns"], cells, strict=True):
+                scenario = _scenario(raw.get("base", {}), row, column, sources, models)
+                title = DATA[column["data"]][0]
+                label = f"{title}, {column['label']}" if "label" in column else title
+                measures = column.get("measures", table.get("measures"))
+                for name, value in zip(measures, cell.split("/"), strict=False):
+                    share = None if value == "-" else round(float(value) / raw["scale"], 6)
+                    yield Published(table["model"], row["label"], label, measure(name).name, share, scenario)
+
+
+def _scenario(
+    base: Mapping[str, Any],
+    row: Mapping[str, Any],
+    column: Mapping[str, Any],
+    sources: _Sources,
+    models: Mapping[str, Any],
+) -> Scenario | None:
+    """What is measured for one cell of the table; None where something is missing."""
+    if column["data"] not in sources.fields or not _known(row) or not column.get("measured", True):
+        return None
+    if column.get("gradients") and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
+        return None
+    if row.get("generator") and models["generator"] is None:
+        return None
+    said = {**base, **column, **row}
+    own = {key: value for key, value in said.items() if key in Scenario.__slots__ and key not in ("data", "generator")}
+    return Scenario.from_dict({**models, **own, **sources.fields[column["data"]]})
+
+
+def _known(row: Mapping[str, Any]) -> bool:
+    return "defense" in row and parse(row["defense"])[0] in names("defenses")
+
+
+def _substitutions(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[str]:
+    yield from sources.substitutions
+    for kind in ("encoder", "generator", "nli"):
+        theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
+        if theirs and ours:
+            yield f"{kind}: {_MODEL_NAMES.get(ours, ours)} instead of {theirs}"
+    yield from raw.get("substitutions", ())
+
+
+def _lacks(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[str]:
+    yield from sources.lacks
+    measures = {name for table in raw["tables"] for name in table.get("measures", ())}
+    rows = [row for table in raw["tables"] for row in table["rows"]]
+    columns = [column for table in raw["tables"] for column in table["columns"]]
+    if models["generator"] is None and measures & set(_NEED_REPLIES):
+        yield "without a generator (-g) there are no replies, so ASR and accuracy are not measured, only the screening"
+    if models["generator"] is None and any(row.get("generator") for row in rows):
+        needing = dict.fromkeys(row["label"] for row in rows if row.get("generator"))
+        yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
+    if any(c.get("gradients") for c in columns) and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
+        labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
+        yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"
+    unknown = dict.fromkeys(row["label"] for row in rows if not _known(row))
+    if unknown:
+        yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
+    yield from raw.get("lacks", ())
+
+
+def _folder() -> Any:
+    return files("unpoison").joinpath("data", "presets")
+
+
+@cache
+def _read(name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return found

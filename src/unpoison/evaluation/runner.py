@@ -1,0 +1,258 @@
+"""Runs scenarios: the piece of work is one question under one scenario, and what is done is never done again.
+
+Every file is named by a hash of what it depends on, so a run that was killed, or a grid that grew, finds what it has.
+Numbers do not depend on the order of work nor on where a run was interrupted; only times are measured afresh.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from unpoison import __version__
+from unpoison.attacks.base import Attack, Target
+from unpoison.checks import at_least
+from unpoison.defenses.vanilla import Vanilla
+from unpoison.driver import Limits
+from unpoison.errors import OptionError, UnpoisonError
+from unpoison.evaluation.crafting import Crafted, craft_all, takes
+from unpoison.evaluation.examples import Example
+from unpoison.evaluation.journal import Journal, read_rows, write_json, write_rows
+from unpoison.evaluation.measuring import measured
+from unpoison.evaluation.records import Cell
+from unpoison.evaluation.runs import (
+    Run,
+    contexts_path,
+    environment,
+    moment,
+    peak_memory,
+    poisons_path,
+    read_cell,
+    records_path,
+)
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.staging import Staged, stage
+from unpoison.evaluation.workbench import Workbench
+
+__all__ = ["Progress", "Runner", "identifier"]
+
+Progress = Callable[[int, int, str], None]
+"""Called with (units done, units in all, what is being done)."""
+
+
+class Runner:
+    """Executes scenarios in a folder.
+
+    Args:
+        folder: Made where there is none; what it holds of the same scenarios is taken over.
+        scenarios: The cells, in the order of the tables.
+        jobs: Questions at the same time, for generators behind a network.
+        models: Ready-made models by the string that scenarios call them.
+        limits: Bounds on the model calls of one answer.
+        retry_failed: Try again what failed before.
+        progress: Told of every finished unit.
+        command: The command line, for the manifest.
+
+    Raises:
+        OptionError: No scenarios, or fewer than one job.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        scenarios: Iterable[Scenario],
+        *,
+        jobs: int = 1,
+        models: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        retry_failed: bool = False,
+        progress: Progress = lambda done, total, doing: None,
+        command: Sequence[str] = (),
+    ) -> None:
+        self.folder = Path(folder)
+        self.scenarios = tuple(dict.fromkeys(scenarios))
+        if not self.scenarios:
+            raise OptionError("there is nothing to run; give at least one scenario")
+        self.jobs = at_least("jobs", jobs, 1)
+        self.bench = Workbench(self.folder, models, limits)
+        self.retry_failed = retry_failed
+        self._progress = progress
+        self._command = list(command)
+        self._done = self._total = 0
+
+    def run(self) -> Run:
+        """Do what is missing and return everything.
+
+        Raises:
+            InputError: A data or corpus file cannot be read.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        cells = [read_cell(self.folder, self._cell(scenario)) for scenario in self.scenarios]
+        started, resumed = moment(), sum(len(cell.records) for cell in cells)
+        self._total = sum(cell.expected for cell in cells)
+        self._write_manifest(cells, started, resumed)
+        for place, cell in enumerate(cells):
+            cells[place] = self._measure(cell)
+        manifest = self._write_manifest(cells, started, resumed, finished=moment())
+        return Run(self.folder, manifest, tuple(cells))
+
+    def _cell(self, scenario: Scenario) -> Cell:
+        digests = self.bench.digests(scenario)
+        return Cell(
+            scenario.identifier(digests),
+            scenario,
+            self._contexts_id(scenario),
+            len(self.bench.examples(scenario)),
+        )
+
+    def _measure(self, cell: Cell) -> Cell:
+        """The cell with all its records."""
+        settled = {record.example for record in cell.records if not (self.retry_failed and record.failed)}
+        self._advance(len(settled), cell)
+        if cell.expected == 0:
+            return replace(cell, error=f"{cell.scenario.data} holds no usable question")
+        if len(settled) == cell.expected:
+            return cell
+        try:
+            staged = [one for one in self._staged(cell) if one.example not in settled]
+            defense = self.bench.defense(cell.scenario)
+        except UnpoisonError as error:
+            self._advance(cell.expected - len(settled), cell)
+            return replace(cell, error=str(error))
+        self._remember(cell.scenario, staged)
+        answerer = self.bench.generator(cell.scenario.generator) if cell.scenario.generator else None
+        plain = None if answerer is None else Vanilla(generator=answerer, limits=self.bench.limits)
+        with (
+            Journal(records_path(self.folder, cell.id)) as journal,
+            ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
+        ):
+            try:
+                for record in pool.map(lambda one: measured(one, defense, plain, cell.scenario.final), staged):
+                    journal.append(record.to_dict())
+                    self._advance(1, cell)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return read_cell(self.folder, cell)
+
+    def _advance(self, units: int, cell: Cell) -> None:
+        self._done += units
+        scenario = cell.scenario
+        what = "clean" if scenario.clean else f"{scenario.attack} x {scenario.poisons}"
+        self._progress(self._done, self._total, f"{scenario.defense}, {what}")
+
+    def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
+        """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
+        if takes("defenses", scenario.defense, "encoder"):
+            texts = [text for one in staged for text in (one.context.query, *(p.text for p in one.context.passages))]
+            self.bench.remember(self.bench.encoder(scenario.encoder), texts)
+
+    def _staged(self, cell: Cell) -> list[Staged]:
+        """What the questions look like under the attack: from disk, or crafted and placed now."""
+        path = contexts_path(self.folder, cell.contexts)
+        found = [Staged.from_dict(row) for row in read_rows(path)]
+        if found and not (self.retry_failed and any(one.error for one in found)):
+            return found
+        scenario, bench = cell.scenario, self.bench
+        attack = bench.attack(scenario) if scenario.attacked else None
+        retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever)
+        if retriever is not None and scenario.policy == "corpus":
+            bench.remember(retriever, [passage.text for passage in bench.corpus(scenario)])
+        staged = stage(
+            scenario,
+            bench.examples(scenario),
+            bench.clean(scenario),
+            bench.corpus(scenario),
+            attack=attack,
+            crafted=self._crafted(scenario, attack) if attack else None,
+            retriever=retriever,
+        )
+        write_rows(path, (one.to_dict() for one in staged))
+        return staged
+
+    def _crafted(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
+        clean, key = self.bench.clean(scenario), self._attack_key(scenario)
+
+        def target(example: Example) -> Target:
+            found = example.target(getattr(attack, "attack", None))
+            if "encoder" not in key:
+                return found
+            return replace(found, context=tuple(passage.text for passage in clean[example.id].passages))
+
+        return craft_all(
+            attack,
+            {example.id: partial(target, example) for example in self.bench.examples(scenario)},
+            scenario.poisons,
+            poisons_path(self.folder, identifier(key)),
+            jobs=self.jobs,
+            retry_failed=self.retry_failed,
+            step=lambda: self._progress(self._done, self._total, f"crafting {scenario.attack} x {scenario.poisons}"),
+        )
+
+    def _attack_key(self, scenario: Scenario) -> dict[str, Any]:
+        """What crafted texts depend on; only attacks with an encoder see the passages they compete with."""
+        data, corpus = self.bench.digests(scenario)
+        key: dict[str, Any] = {"data": data, "attack": scenario.attack}
+        if not scenario.attacked:
+            return key
+        key |= {"poisons": scenario.poisons, "prefix": scenario.prefix, "seed": scenario.seed}
+        if takes("attacks", scenario.attack, "generator"):
+            key["generator"] = scenario.generator
+        if takes("attacks", scenario.attack, "encoder"):
+            key |= {"encoder": scenario.encoder, "k": scenario.k, "corpus": corpus}
+        if takes("attacks", scenario.attack, "defense"):
+            key |= {"defense": scenario.defense, "nli": scenario.nli, "nli_noise": scenario.nli_noise}
+        return key
+
+    def _contexts_id(self, scenario: Scenario) -> str:
+        placed = {name: getattr(scenario, name) for name in ("policy", "positions", "k", "retriever", "limit")}
+        corpus = self.bench.corpus_digest(scenario.corpus)
+        return identifier({**self._attack_key(scenario), **placed, "corpus": corpus})
+
+    def _write_manifest(
+        self, cells: Sequence[Cell], started: str, resumed: int, finished: str | None = None
+    ) -> dict[str, Any]:
+        sources = {scenario.data: self.bench.data(scenario.data) for scenario in self.scenarios}
+        manifest = {
+            "unpoison": __version__,
+            "command": self._command,
+            "started": started,
+            "finished": finished,
+            "resumed": resumed,
+            "peak_memory": peak_memory(),
+            **environment(),
+            "data": {
+                spec: {
+                    "digest": loaded.digest,
+                    "questions": len(loaded),
+                    "left_out": [str(problem) for problem in loaded.problems],
+                }
+                for spec, loaded in sources.items()
+            },
+            "corpora": {
+                scenario.corpus: self.bench.corpus_digest(scenario.corpus)
+                for scenario in self.scenarios
+                if scenario.corpus
+            },
+            "cells": [
+                {
+                    **{name: getattr(cell, name) for name in ("id", "contexts", "expected", "error")},
+                    "scenario": cell.scenario.to_dict(),
+                }
+                for cell in cells
+            ],
+        }
+        write_json(self.folder / "manifest.json", manifest)
+        return manifest
+
+
+def identifier(content: Mapping[str, Any]) -> str:
+    """A short hash of JSON values and of this package's version."""
+    text = json.dumps([__version__, dict(content)], sort_keys=True, ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=8).hexdigest()

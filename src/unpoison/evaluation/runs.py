@@ -1,0 +1,178 @@
+"""A run on disk: its manifest, and the cells that were measured so far; readable while it runs and after it was killed.
+
+::
+
+    manifest.json          what was run, with what, on what
+    contexts/ID.jsonl      what the defenses were shown, shared by all scenarios with the same passages
+    poisons/ID.jsonl       what the attacks wrote
+    records/ID.jsonl       one line per question of one scenario
+    vectors.db replies.db  what encoders and generators said
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from unpoison.errors import InputError, shown
+from unpoison.evaluation.journal import read_rows
+from unpoison.evaluation.records import Cell, Record
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.staging import Staged
+
+__all__ = [
+    "Run",
+    "contexts_path",
+    "environment",
+    "moment",
+    "open_run",
+    "peak_memory",
+    "poisons_path",
+    "read_cell",
+    "read_manifest",
+    "records_path",
+]
+
+PACKAGES = (
+    "unpoison",
+    "numpy",
+    "scipy",
+    "rapidfuzz",
+    "PyStemmer",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "onnxruntime",
+    "openai",
+    "anthropic",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run, finished or not.
+
+    Attributes:
+        folder: Where it is.
+        manifest: What was run: `scenarios`, `data` with digests and the rows left out, `versions`, `command`,
+            `started`, `finished` (None when it was interrupted), `peak_memory` in bytes.
+        cells: In the order of the scenarios.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any] = field(repr=False)
+    cells: tuple[Cell, ...] = field(repr=False)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question of every scenario has a record."""
+        return all(cell.complete for cell in self.cells)
+
+    def staged(self, cell: Cell) -> dict[str, Staged]:
+        """What the defense was shown, by the example's id; empty where that was not reached."""
+        found = map(Staged.from_dict, read_rows(contexts_path(self.folder, cell.contexts)))
+        return {one.example: one for one in found}
+
+
+def open_run(folder: str | Path) -> Run:
+    """Read a run from its folder.
+
+    Raises:
+        InputError: No manifest there, or one that cannot be read.
+    """
+    path = Path(folder)
+    manifest = read_manifest(path / "manifest.json")
+    cells = [
+        Cell(
+            told["id"],
+            Scenario.from_dict(told["scenario"]),
+            told["contexts"],
+            told["expected"],
+            error=told["error"],
+        )
+        for told in manifest["cells"]
+    ]
+    return Run(path, manifest, tuple(read_cell(path, cell) for cell in cells))
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read a manifest.
+
+    Raises:
+        InputError: It cannot be read, or is none.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; give the manifest.json of a run") from None
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {error}; give the manifest.json of a run") from None
+    needed = {"id", "contexts", "expected", "error", "scenario"}
+    cells = found.get("cells") if isinstance(found, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) and needed <= cell.keys() for cell in cells):
+        raise InputError(f"{path} is no manifest: it lists no cells, got {shown(found)}")
+    return dict(found)
+
+
+def read_cell(folder: Path, cell: Cell) -> Cell:
+    """The cell with the records that are on disk; of two lines for one question the later counts."""
+    records: dict[str, Record] = {}
+    for row in read_rows(records_path(folder, cell.id)):
+        record = Record.from_dict(row)
+        records[record.example] = record
+    return replace(cell, records=tuple(records.values()))
+
+
+def records_path(folder: Path, identifier: str) -> Path:
+    """Where the records of a cell are."""
+    return folder / "records" / f"{identifier}.jsonl"
+
+
+def contexts_path(folder: Path, identifier: str) -> Path:
+    """Where what the defenses were shown is."""
+    return folder / "contexts" / f"{identifier}.jsonl"
+
+
+def poisons_path(folder: Path, identifier: str) -> Path:
+    """Where crafted texts are."""
+    return folder / "poisons" / f"{identifier}.jsonl"
+
+
+def environment() -> dict[str, Any]:
+    """The versions and the machine, for a manifest."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "versions": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+    }
+
+
+def moment() -> str:
+    """Now, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def peak_memory() -> int | None:
+    """The most memory that this process has held, in bytes; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,195 @@
+"""The stage of one scenario: what the defense is shown for each question, with the poison in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from unpoison.attacks.base import Attack, PoisonText
+from unpoison.errors import InputError
+from unpoison.evaluation.contexts import Candidate, Context, labelled_context, nearest
+from unpoison.evaluation.crafting import Crafted
+from unpoison.evaluation.examples import Example
+from unpoison.evaluation.injection import (
+    Score,
+    Search,
+    bm25_score,
+    cosine_score,
+    dense_search,
+    inject,
+    planted,
+    retrieve_corpus,
+)
+from unpoison.evaluation.rates import PoisonRate
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.models.protocols import Encoder
+from unpoison.types import Passage
+
+__all__ = ["Staged", "stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One question as the defense is shown it, and what is known of it.
+
+    Attributes:
+        context: The question as it is asked, and the passages in order.
+        correct: The right answers.
+        wanted: The replies that count as the attack's success.
+        reached: How many planted texts reached the attack's own goal; None without an attack.
+        shortfalls: Why the others did not.
+        error: Why there is no poison although there should be; the context is empty then.
+    """
+
+    context: Context
+    correct: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    reached: int | None = None
+    shortfalls: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def example(self) -> str:
+        return self.context.example
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        return {
+            "example": self.example,
+            "query": self.context.query,
+            "injected": self.context.injected,
+            "passages": [_told(candidate) for candidate in self.context.candidates],
+            **{name: getattr(self, name) for name in ("correct", "wanted", "reached", "shortfalls", "error")},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            candidates = tuple(
+                Candidate(
+                    Passage(**told["passage"]), told.get("poison", False), told.get("gold", False), told.get("target")
+                )
+                for told in values["passages"]
+            )
+            return cls(
+                Context(values["example"], values["query"], candidates, values["injected"]),
+                tuple(values["correct"]),
+                tuple(values["wanted"]),
+                values["reached"],
+                tuple(values["shortfalls"]),
+                values["error"],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"not a saved context: {error}; pass what Staged.to_dict() wrote") from None
+
+
+def stage(
+    scenario: Scenario,
+    examples: Sequence[Example],
+    clean: Mapping[str, Context],
+    corpus: Sequence[Passage] = (),
+    *,
+    attack: Attack | None = None,
+    crafted: Mapping[str, Crafted] | None = None,
+    retriever: Encoder | None = None,
+) -> list[Staged]:
+    """Put the poison where the scenario says.
+
+    Args:
+        scenario: Policy, positions, k, and how many poisons.
+        examples: The questions.
+        clean: The undisturbed context of each, by the example's id.
+        corpus: The clean passages, for the policy corpus.
+        attack: What was crafted with; None for no attack.
+        crafted: The texts for each question, by the example's id.
+        retriever: An encoder; None for BM25.
+
+    Returns:
+        One for each example, in order. Where crafting or placing failed, `error` says why.
+
+    Raises:
+        InputError: The policy corpus without a corpus.
+    """
+    texts = crafted or {}
+    poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
+    if scenario.policy == "corpus":
+        if not corpus:
+            raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")
+        everything = [poison for own in poisons.values() for poison in own]
+        search: Search = nearest if retriever is None else dense_search(retriever)
+        retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, search)
+        contexts: list[Context | InputError] = list(retrieved)
+    else:
+        score = bm25_score if retriever is None else cosine_score(retriever)
+        contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), score) for example in examples]
+    return [
+        _staged(example, context, attack, texts.get(example.id))
+        for example, context in zip(examples, contexts, strict=True)
+    ]
+
+
+def _placed(
+    scenario: Scenario, example: Example, clean: Mapping[str, Context], poisons: Sequence[Candidate], score: Score
+) -> Context | InputError:
+    if scenario.policy == "labelled":
+        return labelled_context(example)
+    context = clean[example.id]
+    rate = PoisonRate(
+        len(poisons) and scenario.poisons,
+        scenario.k,
+        scenario.policy.replace("-", "_"),  # type: ignore[arg-type]  # one of POLICIES
+        tuple(place - 1 for place in scenario.positions),
+    )
+    try:
+        return inject(context, poisons, rate, score)
+    except InputError as error:  # a context too short for the position
+        return error
+
+
+def _staged(example: Example, context: Context | InputError, attack: Attack | None, crafted: Crafted | None) -> Staged:
+    error = str(context) if isinstance(context, InputError) else crafted.error if crafted else None
+    empty = Context(example.id, example.question, ())
+    if isinstance(context, InputError) or error is not None:
+        return Staged(empty, example.correct_answers, example.incorrect_answers, error=error)
+    if attack is None or crafted is None:
+        return Staged(context, example.correct_answers, example.incorrect_answers)
+    shown = replace(context, query=attack.asked(context.query), candidates=_formatted(context, attack.passage_format))
+    return Staged(
+        shown,
+        example.correct_answers,
+        _wanted(crafted.texts),
+        sum(text.reached for text in crafted.texts),
+        tuple(str(text.meta.get("reason", "")) for text in crafted.texts if not text.reached),
+    )
+
+
+def _wanted(texts: Sequence[PoisonText]) -> tuple[str, ...]:
+    """The replies that any of the texts calls a success."""
+    return tuple(dict.fromkeys(str(answer) for text in texts for answer in text.meta.get("answers", ())))
+
+
+def _formatted(context: Context, form: str) -> tuple[Candidate, ...]:
+    if form == "{text}":
+        return context.candidates
+    return tuple(
+        replace(
+            candidate,
+            passage=replace(candidate.passage, text=form.format(number=number, text=candidate.passage.text)),
+        )
+        for number, candidate in enumerate(context.candidates, 1)
+    )
+
+
+def _told(candidate: Candidate) -> dict[str, Any]:
+    passage = candidate.passage
+    known = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
+    told: dict[str, Any] = {"passage": {"text": passage.text, **known}}
+    if candidate.poison:
+        told |= {"poison": True, "target": candidate.target}
+    return told | ({"gold": True} if candidate.gold else {})

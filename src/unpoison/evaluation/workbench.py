@@ -1,0 +1,195 @@
+"""What a run works with: data, corpora, models, attacks and defenses, each loaded once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unpoison import registry
+from unpoison.attacks.base import Attack
+from unpoison.defenses.base import Defense
+from unpoison.driver import Limits
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.evaluation.contexts import Context, clean_contexts
+from unpoison.evaluation.crafting import make_attack, takes
+from unpoison.evaluation.datasets import load, load_passages
+from unpoison.evaluation.examples import Example, Loaded
+from unpoison.evaluation.noise import NoisyNLI
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.models.cache import CachedEncoder, CachedGenerator
+from unpoison.models.loading import load_encoder, load_generator, load_nli
+from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.types import Passage
+
+__all__ = ["Workbench", "sibling_corpus"]
+
+T = TypeVar("T")
+
+VECTORS_IN_MEMORY = 100_000
+"""At 384 dimensions 150 MB; those not used for longest leave first and are read from the file again."""
+
+
+class Workbench:
+    """Loads things once.
+
+    Args:
+        folder: Where vectors and replies are remembered.
+        models: Ready-made encoders, generators and NLI models by the string that scenarios call them.
+        limits: Bounds on the model calls of one answer.
+    """
+
+    def __init__(self, folder: Path, models: Mapping[str, Any] | None = None, limits: Limits | None = None) -> None:
+        self.folder = folder
+        self.limits = limits
+        self._models = dict(models or {})
+        self._made: dict[tuple[object, ...], Any] = {}
+
+    def data(self, spec: str) -> Loaded:
+        """A data set.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        return self._once(("data", spec), lambda: load(spec))
+
+    def examples(self, scenario: Scenario) -> tuple[Example, ...]:
+        """The questions of a scenario."""
+        return self.data(scenario.data)[: scenario.limit]
+
+    def digests(self, scenario: Scenario) -> tuple[str, str]:
+        """The hashes of the data and of the corpus file, "" without one.
+
+        Raises:
+            InputError: A file cannot be read.
+        """
+        return self.data(scenario.data).digest, self.corpus_digest(scenario.corpus)
+
+    def corpus_digest(self, path: str) -> str:
+        """`sha256:` and the hash of a corpus file, "" without one."""
+        return self._once(("corpus digest", path), lambda: _digest(path)) if path else ""
+
+    def corpus(self, scenario: Scenario) -> tuple[Passage, ...]:
+        """The clean passages of the scenario's data sets.
+
+        Raises:
+            InputError: The corpus file cannot be read.
+        """
+        if not scenario.corpus:
+            return ()
+        if scenario.data.startswith("beir:"):
+            return self._passages(scenario.corpus, None)
+        names = dict.fromkeys(example.dataset for example in self.data(scenario.data))
+        return tuple(passage for name in names for passage in self._passages(scenario.corpus, name or None))
+
+    def clean(self, scenario: Scenario) -> Mapping[str, Context]:
+        """The undisturbed context of each question, by the example's id."""
+
+        def make() -> dict[str, Context]:
+            contexts = clean_contexts(self.examples(scenario), scenario.k, self.corpus(scenario))
+            return {context.example: context for context in contexts}
+
+        return self._once(("clean", scenario.data, scenario.corpus, scenario.k, scenario.limit), make)
+
+    def bare_encoder(self, spec: str) -> Encoder:
+        """An encoder without a cache, such as attacks open."""
+        return self._models.get(spec) or self._once(("encoder", spec), lambda: load_encoder(spec))
+
+    def encoder(self, spec: str) -> Encoder:
+        """An encoder that remembers its vectors, unless they depend on the other texts of a call."""
+
+        def make() -> Encoder:
+            bare = self.bare_encoder(spec)
+            if getattr(bare, "per_set", False):
+                return bare
+            on_disk = CachedEncoder(bare, path=self.folder / "vectors.db", limit=10 * VECTORS_IN_MEMORY)
+            return CachedEncoder(on_disk, limit=VECTORS_IN_MEMORY)
+
+        return self._once(("cached encoder", spec), make)
+
+    def generator(self, spec: str) -> Generator:
+        """A generator that remembers its replies in a file."""
+
+        def make() -> Generator:
+            bare = self._models.get(spec) or load_generator(spec)
+            return CachedGenerator(bare, path=self.folder / "replies.db", limit=10 * VECTORS_IN_MEMORY)
+
+        return self._once(("generator", spec), make)
+
+    def nli(self, scenario: Scenario) -> NLIModel | None:
+        """The NLI model of a scenario, with its noise; None leaves the choice to the defense."""
+        if scenario.nli is None and not scenario.nli_noise:
+            return None
+        spec = scenario.nli or "lexical"
+        model: NLIModel = self._models.get(spec) or self._once(("nli", spec), lambda: load_nli(spec))
+        return NoisyNLI(model, scenario.nli_noise, scenario.seed) if scenario.nli_noise else model
+
+    def defense(self, scenario: Scenario) -> Defense:
+        """The defense of a scenario with its models.
+
+        Raises:
+            UnknownNameError: No such defense or model.
+            OptionError: An option that cannot be used, or a model that it needs and the scenario does not name.
+            MissingExtraError: It needs an extra that is not installed.
+        """
+        spec = scenario.defense
+        defense: Defense = registry.create(
+            "defenses",
+            spec,
+            encoder=self.encoder(scenario.encoder) if takes("defenses", spec, "encoder") else None,
+            generator=self.generator(scenario.generator) if scenario.generator else None,
+            nli=self.nli(scenario),
+            seed=scenario.seed,
+            limits=self.limits,
+        )
+        for model in defense.needs:
+            if getattr(defense.models, model) is None:
+                raise OptionError(f"the defense {defense.name} needs a {model.replace('_', ' ')} and was given none")
+        return defense
+
+    def attack(self, scenario: Scenario) -> Attack:
+        """The attack of a scenario with its models. One that must know the defense is given the scenario's.
+
+        Raises:
+            UnknownNameError, OptionError, MissingExtraError: As for `defense`.
+        """
+        spec = scenario.attack
+        knows = takes("attacks", spec, "defense") and "defense" not in registry.parse(spec)[1]
+        return make_attack(
+            spec,
+            prefix=scenario.prefix,
+            seed=scenario.seed,
+            encoder=self.bare_encoder(scenario.encoder) if takes("attacks", spec, "encoder") else None,
+            generator=self.generator(scenario.generator) if scenario.generator else None,
+            defense=self.defense(scenario) if knows else None,
+        )
+
+    def remember(self, encoder: Encoder, texts: Sequence[str]) -> None:
+        """Have a caching encoder encode what it has not seen, all in one call."""
+        if texts and isinstance(encoder, CachedEncoder):
+            encoder.encode(list(dict.fromkeys(texts)))
+
+    def _passages(self, path: str, dataset: str | None) -> tuple[Passage, ...]:
+        return self._once(("corpus", path, dataset), lambda: load_passages(path, dataset))
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
+
+
+def sibling_corpus(data: str) -> str:
+    """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, "" where there is none."""
+    kind, colon, rest = data.partition(":")
+    path = Path(rest if colon else data)
+    found = (path if kind == "beir" else path.parent) / "corpus.jsonl"
+    return str(found) if data != "sample" and found.is_file() else ""
+
+
+def _digest(path: str) -> str:
+    try:
+        return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+    except OSError as error:
+        raise InputError(f"the corpus {shown(path)} cannot be read: {error.strerror}; give a JSON Lines file") from None

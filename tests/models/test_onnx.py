@@ -1,0 +1,160 @@
+"""ONNX graphs exported from tiny checkpoints, against the checkpoints themselves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from checkpoints import classifier, export, save_classifier, save_tokenizer
+from checkpoints import encoder as tiny_encoder
+from unpoison.errors import MissingExtraError, ModelError, OptionError
+from unpoison.models import CrossEncoderNLI, SentenceTransformerEncoder, load_encoder, load_nli
+from unpoison.models.onnx import OnnxEncoder, OnnxNLI
+from unpoison.models.protocols import Encoder, NLIModel
+
+pytestmark = pytest.mark.torch
+
+LABELS = ["contradiction", "entailment", "neutral"]
+TEXTS = ["paris", "the capital of france is a large city .", "lyon is old", "\ud800", "", "river " * 900]
+PAIRS = [(first, second) for first in TEXTS for second in TEXTS[::-1]]
+
+
+@pytest.fixture(scope="module")
+def judge_folder(tmp_path_factory):
+    folder = save_classifier(tmp_path_factory.mktemp("nli"), LABELS)
+    export(classifier(LABELS), "logits", folder / "model.onnx")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(tmp_path_factory):
+    folder = save_tokenizer(tmp_path_factory.mktemp("encoder"))
+    tiny_encoder().save_pretrained(folder)
+    export(tiny_encoder(), "last_hidden_state", folder / "onnx" / "model.onnx")
+    return folder
+
+
+def copied(folder, target):
+    return shutil.copytree(folder, target / "copy")
+
+
+def test_the_judge_agrees_with_its_checkpoint(judge_folder):
+    expected = CrossEncoderNLI(judge_folder).judge(PAIRS)
+    judge = OnnxNLI(judge_folder, batch_size=5)
+    assert np.allclose(judge.judge(PAIRS), expected, atol=1e-5)
+    assert np.ptp(expected, axis=0).max() > 0.01
+    assert judge.judge([]).shape == (0, 3)
+
+
+def test_the_encoder_agrees_with_its_checkpoint(encoder_folder):
+    expected = SentenceTransformerEncoder(encoder_folder).encode(TEXTS)
+    encoder = OnnxEncoder(encoder_folder, batch_size=2)
+    vectors = encoder.encode(TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.allclose(vectors, expected, atol=1e-5)
+    assert encoder.encode([]).shape[0] == 0
+
+
+@pytest.mark.parametrize(
+    "said", [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}]
+)
+def test_the_first_token_is_taken_where_the_model_says_so(encoder_folder, tmp_path, said):
+    folder = copied(encoder_folder, tmp_path)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+    first, mean = OnnxEncoder(folder).encode(TEXTS), OnnxEncoder(encoder_folder).encode(TEXTS[:1])
+    import torch
+    from transformers import AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(encoder_folder)(TEXTS[0], return_tensors="pt")
+    with torch.inference_mode():
+        row = tiny_encoder()(**tokens).last_hidden_state[0, 0].numpy()
+    assert np.allclose(first[0], row / np.linalg.norm(row), atol=1e-5)
+    assert not np.allclose(first[0], mean[0], atol=1e-2)
+
+
+@pytest.mark.parametrize("said", [{"pooling_mode": ["mean", "max"]}, {"pooling_mode_max_tokens": True}, {}])
+def test_other_poolings_are_refused(encoder_folder, tmp_path, said):
+    folder = copied(encoder_folder, tmp_path)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+    with pytest.raises(ModelError, match="only pooling by the mean or the first token"):
+        OnnxEncoder(folder)
+
+
+def test_threads_share_a_graph(encoder_folder):
+    encoder = OnnxEncoder(encoder_folder)
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda _: encoder.encode(TEXTS), range(12)))
+    assert all(np.allclose(vectors, made[0], atol=1e-5) for vectors in made)
+
+
+def test_labels_that_do_not_say_are_refused(judge_folder, tmp_path):
+    folder = copied(judge_folder, tmp_path)
+    for id2label, message in (
+        ({"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}, "does not say which"),
+        ({"0": "entailment", "1": "not_entailment"}, "has 2 labels"),
+        (["entailment"], "no usable id2label"),
+        (None, "no usable id2label"),
+    ):
+        (folder / "config.json").write_text(json.dumps({"id2label": id2label}))
+        with pytest.raises(ModelError, match=message):
+            OnnxNLI(folder)
+
+
+def test_missing_and_damaged_files_are_refused_in_a_sentence(judge_folder, tmp_path):
+    with pytest.raises(ModelError, match=r"readable config\.json"):
+        OnnxNLI(tmp_path)
+    with pytest.raises(ModelError, match=r"lacks model\.onnx or tokenizer\.json"):
+        OnnxEncoder(tmp_path)
+    folder = copied(judge_folder, tmp_path)
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(ModelError, match="no JSON object"):
+        OnnxNLI(folder)
+    (folder / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(ModelError, match="cannot load"):
+        OnnxEncoder(folder)
+
+
+def test_a_graph_that_fails_is_a_model_error(encoder_folder, tmp_path):
+    folder = copied(encoder_folder, tmp_path)
+    for file in ("config.json", "tokenizer_config.json"):
+        (folder / file).unlink()
+    encoder = OnnxEncoder(folder, max_length=500)  # nothing says now that there are 64 positions only
+    assert encoder.encode(["paris"]).shape == (1, 16)
+    with pytest.raises(ModelError, match=r"failed .*lower max_length"):
+        encoder.encode(["river " * 900])
+
+
+def test_a_graph_of_another_kind_is_refused(encoder_folder, tmp_path):
+    folder = copied(encoder_folder, tmp_path)
+    (folder / "config.json").write_text(json.dumps({"id2label": dict(enumerate(LABELS))}))
+    with pytest.raises(ModelError, match="instead of \\(pairs, 3\\)"):
+        OnnxNLI(folder).judge(PAIRS[:1])
+
+
+def test_options_out_of_range_are_refused(encoder_folder):
+    with pytest.raises(OptionError, match="batch_size must be at least 1, got 0"):
+        OnnxEncoder(encoder_folder, batch_size=0)
+
+
+def test_they_are_reached_by_name(judge_folder, encoder_folder):
+    encoder, judge = load_encoder(f"onnx:{encoder_folder}"), load_nli(f"onnx:{judge_folder}")
+    assert isinstance(encoder, Encoder)
+    assert isinstance(judge, NLIModel)
+    assert encoder.name == f"onnx:{encoder_folder}"
+    assert repr(encoder) == f"OnnxEncoder({str(encoder_folder)!r})"
+    assert repr(judge) == f"OnnxNLI({str(judge_folder)!r})"
+
+
+def test_a_missing_extra_names_its_command(monkeypatch, encoder_folder):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unpoison\[onnx\]'"):
+        OnnxEncoder(encoder_folder)

