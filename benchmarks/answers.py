@@ -74,15 +74,18 @@ def cells(defense: Defense, examples: Sequence[Example], clean: Sequence[Context
     judge = matcher()
     for position in POSITIONS:
         correct, attacked, abstained = [], [], []
-        for example, context in zip(examples, clean, strict=True):
-            if position is not None:
-                place = min(position, len(context)) - 1
-                context = replace_at(context, planted(example, example.poisons()[:1]), [place])
+        for example, undisturbed in zip(examples, clean, strict=True):
+            context = undisturbed if position is None else poisoned(example, undisturbed, position)
             answer = defense.answer(context.query, context.passages)
             correct.append(judge.correct(answer.text, example.correct_answers))
             attacked.append(judge.attacked(answer.text, example.incorrect_answers, example.correct_answers))
             abstained.append(answer.abstained)
         yield from map(percent, [correct, abstained if position is None else attacked])
+
+
+def poisoned(example: Example, context: Context, position: int) -> Context:
+    """The context with the question's first poison at a 1-based position, or at the last one of a shorter context."""
+    return replace_at(context, planted(example, example.poisons()[:1]), [min(position, len(context)) - 1])
 
 
 def percent(outcomes: Sequence[bool]) -> str:

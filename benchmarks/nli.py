@@ -1,7 +1,7 @@
 """How well an NLI model judges: accuracy and recall per class on labelled pairs, beside always saying the commonest.
 
     python benchmarks/nli.py                                      # the built-in judge
-    python benchmarks/nli.py --nli cross:PATH --data ../shared/data --limit 500
+    python benchmarks/nli.py ../shared/data --nli cross:PATH --limit 500
 
 Reads every `nli_*.jsonl` of a folder: rows {"premise", "hypothesis", "label"}.
 """
@@ -24,14 +24,14 @@ LABELS = ("entailment", "neutral", "contradiction")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nli", default="lexical", help="lexical, cross:NAME_OR_PATH or onnx:PATH")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="a folder with nli_*.jsonl")
+    parser.add_argument("folder", type=Path, help="a folder with nli_*.jsonl")
     parser.add_argument("--limit", type=int, default=None, help="the first rows of each file only")
     arguments = parser.parse_args()
     model = load_nli(arguments.nli)
     print(f"judge: {model.name}\n")
     print("| pairs | n | accuracy | majority class | entailment | neutral | contradiction | macro F1 | pairs/s |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for file in sorted(arguments.data.glob("nli_*.jsonl")):
+    for file in sorted(arguments.folder.glob("nli_*.jsonl")):
         with file.open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines][: arguments.limit]
         began = time.perf_counter()

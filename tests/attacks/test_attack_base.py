@@ -1,4 +1,5 @@
 import asyncio
+import json
 
 import pytest
 
@@ -59,6 +60,7 @@ def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     made = together.craft(target, 3)
     assert [p.to_dict() for p in made] == [p.to_dict() for p in alone.craft(target, 3)]
     assert len({p.id for p in made}) == len(made) == 3
+    assert [PoisonText.from_dict(json.loads(json.dumps(p.to_dict()))) for p in made] == made
     assert all(p.target_id == "t1" and p.attack == name and p.text for p in made)
     assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in made)
 

@@ -73,3 +73,21 @@ def test_phantom_is_closer_to_the_triggered_question():
         Target("x", "who wrote emma"), 1
     )
     assert made.reached
+
+
+def test_a_plain_transformers_checkpoint_can_be_attacked(tmp_path):
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] a who wrote emma nobody knows it she did . lyon jane".split()
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    state = torch.random.get_rng_state()
+    torch.manual_seed(0)
+    config = BertConfig(len(words), 16, 2, 2, 32, max_position_embeddings=64)
+    BertModel(config).save_pretrained(tmp_path)
+    torch.random.set_rng_state(state)
+    BertTokenizerFast(str(tmp_path / "vocab.txt"), model_max_length=64).save_pretrained(tmp_path)
+    attack = HotFlip(f"st:{tmp_path}", iterations=10, candidates=10, similarity="cosine")
+    (made,) = attack.craft(Target("x", "who wrote emma", ("jane",), "lyon", ("lyon did it .",)), 1)
+    assert made.meta["score_after"] > made.meta["score_before"]
+    assert made.text.endswith(" lyon did it .")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison import Grada, NoRag, Perplexity, Vanilla
+from unpoison import Grada, NoRag, Perplexity, Reply, Vanilla
 from unpoison.defenses.perplexity import perplexity
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeLanguageModel, ScriptedGenerator
@@ -74,3 +74,26 @@ def test_perplexity_needs_a_model_with_log_probabilities() -> None:
         Perplexity(50).screen("q", TEXTS)
     with pytest.raises(OptionError, match="gives no log-probabilities"):
         Perplexity(50, language_model="extractive")
+
+
+@pytest.mark.parametrize(
+    ("reply", "abstained", "finish"),
+    [
+        (Reply(""), True, None),
+        (Reply("I cannot help with that.", finish="refusal"), True, "refusal"),
+        (Reply("It is played at the", finish="length"), False, "length"),
+        (Reply("サンノゼのSAPセンターです"), False, None),
+        (Reply("x" * 1_000_000), False, None),
+    ],
+    ids=["empty", "refusal", "cut", "another language", "a megabyte"],
+)
+def test_every_kind_of_reply_has_a_defined_result(reply: Reply, abstained: bool, finish: str | None) -> None:
+    answer = Vanilla(generator=ScriptedGenerator(lambda prompt: reply)).answer("q", TEXTS)
+    assert (answer.text, answer.abstained, answer.details.get("finish")) == (reply.text, abstained, finish)
+
+
+def test_a_screening_that_keeps_nothing_abstains_without_a_call() -> None:
+    generator = ScriptedGenerator(lambda prompt: "x")
+    answer = Perplexity(1, language_model=FakeLanguageModel(), generator=generator).answer("q", ["a b c", "d e f"])
+    assert answer.abstained
+    assert generator.prompts == []

@@ -138,4 +138,4 @@ def test_starts_are_different_pairs_in_order_and_bounded(size) -> None:
     assert (second < size).all()
     assert (np.diff(first * size + second) > 0).all()
     assert len(first) <= module.STARTS
-    assert len(first) == min(size * (size - 1) // 2, max(10, min(300, 300_000_000 // size**2)))
+    assert len(first) == min(size * (size - 1) // 2, max(10, min(300, 100_000_000 // size**2)))

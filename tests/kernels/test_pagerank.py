@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from unpoison.kernels import pagerank as module
 from unpoison.kernels.pagerank import pagerank
 
 weights = st.integers(1, 8).flatmap(
@@ -93,3 +94,17 @@ def test_nodes_may_come_in_any_order(edges, random) -> None:
 def test_unusable_input_is_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
         pagerank(*arguments)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.5, 0.85])
+def test_iteration_and_direct_solution_agree(damping, monkeypatch) -> None:
+    rng = np.random.default_rng(4)
+    sparse = np.triu(rng.random((300, 300)) * (rng.random((300, 300)) < 0.01), 1)
+    path = np.diag(np.ones(299), 1)
+    teleport = rng.random(300)
+    for edges in (sparse + sparse.T, path + path.T):
+        arguments = edges, damping, teleport / teleport.sum()
+        monkeypatch.setattr(module, "STEP", 0)
+        iterated = pagerank(*arguments)
+        monkeypatch.setattr(module, "STEP", 1000)
+        assert iterated == pytest.approx(pagerank(*arguments), rel=0, abs=2e-12)

@@ -16,7 +16,7 @@ from unpoison.checks import among, at_least
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.protocols import Generator
-from unpoison.prompts import answer_prompt
+from unpoison.prompts import Prompt, answer_prompt
 from unpoison.requests import Flow
 
 __all__ = ["PoisonedRag", "read_one_shot"]
@@ -165,7 +165,7 @@ def read_one_shot(reply: str) -> tuple[str, list[str]]:
     return (incorrect.strip() if isinstance(incorrect, str) else ""), texts
 
 
-def _each(prompts: list[Any], pending: list[int], meters: list[Meter], purpose: str) -> Flow[list[str]]:
+def _each(prompts: list[Prompt], pending: list[int], meters: list[Meter], purpose: str) -> Flow[list[str]]:
     """Ask all prompts at the same time, each on its own account."""
     for i in pending:
         meters[i].llm_calls += 1

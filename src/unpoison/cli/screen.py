@@ -39,7 +39,7 @@ EncoderName = Annotated[
         "--encoder",
         "-e",
         metavar="ENCODER",
-        help="lexical (built in, the default), minilm, st:NAME_OR_PATH or openai:MODEL.",
+        help="lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL.",
     ),
 ]
 EncoderCache = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,9 +16,9 @@ from unpoison.models.loading import load_encoder, load_generator, load_nli
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
-from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
+from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
 
-__all__ = ["Defense", "embedded"]
+__all__ = ["Defense", "abstention", "answered", "embedded"]
 
 
 class Defense(ABC):
@@ -64,11 +64,11 @@ class Defense(ABC):
         """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
         screening = yield from self.screening(query, passages)
         if passages and not screening.kept:
-            return Answer("I don't know.", screening, abstained=True)
+            return abstention(screening)
         texts = [passage.reading for passage in screening.kept]
         prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
         (reply,) = yield from generate([prompt], "answer")
-        return Answer(reply.text, screening, abstained=not informative(reply.text))
+        return answered(reply, screening)
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """Say which passages to trust.
@@ -124,6 +124,24 @@ class Defense(ABC):
                 f"{type(self).__name__} was given no generator, so it can screen but not answer; "
                 "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
             )
+
+
+def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
+    """The answer that a final reply makes. A refusal or an empty reply abstains; a reply that was cut says so."""
+    found = dict(details or {})
+    if reply.finish != "stop":
+        found["finish"] = reply.finish
+    return Answer(
+        reply.text,
+        screening,
+        abstained=reply.finish == "refusal" or not informative(reply.text),
+        details=found,
+    )
+
+
+def abstention(screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
+    """The answer when there is nothing trustworthy to answer from; no model is asked."""
+    return Answer("I don't know.", screening, abstained=True, details=dict(details or {}))
 
 
 def embedded(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, abstention, answered
 from unpoison.driver import Limits
 from unpoison.kernels.centrality import eigenvector_centrality, power_iteration
 from unpoison.kernels.cosine import cosine
@@ -123,10 +123,10 @@ class Radar(Defense):
         details = {"atomic_answers": answers}
         trusted = list(screening.kept_indices)
         if passages and not trusted and self.fallback == "abstain":
-            return Answer("I don't know.", screening, abstained=True, details=details)
+            return abstention(screening, details)
         prompt = self._final_prompt(query.text, trusted, passages, answers)
         (reply,) = yield from generate([prompt], "final answer")
-        return Answer(reply.text, screening, abstained=not informative(reply.text), details=details)
+        return answered(reply, screening, details)
 
     def _final_prompt(
         self, question: str, trusted: list[int], passages: tuple[Passage, ...], answers: list[str]

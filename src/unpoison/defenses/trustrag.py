@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.base import Defense, abstention, answered, embedded
 from unpoison.defenses.trustrag_reference import reference_filter
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
@@ -23,7 +23,7 @@ from unpoison.kernels.clusters import two_means
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.rouge import rouge_l
 from unpoison.models.protocols import Encoder, Generator
-from unpoison.prompts import consolidation_prompt, decision_prompt, informative, knowledge_prompt
+from unpoison.prompts import consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.requests import Flow, generate, together
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -203,7 +203,7 @@ class TrustRag(Defense):
             screening = yield from self.screening(query, passages)
         details = {} if internal is None else {"internal_knowledge": internal}
         if not screening.kept and internal is None:
-            return Answer("I don't know.", screening, abstained=True, details=details)
+            return abstention(screening, details)
 
         texts = [passage.reading for passage in screening.kept]
         external = "\n\n".join(texts)
@@ -213,7 +213,7 @@ class TrustRag(Defense):
             external = details["consolidated_information"] = consolidated.text
         prompt = decision_prompt(query.text, external, internal if self.self_assessment else None)
         (reply,) = yield from generate([prompt], "final answer")
-        return Answer(reply.text, screening, abstained=not informative(reply.text), details=details)
+        return answered(reply, screening, details)
 
 
 def _standardised(vectors: NDArray[np.float32]) -> Matrix:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from unpoison.checks import at_least
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, answered
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
-from unpoison.prompts import answer_alone_prompt, informative
+from unpoison.prompts import answer_alone_prompt
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -77,4 +77,4 @@ class NoRag(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         screening = yield from self.screening(query, passages)
         (reply,) = yield from generate([answer_alone_prompt(query.text)])
-        return Answer(reply.text, screening, abstained=not informative(reply.text))
+        return answered(reply, screening)

@@ -12,7 +12,7 @@ __all__ = ["agglomerative", "two_means"]
 STARTS = 300
 """At most this many starts: every pair of 25 points."""
 
-START_CELLS = 300_000_000
+START_CELLS = 100_000_000
 """Starts times points squared, at most: bounds the time of one iteration."""
 
 FEWEST_STARTS = 10

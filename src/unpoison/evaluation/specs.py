@@ -1,0 +1,135 @@
+"""Option strings of a grid: several in one text, one from a mapping, options varied, poison rates by paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any
+
+from unpoison import registry
+from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.evaluation.rates import (
+    PoisonRate,
+    grada_rate,
+    poisonedrag_rate,
+    radar_rate,
+    ragdefender_rate,
+    trustrag_rate,
+)
+from unpoison.evaluation.scenarios import NO_ATTACK
+
+__all__ = ["check_spec", "poison_rate", "specs", "split_specs", "varied", "written"]
+
+
+def split_specs(text: str) -> list[str]:
+    """Option strings with commas between them: `grada:alpha=0.3,keep=5,ragdefender` are two.
+
+    A comma ends an option string unless what follows is an option of it: `option=value` without a colon before the
+    equals sign.
+
+    Raises:
+        OptionError: It begins with an option.
+    """
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, _ = part.partition("=")
+        if not equals or ":" in name:
+            found.append(part)
+        elif not found:
+            raise OptionError(f"{shown(text)} begins with an option; write name:option=value,option=value")
+        else:
+            found[-1] += f"{',' if ':' in found[-1] else ':'}{part}"
+    return found
+
+
+def poison_rate(text: str) -> PoisonRate:
+    """A paper's own measure of poison: `poisonedrag:5`, `grada:1`, `trustrag:0.4`, `ragdefender:2x5`, `radar:1+3/10`.
+
+    poisonedrag: texts per question, k = 5; grada: texts per question among 10; trustrag: share of k = 5; ragdefender:
+    poison by clean passages, x the clean passages per question (5 unless said); radar: 1-based positions by k (50
+    unless said).
+
+    Raises:
+        OptionError: Another form, or a number out of its range.
+    """
+    paper, _, amount = text.partition(":")
+    try:
+        match paper:
+            case "poisonedrag":
+                return poisonedrag_rate(int(amount))
+            case "grada":
+                return grada_rate(int(amount))
+            case "trustrag":
+                return trustrag_rate(float(amount))
+            case "ragdefender":
+                ratio, _, base = amount.partition("x")
+                return ragdefender_rate(float(ratio), int(base or 5))
+            case "radar":
+                places, _, k = amount.partition("/")
+                return radar_rate([int(place) for place in places.split("+")], int(k or 50))
+    except OptionError:
+        raise
+    except ValueError:
+        pass
+    raise OptionError(
+        f"no poison rate {shown(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
+    )
+
+
+def specs(name: str, item: Any) -> Iterable[str]:
+    """The option strings of one entry: a text, or a mapping with `name` and lists of option values.
+
+    Raises:
+        OptionError: Neither of both.
+    """
+    if isinstance(item, str):
+        return split_specs(item)
+    if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
+        raise OptionError(f"{name} must be a name, name:option=value, or a mapping with a name, got {shown(item)}")
+    options = {str(key): value if isinstance(value, list) else [value] for key, value in item.items() if key != "name"}
+    return [written(item["name"], dict(zip(options, chosen))) for chosen in product(*options.values())]
+
+
+def written(name: str, options: Mapping[str, Any]) -> str:
+    """The option string of a name and its options."""
+    told = ",".join(
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()
+    )
+    return f"{name}:{told}" if told else name
+
+
+def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
+    """Defenses with every value of the varied options, where they have them.
+
+    Raises:
+        OptionError: None of them has the option.
+    """
+    if not isinstance(vary, Mapping):
+        raise OptionError(f"vary must map options to values, got {shown(vary)}")
+    for option, given in vary.items():
+        values = str(given).split(",") if not isinstance(given, list) else given
+        found, used = list[str](), False
+        for spec in chosen:
+            name, options = registry.parse(spec)
+            has = option in {known.name for known in registry.options(registry.find("defenses", name))}
+            used |= has
+            found.extend(written(name, {**options, option: value}) for value in values) if has else found.append(spec)
+        if not used:
+            raise OptionError(f"none of the defenses {', '.join(chosen)} has an option {shown(option)} to vary")
+        chosen = tuple(dict.fromkeys(found))
+    return chosen
+
+
+def check_spec(kind: str, spec: str) -> None:
+    """Refuse a wrong name or option before anything runs.
+
+    Raises:
+        UnknownNameError: No such name or option; the message names the nearest.
+    """
+    name, given = registry.parse(spec)
+    if kind == "attacks" and name == NO_ATTACK and not given:
+        return
+    known = [option.name for option in registry.options(registry.find(kind, name))]
+    for option in given:
+        if option not in known:
+            raise UnknownNameError(f"option of {name}", option, known)
