@@ -16,13 +16,14 @@ import argparse
 import platform
 import sys
 from importlib.metadata import version
+from math import log
 from pathlib import Path
 
 from inputs import Case, cases, real_cases
 from speed_calls import LATENCY, measure_answers
 from speed_check import disagreements
 from speed_defenses import FORMS, measure_encoded, measure_forms, measure_given, measure_radar_cuts, needed
-from speed_kernels import measure_kernels
+from speed_kernels import KERNELS, measure_kernels
 from speed_start import import_seconds, installed_megabytes, uninvited
 from timing import SIZES, Results, digits, table
 
@@ -122,7 +123,7 @@ def _sections(arguments: argparse.Namespace) -> list[str]:
         part("answers", title, measure_answers(results, few, rows, seconds), (10, 50))
     if "kernels" in wanted:
         part("kernels", "Kernels", measure_kernels(results, inputs, rows, seconds / 2))
-    return [*parts, _verdicts(results)]
+    return [*parts, *_growth(results), _verdicts(results)]
 
 
 def _heading(data: Path | None) -> str:
@@ -148,6 +149,18 @@ def _start(results: Results) -> str:
     bound = f"{verdict} the bound of {MOST_MEGABYTES} MB; compiled bytecode not counted"
     size = f"The core with all that it requires: {total:.0f} MB ({largest}), {bound}."
     return "### Start\n\n" + "\n".join(lines) + f"\n\n{size}"
+
+
+def _growth(results: Results) -> list[str]:
+    """With which power of k whole calls grow between the two largest sizes; 2 is all pairs of passages."""
+    small, large = SIZES[-2:]
+    powers = []
+    for row, who, k in results:
+        small_time = results.get((row, who, small))
+        if who == "unpoison" and k == large and small_time and row not in KERNELS:
+            power = log(results[row, who, large] / small_time) / log(large / small)
+            powers.append(f"{row} {power:.1f}")
+    return [f"Growth from k = {small} to {large}, as a power of k: {'; '.join(powers)}."] if powers else []
 
 
 def _verdicts(results: Results) -> str:

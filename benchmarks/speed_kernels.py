@@ -27,7 +27,7 @@ from unpoison.kernels.stopwords import ENGLISH_33
 from unpoison.kernels.tfidf import tfidf, top_terms
 from unpoison.kernels.tokens import stems, words
 
-__all__ = ["measure_kernels"]
+__all__ = ["KERNELS", "measure_kernels"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,10 @@ from unpoison.models import ExtractiveReader
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NEEDS_A_MODEL = ("OpenAIGenerator", "AnthropicGenerator", "TransformersGenerator", "CrossEncoderNLI", "minilm", "my_llm")
+NEEDS_A_MODEL = (
+    *("OpenAIGenerator", "AnthropicGenerator", "TransformersGenerator"),
+    *("CrossEncoderNLI", "minilm", "my_llm"),
+)
 
 
 def blocks(page: Path) -> list[str]:

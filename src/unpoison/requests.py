@@ -88,31 +88,46 @@ Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
 
 
 def encode(texts: Sequence[str], purpose: str = "embedding") -> Flow[NDArray[np.float32]]:
-    """Ask for vectors: `vectors = yield from encode(texts)`."""
+    """Ask for vectors.
+
+    Use it as `vectors = yield from encode(texts)`.
+    """
     (vectors,) = yield (Encode(tuple(texts), purpose),)
     return vectors  # type: ignore[no-any-return]
 
 
 def generate(prompts: Sequence[Prompt], purpose: str = "answer") -> Flow[list[Reply]]:
-    """Ask for replies: `replies = yield from generate(prompts)`."""
+    """Ask for replies.
+
+    Use it as `replies = yield from generate(prompts)`.
+    """
     (replies,) = yield (Generate(tuple(prompts), purpose),)
     return replies  # type: ignore[no-any-return]
 
 
 def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow[NDArray[np.float64]]:
-    """Ask for judgements: `probabilities = yield from judge(pairs)`."""
+    """Ask for judgements.
+
+    Use it as `probabilities = yield from judge(pairs)`.
+    """
     (probabilities,) = yield (Judge(tuple(pairs), purpose),)
     return probabilities  # type: ignore[no-any-return]
 
 
 def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
-    """Ask for scores: `scores = yield from compare(pairs)`."""
+    """Ask for scores.
+
+    Use it as `scores = yield from compare(pairs)`.
+    """
     (scores,) = yield (Compare(tuple(pairs), purpose),)
     return scores  # type: ignore[no-any-return]
 
 
 def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:
-    """Ask for token likelihoods: `log_probabilities = yield from likelihood(texts)`."""
+    """Ask for token likelihoods.
+
+    Use it as `log_probabilities = yield from likelihood(texts)`.
+    """
     (values,) = yield (Likelihood(tuple(texts), purpose),)
     return values  # type: ignore[no-any-return]
 

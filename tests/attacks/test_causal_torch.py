@@ -87,8 +87,8 @@ def test_a_local_model_drives_adversarial_decoding(folder, target, encoder):
     assert made.budget.llm_calls > 0
 
 
-def test_a_local_model_reads_for_garag(folder, target, encoder):
-    (made,) = Garag(reader=folder, encoder=encoder, population=2, parents=1, iterations=1).craft(target)
+def test_a_local_model_reads_for_garag(model, target, encoder):
+    (made,) = Garag(reader=model, encoder=encoder, population=2, parents=1, iterations=1).craft(target)
     assert made.meta["gpr"] > 0
 
 

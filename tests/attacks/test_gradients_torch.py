@@ -11,7 +11,8 @@ from unpoison.attacks.hotflip import HotFlip  # noqa: E402
 from unpoison.attacks.phantom import Phantom  # noqa: E402
 from unpoison.models import load_encoder  # noqa: E402
 
-QUESTIONS = ["when did the war end", "what is the capital of france"]
+VOCABULARY = """[PAD] [UNK] [CLS] [SEP] [MASK] a who wrote emma nobody knows it she did . lyon jane where is the river
+bridge old tower opened then film song first second war ended city built large small year three four museum north"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,35 +60,61 @@ def test_special_tokens_are_forbidden(box):
     assert box.mask == 103
 
 
-def test_hotflip_raises_the_score_in_a_reduced_budget():
-    attack = HotFlip("minilm", iterations=12, candidates=30)
-    for i, question in enumerate(QUESTIONS):
-        (made,) = attack.craft(Target(str(i), question, ("right",), "nobody knows"), 1)
-        vectors = load_encoder("minilm").encode([question, made.text])
-        assert made.meta["score_after"] > made.meta["score_before"]
-        assert vectors[0] @ vectors[1] == pytest.approx(made.meta["score_after"], abs=1e-4)
+def test_hotflip_raises_the_score_that_the_encoder_gives_the_text():
+    question = "what is the capital of france"
+    attack = HotFlip("minilm", start="mask", iterations=8, candidates=20)
+    (made,) = attack.craft(Target("x", question, ("right",), "nobody knows", ("nobody knows.",)), 1)
+    vectors = load_encoder("minilm").encode([question, made.text])
+    assert made.meta["score_after"] > made.meta["score_before"]
+    assert vectors[0] @ vectors[1] == pytest.approx(made.meta["score_after"], abs=1e-4)
 
 
 def test_phantom_is_closer_to_the_triggered_question():
-    (made,) = Phantom(encoder="minilm", trigger="zorble", iterations=6, candidates=20, length=6).craft(
+    (made,) = Phantom(encoder="minilm", trigger="zorble", iterations=4, candidates=10, length=6).craft(
         Target("x", "who wrote emma"), 1
     )
     assert made.reached
 
 
-def test_a_plain_transformers_checkpoint_can_be_attacked(tmp_path):
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A plain Transformers folder: BERT with random weights and a few words, no pooling of its own."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
-    words = "[PAD] [UNK] [CLS] [SEP] [MASK] a who wrote emma nobody knows it she did . lyon jane".split()
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    path = tmp_path_factory.mktemp("bert")
+    (path / "vocab.txt").write_text("\n".join(VOCABULARY.split()))
     state = torch.random.get_rng_state()
     torch.manual_seed(0)
-    config = BertConfig(len(words), 16, 2, 2, 32, max_position_embeddings=64)
-    BertModel(config).save_pretrained(tmp_path)
+    config = BertConfig(
+        vocab_size=len(VOCABULARY.split()),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(path)
     torch.random.set_rng_state(state)
-    BertTokenizerFast(str(tmp_path / "vocab.txt"), model_max_length=64).save_pretrained(tmp_path)
-    attack = HotFlip(f"st:{tmp_path}", iterations=10, candidates=10, similarity="cosine")
-    (made,) = attack.craft(Target("x", "who wrote emma", ("jane",), "lyon", ("lyon did it .",)), 1)
-    assert made.meta["score_after"] > made.meta["score_before"]
-    assert made.text.endswith(" lyon did it .")
+    BertTokenizerFast(str(path / "vocab.txt"), model_max_length=64).save_pretrained(path)
+    return f"st:{path}"
+
+
+def test_nine_in_ten_targets_gain_in_the_default_budget(checkpoint):
+    attack = HotFlip(checkpoint)
+    words = VOCABULARY.split()[5:]
+    gained = 0
+    for i in range(10):
+        question = " ".join(words[(3 * i + 5 * j) % len(words)] for j in range(5))
+        (made,) = attack.craft(Target(str(i), question, ("right",), "lyon", ("lyon did it then",)), 1)
+        assert made.text.endswith(" lyon did it then")
+        assert made.budget.gradient_steps == 30
+        gained += made.reached
+    assert gained >= 9
+
+
+def test_cosine_scores_are_cosines(checkpoint):
+    box = OpenEncoder(checkpoint, similarity="cosine")
+    assert np.linalg.norm(box.encode(["who wrote emma"])[0]) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(box.embed(np.array([box.tokens("who wrote emma")]))[0]) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(OpenEncoder(checkpoint).encode(["who wrote emma"])[0]) != pytest.approx(1, abs=1e-2)

@@ -29,7 +29,7 @@ def judged_by(matrix: np.ndarray, conflict: np.ndarray, names: str) -> FakeNLI:
 
 
 def alike(*_: str) -> FakeEncoder:
-    return FakeEncoder({name: [1.0, 0.0] for name in "abcdefghij"})
+    return FakeEncoder({name: [1.0, 0.0] for name in "abcdefghij"})  # noqa: C420  a list each
 
 
 def square(values: dict[tuple[int, int], float], n: int = 4) -> np.ndarray:

@@ -22,7 +22,7 @@ import yaml
 from unpoison import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.rates import PoisonRate
-from unpoison.evaluation.scenarios import NO_ATTACK, Scenario
+from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.specs import check_spec, poison_rate, specs, varied
 from unpoison.evaluation.workbench import sibling_corpus
 
@@ -56,7 +56,7 @@ AXES = (
 )
 _WHOLE = ("limit", "seed", "k", "poisons")
 _ABSENT = ("limit", "prefix", "generator", "nli")
-_DEFAULTS: dict[str, Any] = {"poisons": (1,), "attack": (NO_ATTACK,)}
+_DEFAULTS: dict[str, Any] = {"poisons": (1,), "attack": ("poisonedrag",)}
 
 
 @dataclass(frozen=True, slots=True)

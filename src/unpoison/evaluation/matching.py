@@ -11,36 +11,15 @@ No rule ever matches an empty string: in Python `"" in reply` is true, which inf
 
 from __future__ import annotations
 
-import re
-import string
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from unpoison.errors import UnknownNameError
+from unpoison.kernels.normalisation import lowered, squad, trimmed
 from unpoison.prompts import informative
 
 __all__ = ["MATCHERS", "Matcher", "abstains", "contains_either", "lowered", "matcher", "squad", "trimmed"]
-
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-
-
-def trimmed(text: object) -> str:
-    """N1: strip, drop one final period (never the only character), lower-case."""
-    found = str(text).strip()
-    return (found[:-1] if len(found) > 1 and found.endswith(".") else found).lower()
-
-
-def lowered(text: object) -> str:
-    """N2: strip, lower-case."""
-    return str(text).strip().lower()
-
-
-def squad(text: object) -> str:
-    """N3: lower-case, without ASCII punctuation and articles, words separated by one space."""
-    return " ".join(_ARTICLES.sub(" ", str(text).lower().translate(_PUNCTUATION)).split())
-
 
 def _within(part: str, whole: str) -> bool:
     return bool(part) and part in whole

@@ -7,13 +7,13 @@ value when it is pointed at. Names come from users' files; they are escaped here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from math import isfinite
 
+from unpoison.evaluation.report.figures import Bars, Figure, Lines, Scatter, Series
 from unpoison.rendering import excerpt
 
-__all__ = ["HUES", "Point", "Series", "bars", "label", "legend", "lines", "percent", "scatter"]
+__all__ = ["HUES", "label", "legend", "percent", "svg"]
 
 WIDTH, HEIGHT = 640, 340
 LEFT, RIGHT, TOP, BOTTOM = 58, 16, 14, 50
@@ -21,31 +21,6 @@ HUES = 8
 """Series beyond these share colours again, with other markers."""
 
 TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One measured value in [0, 1] and its interval.
-
-    Attributes:
-        at: Where it stands on the horizontal axis: a number, or a name on an axis of names.
-        value, low, high: The value and the ends of its interval; a point without a finite value is not drawn.
-        note: Further words for the tooltip, such as the number of questions.
-    """
-
-    at: float | str
-    value: float
-    low: float
-    high: float
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The points of one defense, in the order of the horizontal axis."""
-
-    name: str
-    points: tuple[Point, ...]
 
 
 def percent(value: float) -> str:
@@ -58,94 +33,82 @@ def label(text: object, limit: int = 60) -> str:
     return escape(excerpt(str(text), limit))
 
 
-def legend(names: Sequence[str]) -> str:
-    """The series' names beside their markers, as a list."""
+def legend(names: Iterable[tuple[str, int]]) -> str:
+    """Names beside their markers, as a list.
+
+    Args:
+        names: (name, hue).
+    """
     items = "".join(
-        f'<li><svg viewBox="-8 -8 16 16" aria-hidden="true" class="hue{i % HUES}">{_marker(i, 0, 0)}</svg>'
+        f'<li><svg viewBox="-8 -8 16 16" aria-hidden="true" class="hue{hue % HUES}">{_marker(hue, 0, 0)}</svg>'
         f"{label(name)}</li>"
-        for i, name in enumerate(names)
+        for name, hue in names
     )
     return f'<ul class="legend">{items}</ul>'
 
 
-def lines(title: str, across: str, up: str, series: Sequence[Series]) -> str:
-    """One line per series over a common axis, with an interval at every point.
+def svg(figure: Figure) -> str:
+    """The picture as one `svg` element, read aloud by its title."""
+    match figure:
+        case Lines():
+            body = _lines(figure)
+        case Scatter():
+            body = _scatter(figure)
+        case Bars():
+            body = _bars(figure)
+    name = label(figure.title, 300)
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{body}</svg>'
 
-    Args:
-        title: What the picture shows, read aloud to those who cannot see it.
-        across: The horizontal axis in words.
-        up: The vertical axis in words, a share in [0, 1].
-        series: Every one over the same horizontal axis; numbers are placed to scale, names at equal distances.
-    """
-    places = list(dict.fromkeys(point.at for found in series for point in found.points))
+
+def _lines(figure: Lines) -> str:
+    """One line per series, with an interval at every point."""
+    places = figure.places
     numbers = all(isinstance(at, (int, float)) for at in places)
-    if numbers:
-        places.sort(key=float)
     across_at = _axis([float(at) for at in places] if numbers else [float(i) for i in range(len(places))])
     where = {at: across_at(float(at) if numbers else float(i)) for i, at in enumerate(places)}
-    drawn = "".join(_line(i, len(series), found, where) for i, found in enumerate(series))
-    ticks = _thinned([(where[at], _number(at) if numbers else str(at)) for at in places])
-    return _svg(title, _frame(across, up, ticks) + drawn)
+    drawn = "".join(_line(i, len(figure.series), found, where) for i, found in enumerate(figure.series))
+    ticks = _thinned([(where[at], _number(at)) for at in places])
+    return _frame(figure.across, figure.up, ticks) + drawn
 
 
-def scatter(title: str, across: str, up: str, points: Sequence[tuple[str, Point, Point]]) -> str:
-    """Named points with an interval in both directions.
-
-    Args:
-        title: What the picture shows.
-        across: The horizontal axis in words, a share in [0, 1].
-        up: The vertical axis, likewise.
-        points: (name, the horizontal value, the vertical value).
-    """
+def _scatter(figure: Scatter) -> str:
+    """Named points with an interval in both directions."""
     x_at = _axis([0.0, 1.0])
     drawn, taken = [], list[tuple[float, float]]()
-    for i, (name, x, y) in enumerate(points):
-        if not (isfinite(x.value) and isfinite(y.value)):
-            continue
+    for name, hue, x, y in figure.points:
         cx, cy = x_at(x.value), _up(y.value)
-        tip = f"{label(name)}: {label(across)} {percent(x.value)}, {label(up)} {percent(y.value)}"
+        tip = f"{label(name)}: {label(figure.across)} {percent(x.value)}, {label(figure.up)} {percent(y.value)}"
         left = cx > WIDTH - 150
         ty = _free(taken, cx, cy)
         drawn.append(
-            f'<g class="hue{i % HUES}"><title>{tip}</title>'
+            f'<g class="hue{hue % HUES}"><title>{tip}</title>'
             f'<path class="whisker" d="M{x_at(x.low):.1f} {cy:.1f}H{x_at(x.high):.1f}'
-            f'M{cx:.1f} {_up(y.low):.1f}V{_up(y.high):.1f}"/>{_marker(i, cx, cy)}'
-            f'<text class="name" x="{cx + (-10 if left else 10):.1f}" y="{ty:.1f}"'
-            f' text-anchor="{"end" if left else "start"}">{label(name, 34)}</text></g>'
+            f'M{cx:.1f} {_up(y.low):.1f}V{_up(y.high):.1f}"/>{_marker(hue, cx, cy)}'
+            f'<text class="{"end" if left else "start"}" x="{cx + (-10 if left else 10):.1f}" y="{ty:.1f}">'
+            f"{label(name, 34)}</text></g>"
         )
     ticks = [(x_at(tick), f"{100 * tick:.0f} %") for tick in TICKS]
-    return _svg(title, _frame(across, up, ticks) + "".join(drawn))
+    return _frame(figure.across, figure.up, ticks) + "".join(drawn)
 
 
-def bars(title: str, across: str, up: str, groups: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Bars side by side: for each of the places 1, 2, ... one bar per group.
-
-    Args:
-        title: What the picture shows.
-        across: The horizontal axis in words.
-        up: The vertical axis in words.
-        groups: (name, shares in [0, 1] by place), all of one length.
-    """
-    count = max((len(values) for _, values in groups), default=0)
+def _bars(figure: Bars) -> str:
+    """Bars side by side: for each of the places 1, 2, ... one bar per group."""
+    count = max((len(values) for _, _, values in figure.groups), default=0)
     room = (WIDTH - LEFT - RIGHT) / max(count, 1)
-    broad = min(28.0, 0.8 * room / max(len(groups), 1))
+    broad = min(28.0, 0.8 * room / max(len(figure.groups), 1))
     drawn = []
-    for i, (name, values) in enumerate(groups):
+    for i, (name, kind, values) in enumerate(figure.groups):
         for place, value in enumerate(values):
             if value <= 0:
                 continue
-            x = LEFT + (place + 0.5) * room + (i - len(groups) / 2) * broad
+            x = LEFT + (place + 0.5) * room + (i - len(figure.groups) / 2) * broad
             drawn.append(
-                f'<rect class="bar hue{i % HUES}" x="{x:.1f}" y="{_up(value):.1f}" width="{max(broad - 1, 1):.1f}" '
+                f'<rect class="bar {kind}" x="{x:.1f}" y="{_up(value):.1f}" width="{max(broad - 1, 1):.1f}" '
                 f'height="{_up(0) - _up(value):.1f}"><title>{label(name)}, place {place + 1}: {percent(value)}</title>'
                 "</rect>"
             )
     ticks = _thinned([(LEFT + (place + 0.5) * room, str(place + 1)) for place in range(count)])
-    return _svg(title, _frame(across, up, ticks) + "".join(drawn))
-
-
-def _svg(title: str, body: str) -> str:
-    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label(title, 300)}">{body}</svg>'
+    return _frame(figure.across, figure.up, ticks) + "".join(drawn)
 
 
 def _frame(across: str, up: str, ticks: Iterable[tuple[float, str]]) -> str:
@@ -154,11 +117,11 @@ def _frame(across: str, up: str, ticks: Iterable[tuple[float, str]]) -> str:
     for tick in TICKS:
         y = _up(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y:.1f}" text-anchor="end" dy=".35em">{100 * tick:.0f} %</text>')
+        parts.append(f'<text class="end" x="{LEFT - 8}" y="{y:.1f}">{100 * tick:.0f} %</text>')
     base = HEIGHT - BOTTOM
     for x, name in ticks:
         parts.append(f'<line class="grid" x1="{x:.1f}" y1="{base}" x2="{x:.1f}" y2="{base + 5}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{base + 19}" text-anchor="middle">{label(name, 16)}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{base + 17}">{label(name, 16)}</text>')
     middle = (TOP + base) / 2
     parts.append(f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}">{label(across)}</text>')
     parts.append(f'<text class="axis" x="14" y="{middle}" transform="rotate(-90 14 {middle})">{label(up)}</text>')
@@ -168,16 +131,16 @@ def _frame(across: str, up: str, ticks: Iterable[tuple[float, str]]) -> str:
 def _line(number: int, total: int, found: Series, where: dict[float | str, float]) -> str:
     """Points of several series at one place are moved apart a little, so that their intervals stay readable."""
     aside = 7.0 * (number - (total - 1) / 2) / max(total - 1, 1)
-    points = [(where[point.at] + aside, point) for point in found.points if isfinite(point.value)]
+    points = [(where[point.at] + aside, point) for point in found.points]
     path = " ".join(f"{x:.1f},{_up(point.value):.1f}" for x, point in points)
     marks = "".join(
         f"<g><title>{label(found.name)}, {label(_number(point.at))}: {percent(point.value)} "
-        f"({percent(point.low)} to {percent(point.high)}){label(point.note and f', {point.note}')}</title>"
+        f"({percent(point.low)} to {percent(point.high)}), {point.questions} questions</title>"
         f'<path class="whisker" d="M{x:.1f} {_up(point.low):.1f}V{_up(point.high):.1f}"/>'
-        f"{_marker(number, x, _up(point.value))}</g>"
+        f"{_marker(found.hue, x, _up(point.value))}</g>"
         for x, point in points
     )
-    return f'<g class="hue{number % HUES}"><polyline points="{path}"/>{marks}</g>'
+    return f'<g class="hue{found.hue % HUES}"><polyline points="{path}"/>{marks}</g>'
 
 
 def _marker(number: int, x: float, y: float) -> str:
@@ -217,9 +180,9 @@ def _thinned(ticks: Sequence[tuple[float, str]], most: int = 16) -> Iterator[tup
 
 def _free(taken: list[tuple[float, float]], x: float, y: float) -> float:
     """A height for a name beside a point where no other name stands."""
-    ty = y + 4.5
+    ty = y
     for offset in (0, 15, -15, 30, -30, 45, -45, 60, -60):
-        ty = y + 4.5 + offset
+        ty = y + offset
         if TOP + 8 <= ty <= HEIGHT - BOTTOM and all(abs(tx - x) > 190 or abs(t - ty) > 13 for tx, t in taken):
             break
     taken.append((x, ty))

@@ -1,0 +1,181 @@
+"""The contexts that Guard is fitted on and measured on: which texts, which questions, which mixture of attacks.
+
+Fitted on: questions and passages whose licence allows it (MIT, BSD, CC BY-SA), seven tenths of the questions by a hash.
+Everything else in the folder is measured on and never fitted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from unpoison.attacks.base import Target, contains_answer, with_question
+from unpoison.errors import InputError
+from unpoison.evaluation import Example, load, load_passages
+from unpoison.evaluation.contexts import nearest, text_key
+from unpoison.registry import create
+from unpoison.types import Passage
+
+__all__ = ["Sample", "held_out", "training_samples"]
+
+FREE = ("PoisonedRAG", "RAGDefender", "lost-in-the-middle", "HippoRAG", "HippoRAG-2wiki", "RAMDocs", "TimeQA",
+        "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison")  # fmt: skip
+"""Sources under MIT or BSD, and Wikipedia's text under CC BY-SA."""
+
+PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan", "garag")
+
+WRITTEN = ("poisonedrag:mode=template,prefix=false", "disperse", "diverse", "synonym", "mixed", "paraphrase", "pia")
+"""Attacks of this package that need no language model."""
+
+CLEAN_SETS = ("nq_large_poisoned", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")
+ATTACKED_SETS = ("nq_poisoned", "hotpotqa_poisoned")
+
+TEST_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One question with labelled passages in the order that the defense sees.
+
+    Attributes:
+        domain: The data set, with "-snippets" behind it where the passages were cut to the length of a web result.
+        attack: What the poison is, "none" without.
+        question: The question.
+        texts: The passages.
+        poison: Which of them an attacker wrote, shape (k,).
+        gold: Which of them are annotated as relevant, shape (k,).
+        prefix: Whether the question stands in front of the poison.
+    """
+
+    domain: str
+    attack: str
+    question: str
+    texts: tuple[str, ...]
+    poison: tuple[bool, ...]
+    gold: tuple[bool, ...]
+    prefix: bool = False
+
+
+def held_out(question: str) -> bool:
+    """Whether a question is measured on and never fitted."""
+    return _hash(question) % 1000 < 1000 * TEST_SHARE
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text_key(text).encode(), digest_size=8).digest(), "little")
+
+
+def training_samples(folder: Path, *, test: bool = False) -> list[Sample]:
+    """All samples of the questions to fit on, or of those to test on; the same in every run."""
+    made = list[Sample]()
+    for name in (*ATTACKED_SETS, *CLEAN_SETS):
+        examples = [e for e in load(folder / f"{name}.jsonl").examples if held_out(e.question) == test]
+        corpus_name = examples[0].dataset if name != "nq_retrieved" else "nq"
+        corpus = [p for p in load_passages(folder / "corpus.jsonl", corpus_name) if p.source in FREE] if (
+            name in (*ATTACKED_SETS, "nq_large_poisoned")) else []
+        found = nearest([e.question for e in examples], corpus, 40) if corpus else [[]] * len(examples)
+        for example, positions in zip(examples, found):
+            made.extend(_of_question(name, example, [corpus[i].text for i in positions]))
+    return made
+
+
+def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sample]:
+    rng = np.random.default_rng(_hash(f"{name} {example.id}"))
+    own = [(p.passage.text, p.label == "gold") for p in sorted(
+        example.labelled("clean", "gold", "noise"), key=lambda p: (p.label != "gold", p.rank or 1000))
+        if p.passage.source in FREE]
+    seen = {text_key(text) for text, _ in own}
+    clean = [*own, *((t, False) for t in fill if text_key(t) not in seen)]
+    if len(clean) < 2:
+        return
+    repeats = {"nq_large_poisoned": 1, "timeqa": 1, "ramdocs": 2}.get(name, 2)
+    for _ in range(repeats):
+        yield _sample(name, "none", example.question, clean, [], rng)
+    if repeats == 2 or rng.random() < 0.3:
+        yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
+    if name in ATTACKED_SETS:
+        for attack in PUBLISHED:
+            texts = [p.text for p in example.poisons(attack) if p.source in FREE]
+            for round_ in range(4 if attack.startswith("poisonedrag") else 2):
+                if texts:
+                    yield _attacked(name, attack, example.question, clean, texts, rng, snippets=round_ == 1)
+    elif rng.random() < (0.25 if name in ("nq_large_poisoned", "timeqa") else 0.7):
+        attack = WRITTEN[int(rng.integers(len(WRITTEN)))]
+        texts = _written(attack, example, rng)
+        if texts:
+            yield _attacked(name, attack.partition(":")[0], example.question, clean, texts, rng)
+
+
+def _attacked(name: str, attack: str, question: str, clean: list, texts: list[str], rng, snippets=False) -> Sample:
+    count = int(rng.choice([1, 1, 1, 1, 2, 2, 3, 3, 5, 5, 8, 20]))
+    chosen = [texts[i] for i in rng.permutation(len(texts))[:count]]
+    return _sample(name, attack, question, clean, chosen, rng, snippets=snippets, prefix=bool(rng.random() < 0.3))
+
+
+def _written(spec: str, example: Example, rng) -> list[str]:
+    wrong = example.incorrect_answers[0] if example.dataset == "timeqa" and example.incorrect_answers else None
+    wrong = wrong or str(rng.choice(OTHERS))
+    if any(contains_answer(wrong, c) or contains_answer(c, wrong) for c in example.correct_answers):
+        return []
+    try:
+        target = replace(example.target(), incorrect=wrong, alternatives=(), texts=())
+        return [p.text for p in create("attacks", spec, seed=int(rng.integers(1000))).craft(target, int(rng.choice([1, 3, 5])))]
+    except InputError:
+        return []
+
+
+OTHERS = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "Robert Finch", "Bolivia", "copper",
+          "the Green Lanterns", "3.5 million", "Oxford University", "a violin", "Peter Jackson", "July 1998",
+          "the liver", "Helsinki", "sodium chloride", "Queen Victoria", "Toyota", "the Supreme Court")  # fmt: skip
+
+
+def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, prefix=False) -> Sample:
+    k = int(rng.choice([3, 5, 5, 7, 10, 10, 10, 10, 15, 20, 30]))
+    k = max(k, len(poisons) + (0 if rng.random() < 0.1 else int(rng.integers(1, 6))))
+    most = max(k - len(poisons), 0)
+    head, tail = clean[:most], clean[most:]
+    if rng.random() < 0.15 and tail:  # a retrieval that missed the best passages
+        drop = int(rng.integers(1, 4))
+        head = clean[drop : drop + most]
+    rows = [(text, False, gold) for text, gold in head]
+    if snippets:
+        rows = [(_snippet(text, rng), False, gold) for text, _, gold in rows]
+    for text in poisons:
+        if snippets and rng.random() < 0.25:
+            text = _snippet(text, rng)
+        rows.append((with_question(question, text) if prefix else text, True, False))
+    order = rng.permutation(len(rows))
+    if rng.random() < 0.5:
+        order = np.array(sorted(range(len(rows)), key=lambda i: not rows[i][1]))
+    rows = [rows[i] for i in order]
+    texts, poison, gold = zip(*rows)
+    return Sample(name + ("-snippets" if snippets else ""), attack, question, texts, poison, gold, prefix)
+
+
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+def _snippet(text: str, rng: np.random.Generator) -> str:
+    """A passage as a search engine shows it: some twenty words from its middle or beginning, cut with an ellipsis."""
+    words = text.split()
+    size = int(rng.integers(14, 34))
+    if len(words) <= size:
+        return text
+    starts = [0, *(i + 1 for i, word in enumerate(words[:-size]) if word.endswith((".", "!", "?")))]
+    start = int(rng.choice(starts)) if rng.random() < 0.7 else int(rng.integers(len(words) - size))
+    cut = " ".join(words[start : start + size])
+    if rng.random() < 0.5:
+        stop = max(cut.rfind(". "), -1)
+        cut = cut[: stop + 1] if stop > 40 else f"{cut} ..."
+    elif rng.random() < 0.85:
+        cut = f"{cut} ..."
+    if start and rng.random() < 0.3:
+        cut = f"... {cut}"
+    if rng.random() < 0.15:
+        cut = f"{rng.choice(MONTHS)} {int(rng.integers(1, 29))}, {int(rng.integers(2009, 2025))} — {cut}"
+    return cut

@@ -1,0 +1,128 @@
+"""The report as Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from math import isnan
+
+from unpoison.evaluation.intervals import Estimate
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.presets import Published
+from unpoison.evaluation.report.model import SETTINGS, Report, setting
+from unpoison.evaluation.report.tables import (
+    Table,
+    cost_table,
+    difference_table,
+    problems,
+    published_tables,
+    status,
+    summary_tables,
+)
+from unpoison.evaluation.summary import Summary
+from unpoison.rendering import plain
+
+__all__ = ["as_csv", "as_json", "as_markdown"]
+
+
+def as_markdown(report: Report) -> str:
+    """The whole report but the questions, for a repository or an issue."""
+    manifest = report.run.manifest
+    parts = ["# Evaluation", status(report)]
+    parts.append("Shares are in percent with 95 % intervals; times are in milliseconds.")
+    if report.preset is not None:
+        parts += [f"## {_cell(report.preset.source)}", "\n".join(f"- {_cell(t)}" for t in _told(report))]
+        parts += [_markdown(table) for table in published_tables(report)]
+    parts.append("## Results")
+    parts += [_markdown(table) for table in summary_tables(report)]
+    parts += [_markdown(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
+    found = problems(report)
+    if found:
+        parts += ["## Problems", "\n".join(f"- {_cell(problem)}" for problem in found)]
+    parts += ["## Manifest", f"```json\n{json.dumps(manifest, indent=2).replace('```', '')}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _told(report: Report) -> list[str]:
+    return [] if report.preset is None else report.preset.describe().splitlines()
+
+
+def _markdown(table: Table, level: str = "###") -> str:
+    lines = [f"{level} {_cell(table.title)}", ""]
+    lines.append(_line(table.columns))
+    lines.append("|" + " --- |" * len(table.columns))
+    return "\n".join([*lines, *(_line(row) for row in table.rows)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(text: str) -> str:
+    """Names come from users' files: nothing of them may be read as markup."""
+    return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
+
+
+def as_csv(report: Report) -> str:
+    """One row per cell: the scenario, the counts, and every measure with its interval as numbers."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    fields = ("id", "defense", *SETTINGS, "corpus")
+    bounds = [f"{name}{end}" for name in MEASURES for end in ("", "_low", "_high", "_count")]
+    writer.writerow([*fields, "expected", "done", "failed", "cost", *bounds])
+    writer.writerows(_csv_row(summary) for summary in report.summaries)
+    return stream.getvalue()
+
+
+def _csv_row(summary: Summary) -> Iterator[object]:
+    scenario = summary.scenario
+    yield summary.id
+    for name in ("defense", *SETTINGS, "corpus"):
+        value = getattr(scenario, name)
+        yield "" if value in (None, ()) else _unquotable(setting(value))
+    yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
+    for name in MEASURES:
+        found = summary.figures[name]
+        yield from ("" if isnan(value) else f"{value:.6g}" for value in (found.value, found.low, found.high))
+        yield found.count
+
+
+def _unquotable(value: float | str) -> float | str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def as_json(report: Report) -> str:
+    """The manifest and every figure and comparison, as one object; None stands for what is undefined."""
+    preset = None
+    if report.preset is not None:
+        preset = {
+            "name": report.preset.name,
+            "source": report.preset.source,
+            "used": dict(report.preset.used),
+            "substitutions": list(report.preset.substitutions),
+            "lacks": list(report.preset.lacks),
+            "numbers": [_number(*pair) for pair in report.preset.beside(report.summaries)],
+        }
+    found = {
+        "manifest": dict(report.run.manifest),
+        "complete": report.run.complete,
+        "cells": [summary.to_dict() for summary in report.summaries],
+        "comparisons": [one.to_dict() for one in report.comparisons],
+        "problems": problems(report),
+        "preset": preset,
+    }
+    return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _number(one: Published, measured: Estimate | None) -> dict[str, object]:
+    ours = None if measured is None or isnan(measured.value) else measured
+    return {
+        **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
+        "published": one.value,
+        "measured": None if ours is None else ours.value,
+        "low": None if ours is None or isnan(ours.low) else ours.low,
+        "high": None if ours is None or isnan(ours.high) else ours.high,
+    }

@@ -1,0 +1,225 @@
+"""Which pictures a report has, as data; `charts` draws them for the page and `plots` for print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import NamedTuple
+
+from unpoison.evaluation.intervals import Estimate
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.report.model import Report, Sweep
+from unpoison.evaluation.summary import Summary
+
+__all__ = [
+    "Bars",
+    "Figure",
+    "Lines",
+    "Point",
+    "Scatter",
+    "Series",
+    "poison_figures",
+    "rank_figures",
+    "sweep_figures",
+    "trade_off_figures",
+]
+
+
+class Point(NamedTuple):
+    """One measured share and its interval.
+
+    Attributes:
+        at: Where it stands on the horizontal axis: a number, or a name on an axis of names.
+        value: In [0, 1], finite.
+        low: The lower end of its interval.
+        high: The upper end.
+        questions: How many stand behind it.
+    """
+
+    at: float | str
+    value: float
+    low: float
+    high: float
+    questions: int
+
+
+class Series(NamedTuple):
+    """The points of one defense or measure.
+
+    Attributes:
+        name: What the legend calls it.
+        hue: Which colour and marker it has; a defense has the same one in every picture.
+        points: At most one per place.
+    """
+
+    name: str
+    hue: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """One line per series over a common axis.
+
+    Attributes:
+        title: What the picture shows.
+        across: The horizontal axis in words.
+        up: The vertical axis in words, a share.
+        series: The lines.
+    """
+
+    title: str
+    across: str
+    up: str
+    series: tuple[Series, ...]
+
+    @property
+    def places(self) -> list[float | str]:
+        """Every place of the horizontal axis: numbers ascending, names in order of appearance."""
+        found = list(dict.fromkeys(point.at for series in self.series for point in series.points))
+        return sorted(found, key=float) if all(isinstance(at, (int, float)) for at in found) else found
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Named points, two shares each.
+
+    Attributes:
+        title: What the picture shows.
+        across: The horizontal axis in words.
+        up: The vertical axis in words.
+        points: (name, hue, horizontal value, vertical value).
+    """
+
+    title: str
+    across: str
+    up: str
+    points: tuple[tuple[str, int, Point, Point], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Shares by place.
+
+    Attributes:
+        title: What the picture shows.
+        across: The horizontal axis in words.
+        up: The vertical axis in words.
+        groups: (name, class of the style sheet, the shares of places 1, 2, ...).
+    """
+
+    title: str
+    across: str
+    up: str
+    groups: tuple[tuple[str, str, tuple[float, ...]], ...]
+
+
+Figure = Lines | Scatter | Bars
+
+SWEPT = ("poisoned", "asr", "accuracy", "recall", "clean_kept")
+"""What the sweep of a defense's option shows, one line each."""
+
+
+def poison_figures(report: Report) -> Iterator[Lines]:
+    """Poison left and ASR against the number of poisons, one picture per data set, attack and setting."""
+    for scenario, group in report.groups("poisons", "positions"):
+        cells = [*group, *(twin for s in group if (twin := report.twin(s)) is not None)]
+        if scenario.clean or len({s.scenario.poisons for s in cells}) < 3:
+            continue
+        where = f"{scenario.attack} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
+        for name in ("poisoned", "asr"):
+            series = _by_defense(report, list({s.id: s for s in cells}.values()), name)
+            if series:
+                title = MEASURES[name].title
+                yield Lines(f"{title} by number of poisons: {where}", "poisons planted per question", f"{title}, %", series)
+
+
+def _by_defense(report: Report, cells: Sequence[Summary], name: str) -> tuple[Series, ...]:
+    found = []
+    for defense, hue in report.defenses.items():
+        own = [(s.scenario.poisons, s[name]) for s in cells if s.scenario.defense == defense]
+        points = tuple(
+            _point(at, estimate) for at, estimate in sorted(own, key=lambda pair: pair[0]) if _drawn(estimate)
+        )
+        if len(points) > 1:
+            found.append(Series(defense, hue, points))
+    return tuple(found)
+
+
+def trade_off_figures(report: Report) -> Iterator[Scatter]:
+    """What a defense costs on clean queries against what it saves, at the largest number of poisons of each attack."""
+    for scenario, group in report.groups("poisons", "positions"):
+        if scenario.clean:
+            continue
+        most = max(s.scenario.poisons for s in group)
+        cells = [s for s in group if s.scenario.poisons == most and report.twin(s) is not None]
+        where = f"{scenario.attack} x {most} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
+        for cost, saved, across, up in (
+            ("gold_kept", "poisoned", "gold passages lost without an attack", "questions without poison in context"),
+            ("clean_kept", "poisoned", "clean passages lost without an attack", "questions without poison in context"),
+            ("accuracy", "asr", "questions answered wrongly without an attack", "questions where the attack fails"),
+        ):
+            points = tuple(_traded(report, cells, cost, saved))
+            if len(points) > 1:
+                yield Scatter(f"{across} against {up}: {where}", across, up, points)
+
+
+def _traded(report: Report, cells: Sequence[Summary], cost: str, saved: str) -> Iterator[tuple[str, int, Point, Point]]:
+    for summary in cells:
+        twin = report.twin(summary)
+        if twin is not None and _drawn(twin[cost]) and _drawn(summary[saved]):
+            defense = summary.scenario.defense
+            yield defense, report.defenses[defense], _complement(twin[cost]), _complement(summary[saved])
+
+
+def sweep_figures(report: Report) -> Iterator[Lines]:
+    """Every other axis: a field of the scenario with one line per defense, a defense's option with one per measure."""
+    fields: dict[tuple[str, str], list[Sweep]] = {}
+    for sweep in report.sweeps():
+        if ": " in sweep.axis:
+            where = report.caption(sweep.scenario)
+            lines = [_series(MEASURES[name].title, hue, sweep, name) for hue, name in enumerate(SWEPT)]
+            yield Lines(f"{sweep.axis}: {where}", sweep.axis, "%", tuple(line for line in lines if line.points))
+        else:
+            where = report.caption(sweep.scenario, sweep.axis, *(("positions",) if sweep.axis == "policy" else ()))
+            fields.setdefault((sweep.axis, where), []).append(sweep)
+    for (axis, where), sweeps in fields.items():
+        for name in ("poisoned", "asr"):
+            lines = [_series(s.scenario.defense, report.defenses[s.scenario.defense], s, name) for s in sweeps]
+            drawn = tuple(line for line in lines if line.points)
+            if drawn:
+                title = MEASURES[name].title
+                yield Lines(
+                    f"{title} by {axis.replace('_', ' ')}: {where}", axis.replace("_", " "), f"{title}, %", drawn
+                )
+
+
+def _series(name: str, hue: int, sweep: Sweep, measure: str) -> Series:
+    points = tuple(_point(at, s[measure]) for at, s in sweep.points if _drawn(s[measure]))
+    return Series(name, hue, points if len(points) > 1 else ())
+
+
+def rank_figures(report: Report) -> Iterator[Bars]:
+    """Where a defense ranks the poison and the annotated passages, dropped ones last (GRADA, Figure 4)."""
+    for summary in report.summaries:
+        poison, gold = sum(summary.poison_ranks), sum(summary.gold_ranks)
+        if not poison:
+            continue
+        groups = [("poison", "dropped", tuple(count / poison for count in summary.poison_ranks))]
+        if gold:
+            groups.append(("gold", "kept", tuple(count / gold for count in summary.gold_ranks)))
+        title = f"{summary.scenario.defense}: {report.caption(summary.scenario)}"
+        yield Bars(title, "rank in the defense's order", "share of the poison, of the gold", tuple(groups))
+
+
+def _drawn(found: Estimate) -> bool:
+    return all(map(isfinite, (found.value, found.low, found.high)))
+
+
+def _point(at: float | str, found: Estimate) -> Point:
+    return Point(at, found.value, found.low, found.high, found.count)
+
+
+def _complement(found: Estimate) -> Point:
+    return Point(0.0, 1 - found.value, 1 - found.high, 1 - found.low, found.count)
