@@ -37,6 +37,8 @@ ATTACKED_SETS = ("nq_poisoned", "hotpotqa_poisoned")
 
 TEST_SHARE = 0.3
 
+MOST_TEXTS = 5
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -93,18 +95,21 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     clean = [*own, *((t, False) for t in fill if text_key(t) not in seen)]
     if len(clean) < 2:
         return
-    repeats = {"nq_large_poisoned": 1, "timeqa": 1, "ramdocs": 2}.get(name, 2)
+    repeats = 1 if name in ("nq_large_poisoned", "timeqa") else 2
     for _ in range(repeats):
         yield _sample(name, "none", example.question, clean, [], rng)
-    if repeats == 2 or rng.random() < 0.3:
+    if rng.random() < (0.4 if repeats == 2 else 0.12):
         yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
     if name in ATTACKED_SETS:
         for attack in PUBLISHED:
-            texts = [p.text for p in example.poisons(attack) if p.source in FREE]
-            for round_ in range(4 if attack.startswith("poisonedrag") else 2):
+            # A few texts of each attack, so that the encoder's work stays bounded; a tenth of the questions have all.
+            many = MOST_TEXTS if rng.random() < 0.9 else 30
+            texts = [p.text for p in example.poisons(attack) if p.source in FREE][:many]
+            for turn in range(4 if attack.startswith("poisonedrag") else 2):
                 if texts:
-                    yield _attacked(name, attack, example.question, clean, texts, rng, snippets=round_ == 1)
-    elif rng.random() < (0.25 if name in ("nq_large_poisoned", "timeqa") else 0.7):
+                    snippets = turn == 1 and rng.random() < 0.4
+                    yield _attacked(name, attack, example.question, clean, texts, rng, snippets=snippets)
+    elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
         attack = WRITTEN[int(rng.integers(len(WRITTEN)))]
         texts = _written(attack, example, rng)
         if texts:
@@ -114,7 +119,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
 def _attacked(name: str, attack: str, question: str, clean: list, texts: list[str], rng, snippets=False) -> Sample:
     count = int(rng.choice([1, 1, 1, 1, 2, 2, 3, 3, 5, 5, 8, 20]))
     chosen = [texts[i] for i in rng.permutation(len(texts))[:count]]
-    return _sample(name, attack, question, clean, chosen, rng, snippets=snippets, prefix=bool(rng.random() < 0.3))
+    return _sample(name, attack, question, clean, chosen, rng, snippets=snippets, prefix=bool(rng.random() < 0.25))
 
 
 def _written(spec: str, example: Example, rng) -> list[str]:
@@ -135,7 +140,8 @@ OTHERS = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "Ro
 
 
 def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, prefix=False) -> Sample:
-    k = int(rng.choice([3, 5, 5, 7, 10, 10, 10, 10, 15, 20, 30]))
+    k = int(rng.choice([3, 5, 5, 7, 10, 10, 10, 10, 10, 12]))
+    k = 25 if rng.random() < 0.04 else k
     k = max(k, len(poisons) + (0 if rng.random() < 0.1 else int(rng.integers(1, 6))))
     most = max(k - len(poisons), 0)
     head, tail = clean[:most], clean[most:]

@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from unpoison.attacks.base import Attack, Budget, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.budget import Budget
 from unpoison.attacks.pia import Pia
 from unpoison.attacks.poisonedrag import PoisonedRag
 from unpoison.attacks.published import Published

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from unpoison.attacks.base import Meter, Target
+from unpoison.attacks.base import Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import HotFlip, flip, likeliest
 from unpoison.attacks.phantom import Phantom, retrieval_direction
 from unpoison.errors import OptionError

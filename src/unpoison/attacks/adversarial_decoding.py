@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.attacks.base import Attack, PoisonText, Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims, stating
 from unpoison.checks import at_least, within
 from unpoison.driver import Limits

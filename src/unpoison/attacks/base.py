@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unpoison.attacks.budget import Budget, Meter
 from unpoison.checks import at_least
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.loading import load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models
-from unpoison.prompts import Prompt
-from unpoison.requests import Flow, encode, generate
-from unpoison.types import Reply
+from unpoison.requests import Flow
 
-__all__ = ["Attack", "Budget", "DirectAttack", "Meter", "PoisonText", "Target", "contains_answer", "with_question"]
+__all__ = ["Attack", "DirectAttack", "PoisonText", "Target", "contains_answer", "with_question"]
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -78,26 +76,6 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What one poison text cost.
-
-    Attributes:
-        llm_calls: Prompts sent to a language model, verification and victim included.
-        encoder_passes: Texts encoded.
-        gradient_steps: Backward passes through an encoder.
-        defense_calls: Screenings that the attack asked of the defense.
-    """
-
-    llm_calls: int = 0
-    encoder_passes: int = 0
-    gradient_steps: int = 0
-    defense_calls: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(frozen=True, slots=True)
 class PoisonText:
     """One poisoned passage. It is tracked by its id, never by its text.
 
@@ -138,27 +116,6 @@ class PoisonText:
             return cls(**{**data, "meta": dict(data["meta"]), "budget": Budget(**data["budget"])})
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a saved poison text: {error}; pass what PoisonText.to_dict() wrote") from error
-
-
-class Meter:
-    """Counts what a flow asks for, so that every text can say what it cost."""
-
-    def __init__(self) -> None:
-        self.llm_calls = self.encoder_passes = self.gradient_steps = self.defense_calls = 0
-
-    def generate(self, prompts: Sequence[Prompt], purpose: str) -> Flow[list[Reply]]:
-        """`replies = yield from meter.generate(prompts, purpose)`."""
-        self.llm_calls += len(prompts)
-        return (yield from generate(prompts, purpose))
-
-    def encode(self, texts: Sequence[str], purpose: str = "attack") -> Flow[NDArray[np.float32]]:
-        """`vectors = yield from meter.encode(texts)`."""
-        self.encoder_passes += len(texts)
-        return (yield from encode(texts, purpose))
-
-    def budget(self) -> Budget:
-        """The counts so far."""
-        return Budget(self.llm_calls, self.encoder_passes, self.gradient_steps, self.defense_calls)
 
 
 class Attack(ABC):

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from unpoison.attacks.base import Attack, Meter, Target, contains_answer
+from unpoison.attacks.base import Attack, Target, contains_answer
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.prompts import misinformation_prompt
 from unpoison.requests import Flow
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims, template_claim
 from unpoison.attacks.edits import Draft, edited, first_drafts
 from unpoison.checks import at_least

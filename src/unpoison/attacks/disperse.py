@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer, with_question
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims, stating
 from unpoison.attacks.paraphrase import paraphrases
 from unpoison.checks import at_least

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.attacks.base import Attack, PoisonText, Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import STYLES, stating, template_claim, unquoted
 from unpoison.attacks.prompts import styled_prompt
 from unpoison.attacks.rewriting import paraphrased, with_synonyms

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.pareto import crowding, dominates, fronts, survivors
 from unpoison.attacks.typos import typo
 from unpoison.checks import at_least, within

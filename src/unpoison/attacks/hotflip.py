@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.attacks.base import Attack, PoisonText, Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims
 from unpoison.checks import among, at_least
 from unpoison.driver import Limits

@@ -13,7 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, with_question
+from unpoison.attacks.base import Attack, PoisonText, Target, with_question
+from unpoison.attacks.budget import Meter
 from unpoison.checks import among, at_least
 from unpoison.driver import Limits
 from unpoison.errors import OptionError

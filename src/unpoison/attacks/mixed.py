@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unpoison.attacks.base import Meter, Target
+from unpoison.attacks.base import Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims
 from unpoison.attacks.disperse import Disperse
 from unpoison.attacks.paraphrase import paraphrases

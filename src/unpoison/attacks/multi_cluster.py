@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import stating, template_claim, unquoted
 from unpoison.attacks.decoys import decoys
 from unpoison.attacks.prompts import misinformation_prompt, wrong_answers_prompt

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.attacks.base import DirectAttack, Meter, PoisonText, Target
+from unpoison.attacks.base import DirectAttack, PoisonText, Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import WhiteBox, flip, has_gradients, opened
 from unpoison.checks import among, at_least
 from unpoison.errors import OptionError

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import stating, template_claim, unquoted
 from unpoison.attacks.prompts import misinformation_prompt, one_shot_prompt
 from unpoison.checks import among, at_least

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target
+from unpoison.attacks.base import Attack, PoisonText, Target
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims, stating, unquoted
 from unpoison.attacks.prompts import synonym_prompt
 from unpoison.attacks.rewriting import Rewritten, with_synonyms

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from unpoison.attacks.base import Attack, Meter, PoisonText, Target, contains_answer
+from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer
+from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import STYLES, Claim, template_claim, unquoted
 from unpoison.attacks.prompts import misleading_prompt
 from unpoison.checks import at_least

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.models.loading import load_encoder, load_generator, load_nli
+from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
@@ -31,11 +31,15 @@ class Defense(ABC):
         name: What users type.
         needs: The models without which `screen` cannot run, such as ("generator",).
         summary: One line for `unpoison defenses`.
+        calls: How often an answer asks the generator, as a function of the k passages.
+        source: The paper.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     summary: ClassVar[str] = ""
+    calls: ClassVar[str] = ""
+    source: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class Defense(ABC):
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
-        cross_encoder: CrossEncoder | None = None,
+        cross_encoder: CrossEncoder | str | None = None,
         language_model: LogProbabilities | str | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -51,7 +55,7 @@ class Defense(ABC):
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
             generator=load_generator(generator) if isinstance(generator, str) else generator,
             nli=load_nli(nli) if isinstance(nli, str) else nli,
-            cross_encoder=cross_encoder,
+            cross_encoder=load_cross_encoder(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder,
             language_model=_language_model(language_model) if isinstance(language_model, str) else language_model,
         )
         self.limits = limits or Limits()
@@ -69,6 +73,21 @@ class Defense(ABC):
         prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
         (reply,) = yield from generate([prompt], "answer")
         return answered(reply, screening)
+
+    def all_kept(
+        self, query: Query, passages: tuple[Passage, ...], reasons: str | Sequence[str], *notes: str
+    ) -> Screening:
+        """A screening that drops nothing, for one reason or for one of each passage."""
+        k = len(passages)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=range(k),
+            scores=[0.0] * k,
+            reasons=[reasons] * k if isinstance(reasons, str) else reasons,
+            evidence=Evidence(notes=notes),
+        )
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """Say which passages to trust.

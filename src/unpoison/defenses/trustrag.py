@@ -101,13 +101,13 @@ class TrustRag(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """K-means with two clusters, then n-gram preservation (Section 3.2)."""
         if not self.clustering:
-            return self._all_kept(query, passages, "clustering is switched off: all kept")
+            return self._untouched(query, passages, "clustering is switched off: all kept")
         least = 3 if self.mode == "paper" else 2
         if len(passages) < least:
-            return self._all_kept(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
+            return self._untouched(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
         vectors, _ = yield from embedded(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
-            return self._all_kept(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
+            return self._untouched(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
 
         labels = two_means(_standardised(vectors))
         similarity = cosine(vectors)
@@ -173,18 +173,6 @@ class TrustRag(Defense):
         )
         return Screening.decided(
             self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
-        )
-
-    def _all_kept(self, query: Query, passages: tuple[Passage, ...], note: str) -> Screening:
-        k = len(passages)
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=range(k),
-            scores=[0.0] * k,
-            reasons=[note] * k,
-            evidence=Evidence(notes=(note,)),
         )
 
     # Stage 2: conflict resolution.

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unpoison.errors import UnknownNameError
-from unpoison.kernels.normalisation import lowered, squad, trimmed
+from unpoison.kernels.normalisation import PUNCTUATION, lowered, squad, trimmed
 from unpoison.prompts import informative
 
 __all__ = ["MATCHERS", "Matcher", "abstains", "contains_either", "lowered", "matcher", "squad", "trimmed"]
+
 
 def _within(part: str, whole: str) -> bool:
     return bool(part) and part in whole
@@ -154,6 +155,6 @@ def abstains(reply: str, rule: AbstentionRule = "default") -> bool:
         case "radar":
             return "I don't know" in reply
         case "jamming":
-            return "i dont know" in reply.lower().translate(_PUNCTUATION)
+            return "i dont know" in reply.lower().translate(PUNCTUATION)
         case "default":
             return not informative(reply)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import string
 
-__all__ = ["lowered", "squad", "trimmed"]
+__all__ = ["PUNCTUATION", "lowered", "squad", "trimmed"]
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+"""For `str.translate`: deletes ASCII punctuation."""
+
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
@@ -24,4 +26,4 @@ def lowered(text: object) -> str:
 
 def squad(text: object) -> str:
     """N3: lower-case, without ASCII punctuation and articles, words separated by one space."""
-    return " ".join(_ARTICLES.sub(" ", str(text).lower().translate(_PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", str(text).lower().translate(PUNCTUATION)).split())

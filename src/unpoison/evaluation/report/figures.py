@@ -132,7 +132,9 @@ def poison_figures(report: Report) -> Iterator[Lines]:
             series = _by_defense(report, list({s.id: s for s in cells}.values()), name)
             if series:
                 title = MEASURES[name].title
-                yield Lines(f"{title} by number of poisons: {where}", "poisons planted per question", f"{title}, %", series)
+                yield Lines(
+                    f"{title} by number of poisons: {where}", "poisons planted per question", f"{title}, %", series
+                )
 
 
 def _by_defense(report: Report, cells: Sequence[Summary], name: str) -> tuple[Series, ...]:

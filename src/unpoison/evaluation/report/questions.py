@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from unpoison.evaluation.measures import MEASURES
@@ -12,17 +11,17 @@ from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.staging import Staged
 from unpoison.rendering import excerpt
 
-__all__ = ["embedded", "questions"]
+__all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "embedded", "question_data"]
 
 MAX_PER_SCENARIO = 100
 MAX_BYTES = 6_000_000
 """The page stays one that a browser opens in a second or two."""
 
 TEXT = 700
-"""Characters of a passage; more are cut."""
+"""Characters of a passage or an answer; more are cut."""
 
 
-def questions(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: int = MAX_BYTES) -> dict[str, Any]:
+def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: int = MAX_BYTES) -> dict[str, Any]:
     """What the drill-down shows, bounded in size.
 
     Failed questions come first, then those with poison left, then the others, each in the order of the data set: where
@@ -31,18 +30,109 @@ def questions(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: int = 
     Args:
         report: The run.
         per_scenario: The most questions of one scenario.
-        most: The most bytes of JSON in all, roughly; every scenario gets an equal part of it.
+        most: The most bytes of JSON in all; every scenario gets an equal share of what is left.
 
     Returns:
-        `cells`, each with its `records`; `contexts` by "contexts id / example", shared by the defenses that were
-        shown the same passages; `left_out`, how many records are not here.
+        `cells`, each with its `records`; `contexts` by "contexts id/example", shared by all defenses that were shown
+        the same passages; `left_out`, how many records are not here.
     """
     contexts: dict[str, Any] = {}
-    cells, left_out = list[dict[str, Any]](), 0
+    cells = list[dict[str, Any]]()
+    spent = left_out = 0
+    staged: tuple[str, dict[str, Staged]] = ("", {})
     for number, cell in enumerate(report.run.cells):
-        spent = sum(map(_size, cells)) + _size(contexts) if number % 8 == 0 else spent  # noqa: F821
-        room = (most - spent) / max(len(report.run.cells) - number, 1)
-        made, shown = _cell(report, cell, contexts, per_scenario, room)
-        cells.append(made)
-        left_out += len(cell.records) - shown
-    return {"cells": cells, "contexts": contexts, "left_out": left_out, "per_scenario": per_scenario}
+        if staged[0] != cell.contexts:
+            staged = (cell.contexts, report.run.staged(cell))
+        allowed = spent + (most - spent) / (len(report.run.cells) - number)
+        made = list[dict[str, Any]]()
+        for record in sorted(cell.records, key=_interest)[:per_scenario]:
+            key = f"{cell.contexts}/{record.example}"
+            context = contexts.get(key) or _context(staged[1].get(record.example))
+            row = _record(record, key)
+            size = _size(row) + (0 if key in contexts else _size(context))
+            if spent + size > allowed:
+                break
+            spent += size
+            contexts[key] = context
+            made.append(row)
+        left_out += len(cell.records) - len(made)
+        cells.append(_cell(report, cell, made))
+    return {"cells": cells, "contexts": contexts, "left_out": left_out}
+
+
+def embedded(data: object) -> str:
+    """JSON that is safe inside a `script` element of any type: no `<`, `>` or `&`, only ASCII."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _interest(record: Record) -> int:
+    return 0 if record.failed else 1 if _yes(record, "poisoned") or _yes(record, "asr") else 2
+
+
+def _yes(record: Record, measure: str) -> bool:
+    return not record.failed and MEASURES[measure].value(record) == 1
+
+
+def _cell(report: Report, cell: Cell, records: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "id": cell.id,
+        "defense": excerpt(cell.scenario.defense, 120),
+        "scenario": excerpt(report.caption(cell.scenario), 200),
+        "total": len(cell.records),
+        "records": records,
+    }
+
+
+def _context(staged: Staged | None) -> dict[str, Any]:
+    if staged is None:
+        return {"query": "", "passages": []}
+    passages = [
+        {
+            "text": excerpt(candidate.passage.text, TEXT),
+            "title": excerpt(candidate.passage.title or "", 120),
+            "kind": "poison" if candidate.poison else "gold" if candidate.gold else "",
+        }
+        for candidate in staged.context.candidates
+    ]
+    return {"query": excerpt(staged.context.query, 300), "passages": passages}
+
+
+def _record(record: Record, context: str) -> dict[str, Any]:
+    return {
+        "id": excerpt(record.example, 120),
+        "context": context,
+        "outcomes": _outcomes(record),
+        "correct": [excerpt(text, 120) for text in record.correct[:8]],
+        "wanted": [excerpt(text, 200) for text in record.wanted[:8]],
+        "verdicts": [
+            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, excerpt(verdict.reason, 300)]
+            for verdict in record.verdicts
+        ],
+        "order": list(record.order),
+        "notes": [excerpt(note, 300) for note in record.notes[:8]],
+        "answer": None if record.answer is None else excerpt(record.answer, TEXT),
+        "error": None if record.error is None else excerpt(record.error, TEXT),
+        "seconds": round(record.seconds, 4),
+    }
+
+
+def _outcomes(record: Record) -> list[str]:
+    """What may be filtered for; the page has a sentence for each."""
+    if record.failed:
+        return ["failed"]
+    found = [
+        ("poisoned", _yes(record, "poisoned")),
+        ("attacked", _yes(record, "asr")),
+        ("right", _yes(record, "accuracy")),
+        ("wrong", MEASURES["accuracy"].value(record) == 0),
+        ("gold-lost", _yes(record, "gold_lost")),
+        ("damaged", _yes(record, "damaged")),
+        ("emptied", _yes(record, "emptied")),
+        ("abstained", _yes(record, "abstained")),
+    ]
+    return [name for name, holds in found if holds] or ["clean"]
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
