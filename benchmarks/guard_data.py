@@ -98,7 +98,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     repeats = 1 if name in ("nq_large_poisoned", "timeqa") else 2
     for _ in range(repeats):
         yield _sample(name, "none", example.question, clean, [], rng)
-    if rng.random() < (0.4 if repeats == 2 else 0.12):
+    if rng.random() < (0.6 if repeats == 2 else 0.2):
         yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
     if name in ATTACKED_SETS:
         for attack in PUBLISHED:
@@ -107,7 +107,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
             texts = [p.text for p in example.poisons(attack) if p.source in FREE][:many]
             for turn in range(4 if attack.startswith("poisonedrag") else 2):
                 if texts:
-                    snippets = turn == 1 and rng.random() < 0.4
+                    snippets = turn == 1 and rng.random() < 0.7
                     yield _attacked(name, attack, example.question, clean, texts, rng, snippets=snippets)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
         attack = WRITTEN[int(rng.integers(len(WRITTEN)))]
@@ -150,10 +150,10 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
         head = clean[drop : drop + most]
     rows = [(text, False, gold) for text, gold in head]
     if snippets:
-        rows = [(_snippet(text, rng), False, gold) for text, _, gold in rows]
+        rows = [(_snippet(text, question, rng), False, gold) for text, _, gold in rows]
     for text in poisons:
         if snippets and rng.random() < 0.25:
-            text = _snippet(text, rng)
+            text = _snippet(text, question, rng)
         rows.append((with_question(question, text) if prefix else text, True, False))
     order = rng.permutation(len(rows))
     if rng.random() < 0.5:
@@ -166,21 +166,26 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
-def _snippet(text: str, rng: np.random.Generator) -> str:
-    """A passage as a search engine shows it: some twenty words from its middle or beginning, cut with an ellipsis."""
+def _snippet(text: str, question: str, rng: np.random.Generator) -> str:
+    """A passage as a search engine shows it: some twenty words, mostly those nearest to the question, cut off."""
     words = text.split()
-    size = int(rng.integers(14, 34))
+    size = int(rng.integers(12, 34))
     if len(words) <= size:
         return text
-    starts = [0, *(i + 1 for i, word in enumerate(words[:-size]) if word.endswith((".", "!", "?")))]
-    start = int(rng.choice(starts)) if rng.random() < 0.7 else int(rng.integers(len(words) - size))
+    starts = [0, *(i + 1 for i, word in enumerate(words[:-8]) if word.endswith((".", "!", "?")))]
+    if rng.random() < 0.7:
+        asked = set(question.lower().split())
+        start = max(starts, key=lambda i: sum(w.lower().strip(".,") in asked for w in words[i : i + size]))
+    else:
+        start = int(rng.choice(starts)) if rng.random() < 0.6 else int(rng.integers(len(words) - size))
     cut = " ".join(words[start : start + size])
-    if rng.random() < 0.5:
-        stop = max(cut.rfind(". "), -1)
-        cut = cut[: stop + 1] if stop > 40 else f"{cut} ..."
-    elif rng.random() < 0.85:
+    ending = rng.random()
+    whole = re.search(r".*[.!?]", cut)
+    if ending < 0.5 and whole and len(whole[0]) > 40:
+        cut = whole[0]
+    elif ending < 0.9:
         cut = f"{cut} ..."
-    if start and rng.random() < 0.3:
+    if start and rng.random() < 0.15:
         cut = f"... {cut}"
     if rng.random() < 0.15:
         cut = f"{rng.choice(MONTHS)} {int(rng.integers(1, 29))}, {int(rng.integers(2009, 2025))} — {cut}"

@@ -25,7 +25,7 @@ from speed_check import disagreements
 from speed_defenses import FORMS, measure_encoded, measure_forms, measure_given, measure_radar_cuts, needed
 from speed_kernels import KERNELS, measure_kernels
 from speed_start import import_seconds, installed_megabytes, uninvited
-from timing import SIZES, Results, digits, table
+from timing import COMPUTING, SIZES, Results, digits, table
 
 __all__: list[str] = []
 
@@ -164,12 +164,20 @@ def _growth(results: Results) -> list[str]:
 
 
 def _verdicts(results: Results) -> str:
-    lines = ["### Targets", "", "| | k | at most, ms | measured, ms | met |", "|---|---:|---:|---:|---|"]
+    lines = [
+        "### Targets",
+        "",
+        "| | k | at most, ms | measured, ms | of it computing | met |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
     for (row, k), bound in TARGETS.items():
         value = results.get((row, "unpoison", k))
         if value is not None:
+            computing = results.get((row, "unpoison" + COMPUTING, k), value)
             met = f"yes, {bound / value:.1f}x" if value <= bound else "NO"
-            lines.append(f"| {row} | {k or ''} | {digits(bound)} | {digits(value)} | {met} |")
+            figures = " | ".join(digits(seconds) for seconds in (bound, value, computing))
+            lines.append(f"| {row} | {k or ''} | {figures} | {met} |")
+    lines.append("\nWhere computing is much less than measured, other programs were using the machine.")
     return "\n".join(lines)
 
 

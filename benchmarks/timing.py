@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
-__all__ = ["LONGEST", "SIZES", "Results", "digits", "measure", "medians", "note", "table"]
+__all__ = ["COMPUTING", "LONGEST", "SIZES", "Results", "digits", "measure", "medians", "note", "table"]
 
 SIZES = (5, 10, 50, 200, 1000)
 """Passages of a question."""
@@ -25,7 +25,10 @@ TURN = 0.03
 
 T = TypeVar("T")
 Results = dict[tuple[str, str, int], float]
-"""Seconds by row, contender and number of passages."""
+"""Median seconds by row, contender and number of passages."""
+
+COMPUTING = ", computing"
+"""Ends the name of a contender's processor time, which is less than its time where other programs got in the way."""
 
 _BEGIN = time.monotonic()
 
@@ -35,13 +38,16 @@ def note(text: str) -> None:
     print(f"[{time.monotonic() - _BEGIN:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-def medians(contenders: Mapping[str, Callable[[T], object]], inputs: Sequence[T], seconds: float) -> dict[str, float]:
-    """Median seconds of each contender over the inputs, after one call to warm up.
+def medians(
+    contenders: Mapping[str, Callable[[T], object]], inputs: Sequence[T], seconds: float
+) -> dict[str, tuple[float, float]]:
+    """Median seconds, and seconds of the processor, of each contender over the inputs, after one call to warm up.
 
     Whoever has used the least time goes next. A turn lasts for several calls where they are quick, so that these are
     not always the first after a slow one, with cold caches and the machine's patience used up.
     """
     taken: dict[str, list[float]] = {name: [] for name in contenders}
+    computing: dict[str, list[float]] = {name: [] for name in contenders}
     for call in contenders.values():
         call(inputs[0])
     gc.collect()
@@ -50,10 +56,11 @@ def medians(contenders: Mapping[str, Callable[[T], object]], inputs: Sequence[T]
         end = time.perf_counter() + TURN
         while time.perf_counter() < end:
             case = inputs[len(taken[name]) % len(inputs)]
-            begin = time.perf_counter()
+            begin, busy = time.perf_counter(), time.process_time()
             contenders[name](case)
+            computing[name].append(time.process_time() - busy)
             taken[name].append(time.perf_counter() - begin)
-    return {name: median(times) for name, times in taken.items()}
+    return {name: (median(times), median(computing[name])) for name, times in taken.items()}
 
 
 def measure(
@@ -75,8 +82,8 @@ def measure(
             n: c for n, c in contenders.items() if n not in last or last[n][1] * (k / last[n][0]) ** growth <= LONGEST
         }
         note(f"{row}, k = {k}: {', '.join(able)}")
-        for name, value in medians(able, cases, seconds).items():
-            results[row, name, k] = value
+        for name, (value, computing) in medians(able, cases, seconds).items():
+            results[row, name, k], results[row, name + COMPUTING, k] = value, computing
             last[name] = k, value
 
 
@@ -87,7 +94,7 @@ def table(results: Results, rows: Sequence[str], sizes: Sequence[int], head: str
         f"|---|---|{'---:|' * len(sizes)}",
     ]
     for row in rows:
-        contenders = dict.fromkeys(name for found, name, _ in results if found == row)
+        contenders = dict.fromkeys(name for found, name, _ in results if found == row and not name.endswith(COMPUTING))
         for place, name in enumerate(contenders):
             cells = [_cell(results, row, name, k, own=place == 0) for k in sizes]
             lines.append(f"| {row if place == 0 else ''} | {name} | {' | '.join(cells)} |")

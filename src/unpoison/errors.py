@@ -7,6 +7,7 @@
     ├── OptionError (ValueError)      an option that does not exist or is out of its range
     ├── UnknownNameError (LookupError)  no defense, model or attack of that name
     ├── MissingExtraError (ImportError)  an optional dependency that is not installed
+    ├── StoreError                    a belief store cannot be reached
     └── ModelError                    a model call failed, or its reply cannot be used
         └── DeadlineError (TimeoutError)  the answer was not ready in the time given
 
@@ -28,6 +29,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "OptionError",
+    "StoreError",
     "UnknownNameError",
     "UnpoisonError",
     "shown",
@@ -58,6 +60,10 @@ class UnknownNameError(UnpoisonError, LookupError):
 
 class MissingExtraError(UnpoisonError, ImportError):
     """An optional dependency that is not installed."""
+
+
+class StoreError(UnpoisonError):
+    """A belief store cannot be reached, or does not agree to a change."""
 
 
 class ModelError(UnpoisonError):

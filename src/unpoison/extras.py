@@ -22,6 +22,8 @@ EXTRAS = {
     "pyarrow": "parquet",
     "datasets": "data",
     "matplotlib": "plot",
+    "redis": "redis",
+    "psycopg": "postgres",
 }
 """Module -> the extra of this project that installs it."""
 

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.errors import InputError
 from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
 
@@ -293,6 +294,7 @@ class Answer:
         abstained: True when there was nothing trustworthy to answer from.
         screened: False only where the caller asked to answer unscreened after a failure.
         details: Named intermediate texts (atomic answers, internal knowledge, consolidated information).
+        belief: What RADAR's memory did, where it has one.
     """
 
     text: str
@@ -301,11 +303,13 @@ class Answer:
     abstained: bool = False
     screened: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
+    belief: BeliefUpdate | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        found: dict[str, Any] = {
             "text": self.text,
             "abstained": self.abstained,
             "screened": self.screened,
             "calls": [call.to_dict() for call in self.calls],
         }
+        return found if self.belief is None else {**found, "belief": self.belief.to_dict()}

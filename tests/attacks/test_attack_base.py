@@ -10,7 +10,7 @@ from unpoison.attacks.poisonedrag import PoisonedRag
 from unpoison.attacks.published import Published
 from unpoison.errors import InputError, OptionError
 from unpoison.models.doubles import ScriptedGenerator
-from unpoison.registry import BUILT_IN, create, find, names
+from unpoison.registry import BUILT_IN, create, find, names, options
 
 OFFLINE = sorted(set(BUILT_IN["attacks"]) - {"hotflip", "defense-aware", "garag"})
 
@@ -49,6 +49,15 @@ def test_every_registered_attack_can_be_found_and_says_what_it_is():
         assert attack.name == name
         assert attack.summary
         assert issubclass(attack, Attack)
+        assert {"seed"} <= {option.name for option in options(attack)}
+
+
+def test_options_can_be_written_as_text(encoder):
+    attack = create("attacks", "defense-aware:defense=vanilla,screens=7", encoder=encoder)
+    assert (attack.defense_name, attack.screens) == ("vanilla", 7)
+    assert create("attacks", "pia:style=dos,repeat=2,prefix=true").repeat == 2
+    with pytest.raises(OptionError, match="pia has no option 'encoder'"):
+        create("attacks", "pia:encoder=lexical")
 
 
 @pytest.mark.parametrize("name", OFFLINE)

@@ -57,9 +57,13 @@ def test_defenses_as_json(run):
         "name": "simple",
         "summary": "drops what says poison",
         "needs": [],
+        "calls": "",
+        "source": "",
         "options": [{"name": "word", "default": "poison", "described": "word=poison"}],
     }
     assert "generator" in told["radar"]["needs"]
+    assert told["radar"]["calls"] == "k + 1"
+    assert all(told[name]["calls"] and told[name]["source"] for name in registry.BUILT_IN["defenses"])
 
 
 def test_a_broken_third_party_defense_does_not_hide_the_others(run, monkeypatch):

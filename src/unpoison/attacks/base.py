@@ -197,11 +197,9 @@ class Attack(ABC):
 
     @property
     def writer(self) -> Generator | None:
-        """The generator, if it can write; the extractive reader can only read."""
-        from unpoison.models.extractive import ExtractiveReader
-
+        """The generator, if it can write; the extractive reader, cached or not, can only read."""
         generator = self.models.generator
-        return None if isinstance(generator, ExtractiveReader) else generator
+        return None if generator is None or generator.name == "extractive" else generator
 
     def rng(self, target: Target, *parts: object) -> np.random.Generator:
         """A generator that depends on attack, seed, target id and `parts` alone."""

@@ -29,6 +29,9 @@ from unpoison.requests import Flow
 
 __all__ = ["Garag", "Reader", "generation_ratio", "modifiable", "overlap", "relevance_ratio"]
 
+LONGEST_PREDICTION = 10
+"""Words; the words of a longer first reply may be changed."""
+
 Typos = Mapping[int, str]
 """Token position to its replacement."""
 
@@ -133,7 +136,9 @@ class Garag(Attack):
         answer = next((a for a in target.correct if contains_answer(passage, a)), target.correct[0])
         (original,) = yield from self._read(target, answer, passage, [passage], meter)
         tokens = re.findall(r"\S+|\s+", passage)
-        places = modifiable(tokens, [*target.correct, original.reply])
+        # A reply as long as a sentence would protect the very words that carry the answer.
+        predicted = original.reply if len(original.reply.split()) <= LONGEST_PREDICTION else ""
+        places = modifiable(tokens, [*target.correct, predicted])
         if not places:
             return passage, "no word of the passage can be changed", {}
         if original.probability <= 0:
@@ -145,8 +150,10 @@ class Garag(Attack):
         while True:
             order = survivors(values, self.population)
             pool, values, replies = [pool[i] for i in order], values[order], [replies[i] for i in order]
-            fails = not any(contains_answer(replies[0], right) for right in target.correct)
-            reached = values[0][0] < 1 and fails
+            fails = [not any(contains_answer(reply, right) for right in target.correct) for reply in replies]
+            # The first-ranked of those that succeed, else the first-ranked.
+            leader = next((i for i, failed in enumerate(fails) if failed and values[i][0] < 1), 0)
+            reached = fails[leader] and values[leader][0] < 1
             if reached or generation == self.iterations:
                 break
             generation += 1
@@ -154,14 +161,14 @@ class Garag(Attack):
             fresh, fresh_replies = yield from self._score(subject, passage, children, original, meter)
             pool, replies = [*pool, *children], [*replies, *fresh_replies]
             values = np.concatenate([values, fresh])
-        rsr, gpr = (float(v) for v in values[0])
+        rsr, gpr = (float(v) for v in values[leader])
         reason = (
             ""
             if reached
-            else f"after {generation} generations: RSR {rsr:.3f}, reader {'fails' if fails else 'answers'}"
+            else f"after {generation} generations: RSR {rsr:.3f}, reader {'fails' if fails[leader] else 'answers'}"
         )
-        meta = {"rsr": round(rsr, 6), "gpr": round(gpr, 6), "generations": generation, "typos": len(pool[0])}
-        return subject.text(pool[0]), reason, meta
+        meta = {"rsr": round(rsr, 6), "gpr": round(gpr, 6), "generations": generation, "typos": len(pool[leader])}
+        return subject.text(pool[leader]), reason, meta
 
     def _read(
         self, target: Target, answer: str, passage: str, texts: Sequence[str], meter: Meter

@@ -1,4 +1,4 @@
-"""The command line: `unpoison demo`, `screen`, `ask` and `defenses`, one file per command.
+"""The command line: `unpoison demo`, `screen`, `ask`, `attack`, `evaluate` and `defenses`, one file per command.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -16,8 +16,12 @@ from typer.core import TyperGroup
 from unpoison import __version__
 from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
 from unpoison.cli.ask import ask
+from unpoison.cli.attack import EXAMPLES as ATTACK_EXAMPLES
+from unpoison.cli.attack import attack
 from unpoison.cli.defenses import defenses
 from unpoison.cli.demo import demo
+from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
+from unpoison.cli.evaluate import evaluate
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.errors import UnpoisonError
@@ -58,6 +62,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command(epilog=SCREEN_EXAMPLES)(screen)
 app.command(epilog=ASK_EXAMPLES)(ask)
+app.command(epilog=ATTACK_EXAMPLES)(attack)
+app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command()(defenses)
 
 

@@ -13,7 +13,10 @@ __all__ = ["defenses"]
 def defenses(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines instead of a table.")] = False,
 ) -> None:
-    """List the defenses: what each does, its options with their defaults, and the models it needs.
+    """List the defenses: what each does, its options with their defaults, the models it needs, and its source.
+
+    "needs" is what it cannot screen without; "calls" is how often an answer asks the generator, k being the number
+    of passages.
 
     Options are set after a colon: grada:alpha=0.3,keep=3. Defenses that other packages add by the entry point
     "unpoison.defenses" are listed too.
@@ -31,11 +34,12 @@ def defenses(
     from unpoison.cli.display import show
 
     table = Table(show_lines=True)
-    for heading in ("name", "what it does", "options", "needs"):
+    for heading in ("name", "what it does", "options", "needs", "calls", "source"):
         table.add_column(heading, overflow="fold")
     for one in described:
         options = "\n".join(option["described"] for option in one.get("options", ()))
-        table.add_row(*map(Text, (one["name"], one["summary"], options, ", ".join(one["needs"]) or "nothing")))
+        needs = ", ".join(one["needs"]) or "nothing"
+        table.add_row(*map(Text, (one["name"], one["summary"], options, needs, one["calls"], one["source"])))
     show(table)
 
 
@@ -46,11 +50,13 @@ def _described(name: str) -> dict[str, Any]:
         defense = registry.find("defenses", name)
         options = registry.options(defense)
     except Exception as error:  # somebody else's broken package must not hide the others
-        return {"name": name, "summary": f"cannot be loaded: {error}", "needs": [], "options": []}
+        return {"name": name, "summary": f"cannot be loaded: {error}", "needs": [], "calls": "", "source": "", "options": []}
     return {
         "name": name,
         "summary": getattr(defense, "summary", ""),
         "needs": list(getattr(defense, "needs", ())),
+        "calls": getattr(defense, "calls", ""),
+        "source": getattr(defense, "source", ""),
         "options": [
             {"name": option.name, "default": option.default, "described": option.described} for option in options
         ],

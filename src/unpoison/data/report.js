@@ -8,7 +8,7 @@
   const OUTCOMES = {
     failed: ["failed", "bad"],
     poisoned: ["poison in context", "bad"],
-    attacked: ["attack succeeded", "bad"],
+    attacked: ["states the attacker's answer", "bad"],
     right: ["answered correctly", ""],
     wrong: ["not answered correctly", "bad"],
     "gold-lost": ["gold lost", "bad"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from unpoison.models.loading import load_cross_encoder, load_encoder, load_gener
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
-from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
+from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
 
 __all__ = ["Defense", "abstention", "answered", "embedded"]
 
@@ -36,7 +36,7 @@ class Defense(ABC):
     """
 
     name: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: tuple[str, ...] = ()
     summary: ClassVar[str] = ""
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""

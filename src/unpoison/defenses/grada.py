@@ -63,7 +63,8 @@ class Grada(Defense):
         merge: Let passages whose ROUGE-L is at least this share one vote (Section 4.1's remark); None for one vote
             each. Copies are ranked behind everything that speaks for itself.
         encoder: For `ebd` and `similarity="encoder"`; passages that bring embeddings are not encoded.
-        cross_encoder: For `similarity="cross-encoder"`. Its scores are used as they are, negative ones as 0.
+        cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a
+            list-aware one. Its scores are used as they are, negative ones as 0.
         generator: For `answer`.
         limits: Bounds on the model calls.
 
@@ -73,6 +74,8 @@ class Grada(Defense):
 
     name = "grada"
     summary = "reranks by a similarity graph less the query's share; keeps a fixed number"
+    calls = "1"
+    source = "Zheng et al., 2025"
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Grada(Defense):
         statistics: Literal["single", "candidates"] = "single",
         merge: float | None = None,
         encoder: Encoder | str | None = None,
-        cross_encoder: CrossEncoder | None = None,
+        cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         limits: Limits | None = None,
     ) -> None:

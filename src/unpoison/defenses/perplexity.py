@@ -41,6 +41,8 @@ class Perplexity(Defense):
     name = "perplexity"
     needs = ("language_model",)
     summary = "drops passages that a causal language model finds unlikely"
+    calls = "1"
+    source = "Alon and Kamfonas, 2023; Jain et al., 2023"
 
     def __init__(
         self,

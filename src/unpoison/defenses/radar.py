@@ -1,107 +1,120 @@
-"""RADAR: an exact min-cut over atomic answers (2026).
+"""RADAR: an exact min-cut over atomic answers, with a memory between time steps (2026).
 
 Each passage is read alone, giving one atomic answer. A natural language inference (NLI) model says which answers
 entail or contradict each other. Agreement ties passages together, conflict with the consensus pulls them to the sink,
-and the minimum s-t cut of that graph is the most consistent set: the source side is trusted.
+and the minimum s-t cut of that graph is the most consistent set: the source side is trusted (`radar_static.py`).
+
+With a belief store, the answer of the step before is one more node (Section 4.3). Its ties to source and sink are the
+Bayesian posteriors of two priors, how well that answer was supported and how far it was contradicted when it was
+given, and of what this step's passages say of it. So it holds out against a few poisoned passages and gives way when
+the evidence has changed.
 
 The majority wins, whoever that is. Reading costs one model call per passage, all at the same time.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from collections.abc import Generator as PyGenerator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
+from unpoison.beliefs.key import belief_key, checked_key
+from unpoison.beliefs.store import BeliefStore, open_beliefs
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, abstention, answered
-from unpoison.driver import Limits
-from unpoison.kernels.centrality import eigenvector_centrality, power_iteration
-from unpoison.kernels.cosine import cosine
+from unpoison.defenses.atomic import statements
+from unpoison.defenses.base import abstention, answered
+from unpoison.defenses.radar_static import Graph, Matrix, Reading, StaticRadar
+from unpoison.driver import Limits, arun, run
+from unpoison.errors import StoreError
 from unpoison.kernels.mincut import min_cut
 from unpoison.models.protocols import Encoder, Generator, NLIModel
-from unpoison.prompts import (
-    Prompt,
-    answer_alone_prompt,
-    answer_prompt,
-    atomic_answer_prompt,
-    atomic_answer_reference_prompt,
-    informative,
-    lenient_synthesis_prompt,
-    synthesis_prompt,
-)
-from unpoison.requests import Flow, encode, generate, judge
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.prompts import informative
+from unpoison.requests import Flow, generate, judge
+from unpoison.threads import on_thread
+from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
-__all__ = ["Radar"]
+__all__ = ["Radar", "posterior"]
 
-Matrix = NDArray[np.float64]
+ATTEMPTS = 5
+"""So often a step is concluded again when another worker changed the belief meanwhile."""
 
-LONGEST_ANSWER = 2000
-"""Characters of one atomic answer that are compared; a model may return a megabyte."""
+LEAST, MOST = 0.01, 0.99
+"""Priors are kept inside these bounds, as in the released code: one of 0 or 1 could never move again."""
 
-UNANIMOUS = 1e-6
-"""Eq. 36 maps equal centralities to 0, so that agreement by all would count as support for none. Below this spread
-every answer is fully central instead."""
+Step: TypeAlias = Flow[Any] | Callable[[], Any]
+"""What answering with a memory consists of: flows to run, and operations of the store."""
 
 
-class Cut(NamedTuple):
-    """The graph over the informative answers and its minimum cut, all of shape (m,) or (m, m)."""
+class Recollection(NamedTuple):
+    """What the memory node did at one step."""
 
-    agreement: Matrix
-    conflict: Matrix
-    centrality: Matrix
-    source: Matrix
-    sink: Matrix
-    trusted: NDArray[np.int64]
-    unanimous: bool = False
+    screening: Screening
+    trusted: list[int]
+    likelihood: Weights
+    posterior: Weights
+    kept: bool
+    reason: str
 
 
-class Radar(Defense):
-    """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 and 4.2, Appendices D to G).
+class Radar(StaticRadar):
+    """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 to 4.3, Algorithm 1).
+
+    Without `beliefs` every question is answered for itself (the paper's static method). With it, `answer` and
+    `aanswer` read the belief of the question, answer, and write the new belief unless another worker wrote one
+    meanwhile; then they conclude again from the newer belief, without reading the passages again. `screen` neither
+    reads nor writes beliefs.
 
     Args:
         generator: Reads each passage and gives the final answer; `screen` needs it as well.
         nli: Judges pairs of answers; the built-in lexical judge by default.
+        beliefs: Where answers are remembered: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
         mode: `paper`, or `reference` for the released code: S and F rescaled to [0.01, 0.99], ranks from 0, strong
-            conflict switching agreement off, short-answer prompt. It keeps nothing in most unanimous sets.
+            conflict switching agreement off, short-answer prompt. It keeps nothing in most unanimous sets. With
+            beliefs, the previous answer takes part in centrality and rescaling and in its own successor's priors.
         outlier: Mean cosine to the other trusted answers below which one is an outlier (the paper's lambda), in
             [-1, 1].
         contradiction_cut: Above this mean conflict a pair's agreement counts as 0, in [0, 1]; None for the mode's own
             (`paper`: never, `reference`: 0.8).
-        final: What the final answer is made from: the trusted `documents` (Section 4.2) or their atomic `answers`
-            (Appendix G), with the strict synthesis prompt of Appendix H.
-        lenient_below: With `final="answers"`, allow the model its own knowledge if fewer answers than this are
+        final: What the final answer is made from while nothing is remembered: the trusted `documents` (Section 4.2)
+            or their atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. Once something is
+            remembered it is always made from the atomic answers, in `reference` mode from the beginning.
+        lenient_below: When answering from atomic answers, allow the model its own knowledge if fewer than this are
             trusted, as the released code does with 3; 0 never.
-        fallback: When no passage is trusted: `abstain`, answer from `all` passages as the released code does when
-            every atomic answer is uninformative, or answer from `memory` alone.
+        fallback: When nothing is trusted: `abstain`, repeat the `previous` answer, answer from `all` passages as the
+            released code does, or answer from the model's `memory` alone. Nothing of it is remembered.
+        on_store_error: When the store cannot be reached: `raise`, or answer with the `static` method and say so in
+            the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
-        limits: Bounds on the model calls.
+        limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
 
     Raises:
         OptionError: An option out of its range.
+        StoreError: `beliefs` is a string, and the store that it names cannot be reached.
     """
-
-    name = "radar"
-    needs = ("generator",)
-    summary = "reads each passage alone and keeps the most consistent answers by an exact min-cut"
 
     def __init__(
         self,
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
+        beliefs: BeliefStore | str | None = None,
         *,
         mode: Literal["paper", "reference"] = "paper",
         outlier: float = 0.3,
         contradiction_cut: float | None = None,
         final: Literal["documents", "answers"] = "documents",
         lenient_below: int = 0,
-        fallback: Literal["abstain", "all", "memory"] = "abstain",
+        fallback: Literal["abstain", "previous", "all", "memory"] = "abstain",
+        on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(encoder=encoder or "lexical", generator=generator, nli=nli or "lexical", limits=limits)
+        self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))
         self.outlier = within("outlier", outlier, -1.0, 1.0)
         default = 1.0 if mode == "paper" else 0.8
@@ -110,165 +123,202 @@ class Radar(Defense):
         )
         self.final = among("final", final, ("documents", "answers"))
         self.lenient_below = at_least("lenient_below", lenient_below, 0)
-        self.fallback = among("fallback", fallback, ("abstain", "all", "memory"))
+        self.fallback = among("fallback", fallback, ("abstain", "previous", "all", "memory"))
+        self.on_store_error = among("on_store_error", on_store_error, ("raise", "static"))
 
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Atomic answers, then the cut, then the outlier filter."""
-        screening, _ = yield from self._read_and_cut(query, passages)
-        return screening
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        """Answer in spite of poisoned passages, and of what was remembered.
 
-    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """The final answer from what the cut trusts."""
-        screening, answers = yield from self._read_and_cut(query, passages)
-        details = {"atomic_answers": answers}
-        trusted = list(screening.kept_indices)
-        if passages and not trusted and self.fallback == "abstain":
-            return abstention(screening, details)
-        prompt = self._final_prompt(query.text, trusted, passages, answers)
-        (reply,) = yield from generate([prompt], "final answer")
-        return answered(reply, screening, details)
+        Args:
+            query: The user's question.
+            passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
+            key: Under which the belief is kept; that of the normalised question by default.
 
-    def _final_prompt(
-        self, question: str, trusted: list[int], passages: tuple[Passage, ...], answers: list[str]
-    ) -> Prompt:
-        if not trusted:
-            texts = [p.reading for p in passages] if self.fallback == "all" else []
-            return answer_prompt(question, texts) if texts else answer_alone_prompt(question)
-        if self.final == "documents":
-            return answer_prompt(question, [passages[i].reading for i in trusted])
-        synthesis = lenient_synthesis_prompt if len(trusted) < self.lenient_below else synthesis_prompt
-        return synthesis(question, [answers[i] for i in trusted])
+        Returns:
+            The answer, the screening behind it, every model call, and in `belief` what memory did.
 
-    def _read_and_cut(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, list[str]]]:
-        prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
-        replies = yield from generate([prompt(query.text, p.reading) for p in passages], "atomic answer")
-        answers = [reply.text[:LONGEST_ANSWER] for reply in replies]
-        speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
-        said = [answers[i] for i in speaking]
-
-        agreement, conflict = yield from self._entailment(query.text, said)
-        cut = self._cut(agreement, conflict, speaking, len(passages))
-        trusted = np.flatnonzero(cut.trusted)
-        closeness = yield from self._closeness([said[i] for i in trusted])
-        kept = trusted[self._coherent(closeness)]
-        screening = self._decided(
-            query, passages, answers, speaking, cut, speaking[kept].tolist(), speaking[trusted].tolist()
-        )
-        return screening, answers
-
-    def _entailment(self, question: str, answers: list[str]) -> Flow[tuple[Matrix, Matrix]]:
-        """M and C, Eq. 29 and 30: the geometric mean of both directions, shape (m, m).
-
-        Only distinct ordered pairs of distinct answers are judged: equal answers agree and do not conflict.
+        Raises:
+            InputError: An unusable query, passage or key, or a store that holds something else.
+            OptionError: No generator was given.
+            ModelError: A model failed for good.
+            DeadlineError: The deadline passed.
+            StoreError: The store cannot be reached, or the belief was changed by others at every attempt.
         """
-        same = [" ".join(answer.casefold().split()).rstrip(".") for answer in answers]
-        distinct = list(dict.fromkeys(same))
-        spoken = dict(zip(reversed(same), reversed(answers), strict=True))  # of equal answers, the first one's wording
-        statements = [f"Question: {question} Answer: {spoken[key]}" for key in distinct]
-        n = len(distinct)
-        left, right = np.nonzero(~np.eye(n, dtype=bool))
-        judged = yield from judge([(statements[i], statements[j]) for i, j in zip(left, right, strict=True)])
-        entails, contradicts = np.eye(n), np.zeros((n, n))
-        entails[left, right], contradicts[left, right] = judged[:, 0], judged[:, 2]
-        place = [distinct.index(key) for key in same]
-        everyone = np.ix_(place, place)
-        return np.sqrt(entails * entails.T)[everyone], np.sqrt(contradicts * contradicts.T)[everyone]
+        if self.beliefs is None:
+            return super().answer(query, passages)
+        self._require_generator()
+        steps = self._remembering(self.beliefs, as_query(query), as_passages(passages), key)
+        step, done = _advance(steps, None)
+        while step is not None:
+            step, done = _advance(steps, step() if callable(step) else run(step, self.models, self.limits))
+        return done  # type: ignore[no-any-return]
 
-    def _cut(self, agreement: Matrix, conflict: Matrix, speaking: NDArray[np.int64], k: int) -> Cut:
-        """S and F, Eq. 6 and 7, and the exact minimum cut of Eq. 3; the larger source side where cuts tie."""
-        agreement = np.where(conflict > self.contradiction_cut, 0.0, agreement)
-        m = len(agreement)
-        if m == 1:  # Eq. 36 and 7 are undefined for a single answer; the released code keeps it
-            alone = np.array([0.9]), np.array([0.1])
-            return Cut(agreement, conflict, np.ones(1), *alone, np.ones(1, dtype=np.int64))
-        unanimous = self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS
-        v = np.ones(m) if unanimous else eigenvector_centrality(agreement)
-        rank = speaking + (1 if self.mode == "paper" else 0)
-        source = v * np.exp(-rank / k) if m else np.zeros(0)
-        weight = v.sum() - v
-        sink = np.divide(conflict @ v - np.diag(conflict) * v, weight, out=np.zeros(m), where=weight > 0)
-        if self.mode == "reference":
-            source, sink = _rescaled(source + 1e-8 * np.exp(-rank / k)), _rescaled(sink)
-        return Cut(agreement, conflict, v, source, sink, min_cut(source, sink, agreement), bool(unanimous))
+    async def aanswer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        """`answer` for asyncio; the store is asked on a thread."""
+        if self.beliefs is None:
+            return await super().aanswer(query, passages)
+        self._require_generator()
+        steps = self._remembering(self.beliefs, as_query(query), as_passages(passages), key)
+        step, done = _advance(steps, None)
+        while step is not None:
+            replied = await (on_thread(step) if callable(step) else arun(step, self.models, self.limits))
+            step, done = _advance(steps, replied)
+        return done  # type: ignore[no-any-return]
 
-    def _closeness(self, answers: list[str]) -> Flow[Matrix]:
-        """Mean cosine of each trusted answer to the other trusted ones, Eq. 39, shape (n,)."""
-        n = len(answers)
-        if n < 2:
-            return np.ones(n)
-        similarity = cosine((yield from encode(answers, "atomic answer")))
-        return np.asarray((similarity.sum(axis=1) - np.diag(similarity)) / (n - 1))
+    def _remembering(
+        self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
+    ) -> PyGenerator[Step, Any, Answer]:
+        """Read the belief, answer, compare and set; conclude again while others were faster."""
+        place = belief_key(query.text) if key is None else checked_key(key)
+        belief = yield partial(self._asked, partial(store.get, place))
+        reading, calls = yield self._read(query, passages)
+        for _ in range(ATTEMPTS):
+            if isinstance(belief, StoreError):
+                answer, spent = yield self._answer(reading, self.final)
+                return _noted(replace(answer, calls=calls + spent), f"answered without memory, for {belief}")
+            answer, spent = yield self.concluding(reading, belief)
+            calls += spent
+            change: BeliefUpdate = answer.belief
+            if change.belief is None or change.belief is belief:
+                return replace(answer, calls=calls, belief=replace(change, saved=belief is not None))
+            version = "" if belief is None else belief.version
+            written = yield partial(self._asked, partial(store.put, place, change.belief, expected=version))
+            if isinstance(written, StoreError):
+                return _noted(replace(answer, calls=calls), f"the answer was not remembered, for {written}")
+            if written:
+                return replace(answer, calls=calls, belief=replace(change, saved=True))
+            belief = yield partial(self._asked, partial(store.get, place))
+        raise StoreError(f"the belief {place} was changed by others at each of {ATTEMPTS} attempts; ask again")
 
-    def _coherent(self, closeness: Matrix) -> NDArray[np.intp]:
-        """Eq. 40: outliers go. Of two answers that are unlike, either is the other's outlier: the better rank stays."""
-        if len(closeness) == 2 and closeness[0] < self.outlier and self.mode == "paper":
-            return np.array([0])
-        return np.flatnonzero(closeness >= self.outlier)
+    def _asked(self, operation: Callable[[], Any]) -> Any:
+        """What the store says, or its error where the caller wants to go on without it."""
+        try:
+            return operation()
+        except StoreError as error:
+            if self.on_store_error == "raise":
+                raise
+            return error
 
-    def _decided(
-        self,
-        query: Query,
-        passages: tuple[Passage, ...],
-        answers: list[str],
-        speaking: NDArray[np.int64],
-        cut: Cut,
-        kept: list[int],
-        trusted: list[int],
-    ) -> Screening:
-        place = {int(i): m for m, i in enumerate(speaking)}
-        reasons, scores = [], np.zeros(len(passages))
-        for i, answer in enumerate(answers):
-            if i not in place:
-                reasons.append("its atomic answer is uninformative")
-                continue
-            m = place[i]
-            scores[i] = cut.source[m] - cut.sink[m]
-            said = answer if len(answer) <= 80 else f"{answer[:79]}…"
-            side = "on the trusted side of the cut" if i in trusted else "cut off"
-            outlier = ", but unlike the other trusted answers" if i in trusted and i not in kept else ""
-            rival = int(cut.conflict[m].argmax())
-            against = (
-                f", conflict {cut.conflict[m, rival]:.2f} with passage {speaking[rival]}"
-                if cut.conflict[m, rival] > 0
-                else ""
+    def concluding(self, reading: Reading, belief: Belief | None) -> Flow[Answer]:
+        """One time step of Algorithm 1 after the passages were read (lines 6 to 23), as a flow.
+
+        Args:
+            reading: The atomic answers of this step.
+            belief: What was remembered; None at the first step.
+
+        Returns:
+            The answer; its `belief` holds the new belief, which is the given one where nothing new is remembered.
+        """
+        if belief is None:
+            first = "documents" if self.final == "documents" and self.mode == "paper" else "answers"
+            answer = yield from self._answer(reading, first)
+            change = BeliefUpdate(None, None, None, None, None, "nothing was remembered of this question", None)
+            trusted, others = bool(answer.screening.kept), reading.said
+        else:
+            found = yield from self._recall(reading, belief)
+            answer = yield from self._synthesized(reading, belief, found)
+            change = BeliefUpdate(
+                belief.answer, belief.weights, found.likelihood, found.posterior, found.kept, found.reason, belief
             )
-            reasons.append(
-                f"answers {said!r}: support {cut.source[m]:.2f} against {cut.sink[m]:.2f}{against}; {side}{outlier}"
-            )
-        notes: tuple[str, ...] = ()
-        if passages and not kept:
-            notes = ("no passage gave an informative answer" if not place else "the cut trusts no passage",)
-        elif cut.unanimous:
-            notes = ("all answers are equally central: each counts as fully supported",)
-        evidence = {
-            "agreement": _spread(cut.agreement, speaking, len(passages)),
-            "conflict": _spread(cut.conflict, speaking, len(passages)),
-            "answering": speaking,
-            "centrality": cut.centrality,
-            "source": cut.source,
-            "sink": cut.sink,
-        }
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=kept,
-            scores=scores,
-            reasons=reasons,
-            evidence=Evidence(evidence, notes, graph="agreement"),
+            trusted = bool(found.trusted)
+            others = [*reading.said, belief.answer] if self.mode == "reference" else reading.said
+        if trusted and others and informative(answer.text):
+            fresh = Belief(answer.text, 0.0, 0.0, reading.query.text)
+            weights = yield from self._weights(reading.query.text, fresh.answer, others)
+            change = replace(change, belief=replace(fresh, support=weights.support, conflict=weights.conflict))
+        return replace(answer, belief=change)
+
+    def _recall(self, reading: Reading, belief: Belief) -> Flow[Recollection]:
+        """The cut with the memory node, which comes last (lines 6 to 13)."""
+        m, said = len(reading.speaking), [*reading.said, belief.answer]
+        agreement, conflict = yield from self._entailment(reading.query.text, said)
+        likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
+        after = Weights(*map(posterior, belief.weights, likelihood))
+        graph = self._graph_of_documents(agreement, conflict, reading)
+        source, sink = np.append(graph.source, after.support), np.append(graph.sink, after.conflict)
+        trusted = np.flatnonzero(min_cut(source, sink, agreement))
+        closeness = yield from self._closeness([said[i] for i in trusted])
+        # Of two that are unlike the stronger stays if one is the memory, which has no rank.
+        preferred = int(np.argmax((source - sink)[trusted])) if m in trusted else 0
+        kept = trusted[self._coherent(closeness, preferred)]
+        balance = f"support {after.support:.2f} against {after.conflict:.2f}"
+        if m not in trusted:
+            reason = f"the passages of this step leave it with {balance}: it is cut off"
+        elif m not in kept:
+            reason = f"it is unlike the other trusted answers, with {balance}"
+        elif not m:
+            reason = f"no passage is informative, so nothing speaks against it: {balance}"
+        else:
+            reason = f"the passages of this step leave it with {balance}"
+        screening = self._decided(
+            reading, graph, trusted[trusted < m], kept[kept < m], {"memory": np.array(after), "ties": agreement[m, :m]}
         )
+        return Recollection(screening, kept.tolist(), likelihood, after, m in kept, reason)
+
+    def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: Reading) -> Graph:
+        """Capacities of the documents: from this step's documents alone (line 7), in the released code from all."""
+        m, k = len(reading.speaking), len(reading.passages)
+        if self.mode == "paper":
+            return self._graph(agreement[:m, :m], conflict[:m, :m], reading.speaking, k)
+        whole = self._graph(agreement, conflict, np.append(reading.speaking, k), k + 1)
+        return Graph(agreement[:m, :m], conflict[:m, :m], whole.centrality[:m], whole.source[:m], whole.sink[:m])
+
+    def _likelihood(self, agreement: Matrix, conflict: Matrix) -> Weights:
+        """Eq. 13 and 15 over the informative answers; where there are none, nothing is said for or against."""
+        if not len(agreement):
+            return Weights(0.5, 0.5) if self.mode == "paper" else Weights(1.0, 0.0)
+        return Weights(float(agreement.mean()), float(conflict.mean()))
+
+    def _synthesized(self, reading: Reading, belief: Belief, found: Recollection) -> Flow[Answer]:
+        """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
+        said, details = [*reading.said, belief.answer], {"atomic_answers": reading.answers}
+        if found.trusted == [len(reading.said)] or (not found.trusted and self.fallback == "previous"):
+            return Answer(belief.answer, found.screening, details=details)  # there is nothing to synthesize
+        if not found.trusted and self.fallback == "abstain":
+            return abstention(found.screening, details)
+        question = reading.query.text
+        prompt = (
+            self._synthesis(question, [said[i] for i in found.trusted])
+            if found.trusted
+            else self._untrusted_prompt(reading)
+        )
+        (reply,) = yield from generate([prompt], "final answer")
+        return answered(reply, found.screening, details)
+
+    def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:
+        """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""
+        distinct, place = statements(question, [answer, *others])
+        own, rest = distinct[0], distinct[1:]
+        judged = yield from judge([pair for other in rest for pair in ((own, other), (other, own))])
+        means = np.sqrt(judged[0::2] * judged[1::2])
+        conflict = np.append(0.0, means[:, 2])
+        agreement = np.where(conflict > self.contradiction_cut, 0.0, np.append(1.0, means[:, 0]))
+        return Weights(float(agreement[place[1:]].mean()), float(conflict[place[1:]].mean()))
 
 
-def _rescaled(values: Matrix) -> Matrix:
-    """Min-max to [0, 1], clipped to [0.01, 0.99], as the released code does; 0.5 for values without spread."""
-    spread = np.ptp(values) if len(values) else 0.0
-    if spread == 0:
-        return np.full(len(values), 0.5)
-    return np.asarray(np.clip((values - values.min()) / spread, 0.01, 0.99))
+def posterior(prior: float, likelihood: float) -> float:
+    """Bayes under the paper's symmetric likelihood (Eq. 14 and 16, Appendix C).
+
+    Args:
+        prior: In [0, 1], taken into [0.01, 0.99].
+        likelihood: In [0, 1].
+
+    Returns:
+        In [0, 1]; the prior where the likelihood is 0.5.
+    """
+    before = min(max(prior, LEAST), MOST)
+    supported = before * likelihood
+    return supported / (supported + (1 - before) * (1 - likelihood))
 
 
-def _spread(small: Matrix, where: NDArray[np.int64], k: int) -> Matrix:
-    """The answering passages' matrix in the positions of all passages, zeros elsewhere."""
-    whole = np.zeros((k, k))
-    whole[np.ix_(where, where)] = small
-    return whole
+def _advance(steps: PyGenerator[Step, Any, Answer], replied: Any) -> tuple[Step | None, Answer | None]:
+    """The next step, or the answer."""
+    try:
+        return steps.send(replied), None
+    except StopIteration as end:
+        return None, end.value
+
+
+def _noted(answer: Answer, note: str) -> Answer:
+    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, note))
+    return replace(answer, screening=replace(answer.screening, evidence=evidence))

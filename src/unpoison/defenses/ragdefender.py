@@ -74,6 +74,8 @@ class RagDefender(Defense):
 
     name = "ragdefender"
     summary = "estimates how many passages are poisoned and drops the most alike; always drops some"
+    calls = "1"
+    source = "Kim et al., 2025"
 
     def __init__(
         self,

@@ -67,6 +67,8 @@ class TrustRag(Defense):
 
     name = "trustrag"
     summary = "drops a cluster that is too dense; with a generator, resolves conflicts by what the model knows"
+    calls = "3"
+    source = "Zhou et al., 2025"
 
     def __init__(
         self,
@@ -101,13 +103,13 @@ class TrustRag(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """K-means with two clusters, then n-gram preservation (Section 3.2)."""
         if not self.clustering:
-            return self._untouched(query, passages, "clustering is switched off: all kept")
+            return self._spared(query, passages, "clustering is switched off: all kept")
         least = 3 if self.mode == "paper" else 2
         if len(passages) < least:
-            return self._untouched(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
+            return self._spared(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
         vectors, _ = yield from embedded(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
-            return self._untouched(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
+            return self._spared(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
 
         labels = two_means(_standardised(vectors))
         similarity = cosine(vectors)
@@ -174,6 +176,9 @@ class TrustRag(Defense):
         return Screening.decided(
             self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
         )
+
+    def _spared(self, query: Query, passages: tuple[Passage, ...], why: str) -> Screening:
+        return self.all_kept(query, passages, why, why)
 
     # Stage 2: conflict resolution.
 

@@ -24,6 +24,8 @@ class Vanilla(Defense):
 
     name = "vanilla"
     summary = "no defense: the best passages in retrieval order"
+    calls = "1"
+    source = "every paper's baseline"
 
     def __init__(
         self, keep: int | None = None, *, generator: Generator | str | None = None, limits: Limits | None = None
@@ -58,6 +60,8 @@ class NoRag(Defense):
 
     name = "no-rag"
     summary = "no retrieval: the model answers from memory"
+    calls = "1"
+    source = "every paper's baseline"
 
     def __init__(self, *, generator: Generator | str | None = None, limits: Limits | None = None) -> None:
         super().__init__(generator=generator, limits=limits)

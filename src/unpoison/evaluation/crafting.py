@@ -14,7 +14,7 @@ from unpoison.attacks.base import Attack, PoisonText, Target
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.journal import Journal, read_rows
 
-__all__ = ["Crafted", "craft_all", "make_attack", "takes"]
+__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "takes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def craft_all(
         return found
     with Journal(path) as journal, ThreadPoolExecutor(jobs, thread_name_prefix="unpoison-attack") as pool:
         try:
-            for made in pool.map(lambda name: _crafted(attack, name, targets[name], count), missing):
+            for made in pool.map(lambda name: craft_one(attack, name, targets[name], count), missing):
                 journal.append(made.to_dict())
                 found[made.example] = made
                 step()
@@ -114,11 +114,16 @@ def craft_all(
     return found
 
 
-def _crafted(attack: Attack, name: str, target: Callable[[], Target], count: int) -> Crafted:
+def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: int) -> Crafted:
+    """Craft for one target; what goes wrong with it is in the result.
+
+    Raises:
+        OptionError: Something that is the same for every target.
+    """
     try:
         texts = tuple(attack.craft(target(), count))
     except OptionError:
-        raise  # the same for every target
+        raise
     except UnpoisonError as error:
         return Crafted(name, error=str(error))
     if len(texts) < count:

@@ -106,8 +106,12 @@ class Grid:
         return cls(axes, **switches)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path, **instead: Any) -> Self:
         """Read a YAML file; `of` says what may stand in it.
+
+        Args:
+            path: The file.
+            instead: Axes that take the place of the file's.
 
         Raises:
             InputError: It cannot be read, or is no YAML mapping.
@@ -127,7 +131,7 @@ class Grid:
         if not isinstance(values, dict):
             raise InputError(f"{path} must hold a mapping such as 'defense: [grada]', got {shown(values)}")
         try:
-            return cls.of(values)
+            return cls.of({**values, **instead})
         except UnknownNameError:
             raise
         except (InputError, OptionError) as error:

@@ -187,7 +187,7 @@ class _Sources:
         self.substitutions.append(f"data: {known} ({count} questions) instead of {DATA[first][0]} ({wanted[first]})")
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)
-            self.lacks.append(f"{titles} is left out: give a folder of data sets with --data")
+            self.lacks.append(f"{titles} is left out: give a folder of data sets instead")
 
 
 def _numbers(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[Published]:

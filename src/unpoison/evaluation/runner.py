@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from unpoison import __version__
-from unpoison.attacks.base import Attack, Target
+from unpoison.attacks.base import Attack
 from unpoison.checks import at_least
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
-from unpoison.errors import OptionError, UnpoisonError
+from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.crafting import Crafted, craft_all, takes
-from unpoison.evaluation.examples import Example
 from unpoison.evaluation.journal import Journal, read_rows, write_json, write_rows
 from unpoison.evaluation.measuring import measured
 from unpoison.evaluation.records import Cell
@@ -102,6 +101,25 @@ class Runner:
         manifest = self._write_manifest(cells, started, resumed, finished=moment())
         return Run(self.folder, manifest, tuple(cells))
 
+    def check(self, manifest: Mapping[str, Any]) -> list[str]:
+        """See whether this run repeats another.
+
+        Returns:
+            What differs without ruling it out: versions of packages, the machine.
+
+        Raises:
+            InputError: A data or corpus file has changed since.
+        """
+        for spec, told in manifest.get("data", {}).items():
+            if self.bench.data(spec).digest != told.get("digest"):
+                raise InputError(f"{spec} has changed since the manifest was written; restore it, or run it anew")
+        for path, digest in manifest.get("corpora", {}).items():
+            if self.bench.corpus_digest(path) != digest:
+                raise InputError(f"{path} has changed since the manifest was written; restore it, or run it anew")
+        now = environment()
+        old, new = ({"python": found.get("python"), **found.get("versions", {})} for found in (manifest, now))
+        return [f"{name} is {new.get(name)}, and was {old[name]}" for name in old if old[name] != new.get(name)]
+
     def _cell(self, scenario: Scenario) -> Cell:
         digests = self.bench.digests(scenario)
         return Cell(
@@ -167,7 +185,7 @@ class Runner:
         staged = stage(
             scenario,
             bench.examples(scenario),
-            bench.clean(scenario),
+            {} if scenario.policy in ("corpus", "labelled") else bench.clean(scenario),
             bench.corpus(scenario),
             attack=attack,
             crafted=self._crafted(scenario, attack) if attack else None,
@@ -177,19 +195,11 @@ class Runner:
         return staged
 
     def _crafted(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
-        clean, key = self.bench.clean(scenario), self._attack_key(scenario)
-
-        def target(example: Example) -> Target:
-            found = example.target(getattr(attack, "attack", None))
-            if "encoder" not in key:
-                return found
-            return replace(found, context=tuple(passage.text for passage in clean[example.id].passages))
-
         return craft_all(
             attack,
-            {example.id: partial(target, example) for example in self.bench.examples(scenario)},
+            {e.id: partial(self.bench.target, scenario, attack, e) for e in self.bench.examples(scenario)},
             scenario.poisons,
-            poisons_path(self.folder, identifier(key)),
+            poisons_path(self.folder, identifier(self._attack_key(scenario))),
             jobs=self.jobs,
             retry_failed=self.retry_failed,
             step=lambda: self._progress(self._done, self._total, f"crafting {scenario.attack} x {scenario.poisons}"),

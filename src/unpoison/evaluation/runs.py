@@ -6,6 +6,7 @@
     contexts/ID.jsonl      what the defenses were shown, shared by all scenarios with the same passages
     poisons/ID.jsonl       what the attacks wrote
     records/ID.jsonl       one line per question of one scenario
+    judgements/ID.jsonl    what a judge gave the answers
     vectors.db replies.db  what encoders and generators said
 """
 
@@ -15,9 +16,10 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ __all__ = [
     "Run",
     "contexts_path",
     "environment",
+    "folder_name",
+    "judgements_path",
     "moment",
     "open_run",
     "peak_memory",
@@ -144,6 +148,17 @@ def contexts_path(folder: Path, identifier: str) -> Path:
 def poisons_path(folder: Path, identifier: str) -> Path:
     """Where crafted texts are."""
     return folder / "poisons" / f"{identifier}.jsonl"
+
+
+def judgements_path(folder: Path, identifier: str) -> Path:
+    """Where a judge's scores of a cell are."""
+    return folder / "judgements" / f"{identifier}.jsonl"
+
+
+def folder_name(scenarios: Iterable[Scenario]) -> str:
+    """A short hash of what is measured, for the folder of a run."""
+    text = "\n".join(scenario.identifier() for scenario in scenarios)
+    return blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def environment() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from unpoison.evaluation.rates import (
 )
 from unpoison.evaluation.scenarios import NO_ATTACK
 
-__all__ = ["check_spec", "poison_rate", "specs", "split_specs", "varied", "written"]
+__all__ = ["check_spec", "poison_rate", "specs", "split_options", "split_specs", "varied", "written"]
 
 
 def split_specs(text: str) -> list[str]:
@@ -39,6 +39,21 @@ def split_specs(text: str) -> list[str]:
             raise OptionError(f"{shown(text)} begins with an option; write name:option=value,option=value")
         else:
             found[-1] += f"{',' if ':' in found[-1] else ':'}{part}"
+    return found
+
+
+def split_options(texts: Iterable[str]) -> dict[str, str]:
+    """`alpha=0.2,0.4` to options with their values; several texts may name different options.
+
+    Raises:
+        OptionError: No equals sign, or no value.
+    """
+    found = {}
+    for text in texts:
+        option, equals, values = text.partition("=")
+        if not equals or not option.strip() or not values.strip():
+            raise OptionError(f"{shown(text)} varies nothing; write option=value,value")
+        found[option.strip()] = values
     return found
 
 

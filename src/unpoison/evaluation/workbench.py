@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from unpoison import registry
-from unpoison.attacks.base import Attack
+from unpoison.attacks.base import Attack, Target
 from unpoison.defenses.base import Defense
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, shown
@@ -164,6 +165,17 @@ class Workbench:
             generator=self.generator(scenario.generator) if scenario.generator else None,
             defense=self.defense(scenario) if knows else None,
         )
+
+    def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
+        """What the attack is told of a question; one with an encoder also the passages that it competes with.
+
+        Raises:
+            InputError: A wrong and a right answer that cannot be told apart.
+        """
+        found = example.target(getattr(attack, "attack", None))
+        if not takes("attacks", scenario.attack, "encoder"):
+            return found
+        return replace(found, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
     def remember(self, encoder: Encoder, texts: Sequence[str]) -> None:
         """Have a caching encoder encode what it has not seen, all in one call."""

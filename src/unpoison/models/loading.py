@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from unpoison.errors import OptionError, shown
-from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, NLIModel
 from unpoison.registry import read_options, split_options
 
-__all__ = ["load_encoder", "load_generator", "load_nli"]
+__all__ = ["load_cross_encoder", "load_encoder", "load_generator", "load_nli"]
 
 T = TypeVar("T")
 
@@ -33,6 +33,10 @@ NLI_MODELS = {
     "lexical": "lexical_nli:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
     "onnx:FOLDER": "onnx:OnnxNLI",
+}
+CROSS_ENCODERS = {
+    "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderScorer",
+    "hlatr:NAME_OR_PATH": "hlatr:HlatrScorer",
 }
 
 
@@ -64,6 +68,16 @@ def load_nli(spec: str) -> NLIModel:
         MissingExtraError: The form needs an extra that is not installed.
     """
     return _load("NLI model", spec, NLI_MODELS)  # type: ignore[no-any-return]
+
+
+def load_cross_encoder(spec: str) -> CrossEncoder:
+    """`cross:NAME_OR_PATH` (torch), any reranker; `hlatr:NAME_OR_PATH,head=FOLDER`, a list-aware one.
+
+    Raises:
+        OptionError: No such form, or an option that the model does not have.
+        MissingExtraError: The form needs an extra that is not installed.
+    """
+    return _load("cross-encoder", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
 
 
 def _load(what: str, spec: str, forms: dict[str, str]) -> Any:

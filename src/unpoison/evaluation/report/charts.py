@@ -16,7 +16,7 @@ from unpoison.rendering import excerpt
 __all__ = ["HUES", "label", "legend", "percent", "svg"]
 
 WIDTH, HEIGHT = 640, 340
-LEFT, RIGHT, TOP, BOTTOM = 58, 16, 14, 50
+LEFT, RIGHT, TOP, BOTTOM = 72, 26, 14, 50
 HUES = 8
 """Series beyond these share colours again, with other markers."""
 
@@ -124,7 +124,7 @@ def _frame(across: str, up: str, ticks: Iterable[tuple[float, str]]) -> str:
         parts.append(f'<text x="{x:.1f}" y="{base + 17}">{label(name, 16)}</text>')
     middle = (TOP + base) / 2
     parts.append(f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}">{label(across)}</text>')
-    parts.append(f'<text class="axis" x="14" y="{middle}" transform="rotate(-90 14 {middle})">{label(up)}</text>')
+    parts.append(f'<text class="axis" x="12" y="{middle}" transform="rotate(-90 12 {middle})">{label(up)}</text>')
     return "".join(parts)
 
 
@@ -180,8 +180,8 @@ def _thinned(ticks: Sequence[tuple[float, str]], most: int = 16) -> Iterator[tup
 
 def _free(taken: list[tuple[float, float]], x: float, y: float) -> float:
     """A height for a name beside a point where no other name stands."""
-    ty = y
-    for offset in (0, 15, -15, 30, -30, 45, -45, 60, -60):
+    ty = y - 12
+    for offset in (-12, 12, -26, 26, -40, 40, -54, 54):
         ty = y + offset
         if TOP + 8 <= ty <= HEIGHT - BOTTOM and all(abs(tx - x) > 190 or abs(t - ty) > 13 for tx, t in taken):
             break

@@ -144,7 +144,7 @@ def _by_defense(report: Report, cells: Sequence[Summary], name: str) -> tuple[Se
         points = tuple(
             _point(at, estimate) for at, estimate in sorted(own, key=lambda pair: pair[0]) if _drawn(estimate)
         )
-        if len(points) > 1:
+        if len(points) > 2:
             found.append(Series(defense, hue, points))
     return tuple(found)
 
@@ -157,9 +157,14 @@ def trade_off_figures(report: Report) -> Iterator[Scatter]:
         most = max(s.scenario.poisons for s in group)
         cells = [s for s in group if s.scenario.poisons == most and report.twin(s) is not None]
         where = f"{scenario.attack} x {most} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
+        lost = "gold" if any(s.applies("gold_kept") for s in cells) else "clean"
         for cost, saved, across, up in (
-            ("gold_kept", "poisoned", "gold passages lost without an attack", "questions without poison in context"),
-            ("clean_kept", "poisoned", "clean passages lost without an attack", "questions without poison in context"),
+            (
+                f"{lost}_kept",
+                "poisoned",
+                f"{lost} passages lost without an attack",
+                "questions without poison in context",
+            ),
             ("accuracy", "asr", "questions answered wrongly without an attack", "questions where the attack fails"),
         ):
             points = tuple(_traded(report, cells, cost, saved))

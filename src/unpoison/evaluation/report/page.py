@@ -1,4 +1,4 @@
-"""The report as one self-contained page: it opens from disk, asks no network for anything, and runs only its own script.
+"""The report as one self-contained page: it opens from disk, asks the network for nothing, runs only its own script.
 
 Names, questions, passages and replies are hostile. What is written here is escaped; the questions travel as JSON in a
 data block, and the script puts them on the page as text, never as markup. The content security policy allows this
@@ -151,7 +151,7 @@ def _figures(name: str, title: str, told: str, found: Iterable[Figure]) -> Secti
     stream = iter(found)
     shown = "\n".join(_figure(figure) for figure in islice(stream, MAX_FIGURES))
     left = sum(1 for _ in stream)
-    note = f"<p>{left} further pictures are left out; the tables have their numbers.</p>" if left else ""
+    note = f"<p>{left} further pictures are left out; the JSON export has their numbers.</p>" if left else ""
     return (name, title, f'<p>{told}</p>\n<div class="figures">\n{shown}\n</div>{note}') if shown else None
 
 

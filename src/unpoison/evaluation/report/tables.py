@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
@@ -11,7 +11,7 @@ from unpoison.evaluation.measures import MEASURES, Measure
 from unpoison.evaluation.presets import Published
 from unpoison.evaluation.report.model import Report, is_baseline
 from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.summary import Summary
+from unpoison.evaluation.summary import COMPARED, Comparison, Summary
 
 __all__ = [
     "Table",
@@ -24,22 +24,12 @@ __all__ = [
     "summary_tables",
 ]
 
-QUALITY = (
-    "poisoned",
-    "asr",
-    "accuracy",
-    "exact_match",
-    "precision",
-    "recall",
-    "f1",
-    "auroc",
-    "clean_kept",
-    "gold_kept",
-    "gold_lost",
-    "abstained",
-)
-ON_CLEAN = ("accuracy", "clean_kept", "gold_kept", "gold_lost")
-"""What a defense does where nothing is planted; printed beside every result under attack."""
+UNDER_ATTACK = ("poisoned", "asr", "accuracy", "exact_match", "gold_kept")
+ON_CLEAN = ("accuracy", "gold_kept", "clean_kept")
+"""What a defense does where nothing is planted, beside every result under attack."""
+
+DETECTION = ("precision", "recall", "f1", "auroc", "clean_kept", "gold_lost", "abstained")
+WITHOUT_ATTACK = ("accuracy", "exact_match", "gold_kept", "gold_lost", "clean_kept", "damaged", "emptied", "abstained")
 
 COST = ("screening_median", "screening_p95", "seconds_median", "seconds_p95", "calls", "prompt_tokens")
 REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")
@@ -95,24 +85,31 @@ def summary_tables(report: Report) -> list[Table]:
     """One table for each setting: defenses by measure, the baseline first, and what each does to clean queries."""
     found = []
     for scenario, group in report.groups():
-        present = [name for name in QUALITY if any(summary.applies(name) for summary in group)]
-        twins = [report.twin(summary) for summary in group]
-        beside = [] if scenario.clean else [n for n in ON_CLEAN if any(t is not None and t.applies(n) for t in twins)]
-        columns = [heading(MEASURES[name]) for name in present]
+        if not any(summary.done for summary in group):
+            continue
+        names = _present(group, WITHOUT_ATTACK if scenario.clean else UNDER_ATTACK)
+        twins = [] if scenario.clean else [report.twin(summary) for summary in group]
+        beside = _present([twin for twin in twins if twin is not None], ON_CLEAN)
+        rest = [] if scenario.clean else _present(group, DETECTION)
+        columns = [heading(MEASURES[name]) for name in names]
         columns += [f"no attack: {heading(MEASURES[name])}" for name in beside]
-        hints = [MEASURES[name].meaning for name in (*present, *beside)]
-        rows = [
-            (
-                summary.scenario.defense,
-                _questions(summary),
-                *(figure(summary[name], MEASURES[name]) for name in present),
-                *(figure(None if twin is None else twin[name], MEASURES[name]) for name in beside),
-            )
-            for summary, twin in zip(group, twins, strict=True)
-        ]
+        columns += [heading(MEASURES[name]) for name in rest]
+        hints = [MEASURES[name].meaning for name in (*names, *beside, *rest)]
+        rows = []
+        for place, summary in enumerate(group):
+            twin = twins[place] if twins else None
+            figures = [figure(summary[name], MEASURES[name]) for name in names]
+            figures += [figure(None if twin is None else twin[name], MEASURES[name]) for name in beside]
+            figures += [figure(summary[name], MEASURES[name]) for name in rest]
+            rows.append((summary.scenario.defense, _questions(summary), *figures))
         told = ("the option string", "questions measured without an error")
         found.append(Table(report.caption(scenario), ("defense", "n", *columns), tuple(rows), (*told, *hints)))
     return found
+
+
+def _present(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
+    cells = list(group)
+    return [name for name in names if any(summary.applies(name) for summary in cells)]
 
 
 def _questions(summary: Summary) -> str:
@@ -121,36 +118,32 @@ def _questions(summary: Summary) -> str:
 
 
 def difference_table(report: Report, most: int = 200) -> Table:
-    """Paired differences, those from the baseline first."""
-    ordered = sorted(report.comparisons, key=lambda one: not is_baseline(one.defenses[0]))
+    """Paired differences, those from the baseline first; a star where the interval leaves out zero."""
+    pairs: dict[tuple[str, str], dict[str, Comparison]] = {}
+    for one in sorted(report.comparisons, key=lambda one: not is_baseline(one.defenses[0])):
+        if not (one.scenario.clean and one.measure in ("poisoned", "asr")):
+            pairs.setdefault((one.first, one.second), {})[one.measure] = one
+    names = [name for name in COMPARED if any(name in found for found in pairs.values())]
     rows = []
-    for one in ordered[:most]:
-        share = Estimate(one.difference.value, one.difference.low, one.difference.high, one.difference.count)
-        p = one.difference.probability if isnan(one.mcnemar) else one.mcnemar
-        rows.append(
-            (
-                report.caption(one.scenario),
-                f"{one.defenses[1]} less {one.defenses[0]}",
-                MEASURES[one.measure].title,
-                figure(share, MEASURES[one.measure]),
-                f"{p:.3f}",
-                "yes" if one.differs else "no",
-                str(one.difference.count),
-            )
-        )
-    left = len(ordered) - len(rows)
-    title = "Differences on the same questions" + (f", the first {most} of {len(ordered)}" if left > 0 else "")
-    hints = (
-        "data and attack",
-        "the second defense's figure minus the first's",
-        "what is compared",
-        "in percentage points, with a bootstrap interval over questions",
-        "McNemar's exact test for yes or no, otherwise the bootstrap's",
-        "whether the interval leaves out zero",
-        "pairs of questions",
+    for found in list(pairs.values())[:most]:
+        first = next(iter(found.values()))
+        told = f"{first.defenses[1]} less {first.defenses[0]}"
+        cells = [_difference(found[name]) if name in found else "-" for name in names]
+        rows.append((report.caption(first.scenario), told, *cells))
+    title = "Differences on the same questions, in percentage points" + (
+        f", the first {most} of {len(pairs)} pairs" if len(pairs) > most else ""
     )
-    columns = ("scenario", "defenses", "measure", "difference", "p", "differs", "n")
+    columns = ("scenario", "defenses", *(MEASURES[name].title for name in names))
+    hints = ("", "the second's figure minus the first's", *(MEASURES[name].meaning for name in names))
     return Table(title, columns, tuple(rows), hints)
+
+
+def _difference(one: Comparison) -> str:
+    found = one.difference
+    p = found.probability if isnan(one.mcnemar) else one.mcnemar
+    chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    star = " *" if one.differs else ""
+    return f"{100 * found.value:+.1f}{star} [{100 * found.low:+.1f}, {100 * found.high:+.1f}] {chance}"
 
 
 def cost_table(report: Report) -> Table:

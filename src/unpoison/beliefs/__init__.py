@@ -1,0 +1,45 @@
+"""Where RADAR's beliefs live: in memory, in a SQLite file, in Redis, in PostgreSQL.
+
+The names below are imported when they are first used; a store imports its library when it is made.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
+    from unpoison.beliefs.key import belief_key
+    from unpoison.beliefs.memory import MemoryBeliefs
+    from unpoison.beliefs.postgres import PostgresBeliefs
+    from unpoison.beliefs.redis import RedisBeliefs
+    from unpoison.beliefs.sqlite import SqliteBeliefs
+    from unpoison.beliefs.store import BeliefStore, export_lines, import_lines, open_beliefs, update
+
+_HOMES = {
+    "Belief": "belief",
+    "BeliefStore": "store",
+    "BeliefUpdate": "belief",
+    "MemoryBeliefs": "memory",
+    "PostgresBeliefs": "postgres",
+    "RedisBeliefs": "redis",
+    "SqliteBeliefs": "sqlite",
+    "Weights": "belief",
+    "belief_key": "key",
+    "export_lines": "store",
+    "import_lines": "store",
+    "open_beliefs": "store",
+    "update": "store",
+}
+
+__all__ = [
+    "Belief", "BeliefStore", "BeliefUpdate", "MemoryBeliefs", "PostgresBeliefs", "RedisBeliefs", "SqliteBeliefs",
+    "Weights", "belief_key", "export_lines", "import_lines", "open_beliefs", "update",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unpoison.beliefs' has no attribute {name!r}")
+    return getattr(import_module(f"unpoison.beliefs.{_HOMES[name]}"), name)

@@ -1,0 +1,150 @@
+"""What RADAR remembers of a query between time steps, about half a kilobyte, and how one answer changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from unpoison.checks import within
+from unpoison.errors import InputError, shown
+
+__all__ = ["MAX_ANSWER", "MAX_QUERY", "Belief", "BeliefUpdate", "Weights"]
+
+MAX_ANSWER = 480
+"""Bytes of an answer that are remembered, in UTF-8; a belief with its key and times stays below 1 KB in every store."""
+
+MAX_QUERY = 160
+"""Bytes of a question that are remembered, so that a person can tell beliefs apart."""
+
+
+class Weights(NamedTuple):
+    """How far an answer is supported and how far it is contradicted, each in [0, 1]; they need not add up to 1."""
+
+    support: float
+    conflict: float
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """The last answer to a query and its two priors for the next step (RADAR, Eq. 11 and 12).
+
+    Attributes:
+        answer: Cut to `MAX_ANSWER` bytes, control characters and white space as single spaces.
+        support: Mean agreement of the answer with the passages it came from, in [0, 1].
+        conflict: Mean contradiction, in [0, 1].
+        query: The question, cut to `MAX_QUERY` bytes; for people only.
+        version: What the store calls this state; no two writes share one, "" has never been stored.
+        created, updated, expires: Unix seconds, set by the store; None where unknown, or where nothing expires.
+
+    Raises:
+        InputError: The answer is no text, or a weight is no number in [0, 1].
+    """
+
+    answer: str
+    support: float
+    conflict: float
+    query: str = field(default="", compare=False)
+    version: str = field(default="", compare=False)
+    created: float | None = field(default=None, compare=False)
+    updated: float | None = field(default=None, compare=False)
+    expires: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, limit in (("answer", MAX_ANSWER), ("query", MAX_QUERY)):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise InputError(f"belief.{name} must be a text, got {shown(text)}")
+            object.__setattr__(self, name, _shortened(text, limit))
+        for name in ("support", "conflict"):
+            object.__setattr__(self, name, _share(name, getattr(self, name)))
+        for name in ("created", "updated", "expires"):
+            object.__setattr__(self, name, _moment(name, getattr(self, name)))
+
+    @property
+    def weights(self) -> Weights:
+        return Weights(self.support, self.conflict)
+
+    def expired(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values, without the version; `from_dict` reads them back."""
+        names = ("answer", "support", "conflict", "query", "created", "updated", "expires")
+        return {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, version: str = "") -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        for name in ("answer", "support", "conflict"):
+            if values.get(name) is None and not (name == "answer" and "answer" in values):
+                raise InputError(f"a belief needs answer, support and conflict, got the fields {shown(sorted(values))}")
+        return cls(
+            values["answer"],
+            values["support"],
+            values["conflict"],
+            values.get("query", ""),
+            version,
+            values.get("created"),
+            values.get("updated"),
+            values.get("expires"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefUpdate:
+    """What memory did in one answer.
+
+    Attributes:
+        previous: The answer of the step before; None at the first step, as are the four fields that follow.
+        prior: What was remembered with it (the paper's pi).
+        likelihood: What this step's passages say of it (Eq. 13 and 15).
+        posterior: Both together, the capacities of the memory node (Eq. 14 and 16).
+        kept: Whether the previous answer stayed trusted.
+        reason: Why, in a sentence.
+        belief: What is remembered from now on; None while there is nothing to remember.
+        saved: Whether the store has it.
+    """
+
+    previous: str | None
+    prior: Weights | None
+    likelihood: Weights | None
+    posterior: Weights | None
+    kept: bool | None
+    reason: str
+    belief: Belief | None
+    saved: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        weights = {
+            name: None if (found := getattr(self, name)) is None else found._asdict()
+            for name in ("prior", "likelihood", "posterior")
+        }
+        now = None if self.belief is None else {"answer": self.belief.answer, **self.belief.weights._asdict()}
+        others = {name: getattr(self, name) for name in ("kept", "reason", "saved")}
+        return {"previous": self.previous, **weights, **others, "now": now}
+
+
+def _shortened(text: str, limit: int) -> str:
+    """One line of at most `limit` bytes that every store can hold."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * limit]).split())
+    return line.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore").rstrip()
+
+
+def _share(name: str, value: Any) -> float:
+    try:
+        return float(within(f"belief.{name}", value, 0.0, 1.0))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _moment(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
+        raise InputError(f"belief.{name} must be Unix seconds or None, got {shown(value)}")
+    return float(value)

@@ -1,0 +1,84 @@
+"""Beliefs in this process, for tests, notebooks and streams that end with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from threading import Lock
+
+from unpoison.beliefs.belief import Belief
+from unpoison.beliefs.key import checked_key, checked_namespace
+from unpoison.beliefs.store import checked_ttl, fresh_version, times
+
+__all__ = ["MemoryBeliefs"]
+
+
+class MemoryBeliefs:
+    """Beliefs in a dictionary. Not shared between processes.
+
+    Args:
+        namespace: Only told apart from other namespaces in an export.
+        ttl: Seconds after which a belief that was not written again is forgotten; None never.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    def __init__(self, *, namespace: str = "default", ttl: float | None = None) -> None:
+        self.namespace = checked_namespace(namespace)
+        self.ttl = checked_ttl(ttl)
+        self._beliefs: dict[str, Belief] = {}
+        self._lock = Lock()
+
+    def get(self, key: str) -> Belief | None:
+        with self._lock:
+            return self._alive(checked_key(key))
+
+    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+        now = time.time()
+        with self._lock:
+            before = self._alive(checked_key(key))
+            if expected is not None and expected != ("" if before is None else before.version):
+                return False
+            stamps = times(belief, now, self.ttl, keep=keep_times)
+            if before is not None and not keep_times:
+                stamps["created"] = before.created
+            self._beliefs.pop(key, None)  # so that the dictionary is in the order of writing
+            self._beliefs[key] = replace(belief, version=fresh_version(), **stamps)
+            self._let_expire(now)
+            return True
+
+    def items(self) -> Iterator[tuple[str, Belief]]:
+        with self._lock:
+            found = [(key, belief) for key in sorted(self._beliefs) if (belief := self._alive(key))]
+        yield from found
+
+    def forget(self, key: str) -> bool:
+        with self._lock:
+            found = self._alive(checked_key(key))
+            self._beliefs.pop(key, None)
+            return found is not None
+
+    def forget_all(self) -> int:
+        with self._lock:
+            count = sum(self._alive(key) is not None for key in list(self._beliefs))
+            self._beliefs.clear()
+            return count
+
+    def close(self) -> None:
+        """Nothing is open; what is remembered stays."""
+
+    def _let_expire(self, now: float) -> None:
+        while self._beliefs and self._beliefs[oldest := next(iter(self._beliefs))].expired(now):
+            del self._beliefs[oldest]
+
+    def _alive(self, key: str) -> Belief | None:
+        found = self._beliefs.get(key)
+        if found is not None and found.expired(time.time()):
+            del self._beliefs[key]
+            return None
+        return found
+
+    def __repr__(self) -> str:
+        return f"MemoryBeliefs(namespace={self.namespace!r}, {len(self._beliefs)} beliefs)"

@@ -1,0 +1,163 @@
+"""Beliefs in Redis, for services on several machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from unpoison.beliefs.belief import Belief
+from unpoison.beliefs.key import checked_key, checked_namespace
+from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.errors import InputError, StoreError
+from unpoison.extras import require
+
+__all__ = ["MIGRATIONS", "RedisBeliefs"]
+
+PREFIX = "unpoison:beliefs"
+
+TIMEOUT = 5.0
+"""Seconds to wait for a connection or a reply."""
+
+SCHEMA = 1
+
+MIGRATIONS: dict[int, Callable[[Any, str], None]] = {}
+"""By the schema that they start from: functions of (client, key of one belief) that bring it to the next schema.
+
+Run on every belief of a namespace; must do no harm when they are run twice, for Redis has no transaction over a scan.
+"""
+
+_PUT = """
+local found = redis.call('HGET', KEYS[1], 'version')
+local expected = ARGV[1]
+if expected ~= '*' and expected ~= (found or '') then return 0 end
+local created = redis.call('HGET', KEYS[1], 'created')
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], unpack(ARGV, 4))
+if created and ARGV[3] == '0' then redis.call('HSET', KEYS[1], 'created', created) end
+if ARGV[2] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end
+return 1
+"""
+"""Compare and set, atomic as every script is. ARGV: expected version, expiry, whether times are kept, fields."""
+
+
+class RedisBeliefs:
+    """Beliefs as one hash each, under `unpoison:beliefs:NAMESPACE:KEY`; Redis itself lets them expire.
+
+    Whether they survive the server is the server's configuration; for a long memory switch `appendonly` on, and use
+    no eviction policy that may drop keys without expiry.
+
+    Args:
+        url: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, or `unix://`.
+        namespace: Stores of different namespaces in one database do not see each other.
+        ttl: Seconds after which a belief that was not written again is forgotten; None never.
+        client: A ready `redis.Redis` instead of `url`.
+
+    Raises:
+        OptionError: An option out of its range.
+        MissingExtraError: redis is not installed.
+        StoreError: The server cannot be reached.
+        InputError: What the server holds there was made by something else, or by a newer version.
+    """
+
+    def __init__(
+        self,
+        url: str = "redis://localhost:6379/0",
+        *,
+        namespace: str = "default",
+        ttl: float | None = None,
+        client: Any = None,
+    ) -> None:
+        self._redis = require("redis", "keeping beliefs in Redis")
+        self.namespace = checked_namespace(namespace)
+        self.ttl = checked_ttl(ttl)
+        with self._errors():
+            self._client = client or self._redis.Redis.from_url(
+                url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, decode_responses=False
+            )
+        self._put = self._client.register_script(_PUT)
+        self._prefix = f"{PREFIX}:{self.namespace}:"
+        with self._errors():
+            self._migrate()
+
+    def get(self, key: str) -> Belief | None:
+        with self._errors():
+            return self._belief(self._client.hgetall(self._prefix + checked_key(key)))
+
+    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+        stamps = times(belief, time.time(), self.ttl, keep=keep_times)
+        fields = {
+            "answer": belief.answer,
+            "support": repr(belief.support),
+            "conflict": repr(belief.conflict),
+            "query": belief.query,
+            "version": fresh_version(),
+            **{name: repr(value) for name, value in stamps.items() if value is not None},
+        }
+        expiry = "" if stamps["expires"] is None else str(int(stamps["expires"] * 1000))
+        arguments = ["*" if expected is None else expected, expiry, str(int(keep_times))]
+        with self._errors():
+            flat = [text for field in fields.items() for text in field]
+            return bool(self._put(keys=[self._prefix + checked_key(key)], args=[*arguments, *flat]))
+
+    def items(self) -> Iterator[tuple[str, Belief]]:
+        with self._errors():
+            names = sorted(set(self._client.scan_iter(match=f"{self._prefix}*", count=500)))
+        for name in names:
+            with self._errors():
+                belief = self._belief(self._client.hgetall(name))
+            if belief is not None:
+                yield name.decode("utf-8", "replace").removeprefix(self._prefix), belief
+
+    def forget(self, key: str) -> bool:
+        with self._errors():
+            return bool(self._client.delete(self._prefix + checked_key(key)))
+
+    def forget_all(self) -> int:
+        with self._errors():
+            return sum(
+                self._client.delete(name) for name in self._client.scan_iter(match=f"{self._prefix}*", count=500)
+            )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _migrate(self) -> None:
+        """The namespace's schema stands in `unpoison:beliefs-schema`, a hash by namespace."""
+        marks = f"{PREFIX}-schema"
+        found = self._client.hget(marks, self.namespace)
+        schema = SCHEMA if found is None else int(found)
+        if schema > SCHEMA:
+            raise InputError(f"{self!r} has schema {schema}, and this version knows {SCHEMA}; upgrade unpoison")
+        for step in range(schema, SCHEMA):
+            for name in self._client.scan_iter(match=f"{self._prefix}*", count=500):
+                MIGRATIONS[step](self._client, name)
+        if found is None or schema < SCHEMA:
+            self._client.hset(marks, self.namespace, SCHEMA)
+
+    def _belief(self, fields: dict[bytes, bytes]) -> Belief | None:
+        if not fields:
+            return None
+        texts = {name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in fields.items()}
+        try:
+            numbers: dict[str, Any] = {
+                name: float(texts[name])
+                for name in ("support", "conflict", "created", "updated", "expires")
+                if name in texts
+            }
+            return Belief.from_dict({**texts, **numbers}, version=texts.get("version", ""))
+        except ValueError as error:
+            raise InputError(f"{self!r} holds what is no belief: {error}; use another namespace") from None
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._redis.ResponseError as error:
+            raise InputError(f"{self!r} refuses or holds something else ({error}); use another namespace") from error
+        except (self._redis.RedisError, OSError) as error:
+            raise StoreError(f"{self!r} cannot be reached ({error}); see whether the server runs") from error
+
+    def __repr__(self) -> str:
+        return f"RedisBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password

@@ -1,0 +1,225 @@
+"""Beliefs in one SQLite file: the default. Shared by threads and processes of one machine, survives killed ones."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from unpoison.beliefs.belief import Belief
+from unpoison.beliefs.key import checked_key, checked_namespace
+from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.errors import InputError, StoreError, shown
+
+__all__ = ["MIGRATIONS", "SqliteBeliefs"]
+
+APPLICATION = int.from_bytes(b"unpb")
+"""SQLite's own mark of which application a file belongs to."""
+
+BUSY = 10.0
+"""Seconds to wait for another process."""
+
+PAGE = 500
+"""Beliefs that a listing reads at once."""
+
+_ABANDONED: list[sqlite3.Connection] = []
+"""Connections of a parent process: SQLite forbids a child to use them and to close them."""
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE beliefs (namespace TEXT NOT NULL, key TEXT NOT NULL, answer TEXT NOT NULL, support REAL NOT NULL,"
+        " conflict REAL NOT NULL, query TEXT NOT NULL, version TEXT NOT NULL, created REAL NOT NULL,"
+        " updated REAL NOT NULL, expires REAL, PRIMARY KEY (namespace, key)) WITHOUT ROWID"
+    )
+    connection.execute("CREATE INDEX beliefs_expires ON beliefs (expires) WHERE expires IS NOT NULL")
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first]
+"""What makes schema 1 of an empty file, schema 2 of schema 1, and so on; the table `migrations` says when."""
+
+
+class SqliteBeliefs:
+    """Beliefs in a SQLite file, made where there is none.
+
+    The file is in write-ahead mode: readers do not wait for writers, a killed process leaves every belief as it was
+    before or after a write, and after a power cut the last writes may be missing but none is torn.
+
+    Args:
+        path: The file; beside it SQLite keeps `-wal` and `-shm`. Not on a network drive.
+        namespace: Stores of different namespaces in one file do not see each other.
+        ttl: Seconds after which a belief that was not written again is forgotten; None never.
+
+    Raises:
+        OptionError: An option out of its range.
+        InputError: The file is damaged, is not a store of beliefs, or was made by a newer version.
+        StoreError: The file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path, *, namespace: str = "default", ttl: float | None = None) -> None:
+        self.path = Path(path)
+        self.namespace = checked_namespace(namespace)
+        self.ttl = checked_ttl(ttl)
+        self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        self._lock = RLock()
+        with self._opened():
+            pass
+
+    def get(self, key: str) -> Belief | None:
+        with self._opened() as connection:
+            row = connection.execute(_GET, (self.namespace, checked_key(key), time.time())).fetchone()
+            return None if row is None else self._belief(row)
+
+    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+        now = time.time()
+        values: dict[str, Any] = {
+            "namespace": self.namespace,
+            "key": checked_key(key),
+            "answer": belief.answer,
+            "support": belief.support,
+            "conflict": belief.conflict,
+            "query": belief.query,
+            "version": fresh_version(),
+            "now": now,
+            "expected": expected,
+            "anew": keep_times or expected == "",
+            **times(belief, now, self.ttl, keep=keep_times),
+        }
+        with self._opened() as connection:
+            if self.ttl is not None:
+                connection.execute(_EXPIRE, (now,))
+            statement = _INSERT if expected is None else _REPLACE if expected else _INSERT_IF_NONE
+            return connection.execute(statement, values).rowcount == 1
+
+    def items(self) -> Iterator[tuple[str, Belief]]:
+        last = ""
+        while True:
+            with self._opened() as connection:
+                rows = connection.execute(_LIST, (self.namespace, last, time.time(), PAGE)).fetchall()
+            for key, *row in rows:
+                yield key, self._belief(row)
+            if len(rows) < PAGE:
+                return
+            last = rows[-1][0]
+
+    def forget(self, key: str) -> bool:
+        return self._deleted(_FORGET, checked_key(key)) == 1
+
+    def forget_all(self) -> int:
+        return self._deleted(_FORGET_ALL)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _deleted(self, statement: str, *values: str) -> int:
+        """Delete, and count those that had not expired."""
+        with self._opened() as connection:
+            connection.execute(_EXPIRE, (time.time(),))
+            return connection.execute(statement, (self.namespace, *values)).rowcount
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """The one connection of this process; every statement is a transaction of its own."""
+        if self._process != os.getpid():
+            self._lock, self._process = RLock(), os.getpid()  # the parent's threads do not live here
+            if self._connection is not None:
+                _ABANDONED.append(self._connection)
+            self._connection = None
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                yield self._connection
+            except sqlite3.OperationalError as error:
+                raise StoreError(
+                    f"the belief store {self._name} cannot be used ({error}); "
+                    "give a path in a folder that can be written, and see whether another process holds it locked"
+                ) from error
+            except sqlite3.Error as error:  # of which a damaged file is the only one left
+                raise InputError(
+                    f"{self._name} is damaged or no SQLite file ({error}); give another path, or restore it"
+                ) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            # In this order: whoever made the tables at the same time has set the mark with them.
+            (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (owner,) = connection.execute("PRAGMA application_id").fetchone()
+            if used and owner != APPLICATION:
+                raise InputError(f"{self._name} is a database, but no store of beliefs; give another path")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring the file up to the newest schema, in one transaction; of several processes one does it."""
+        (schema,) = connection.execute("PRAGMA user_version").fetchone()
+        if schema == len(MIGRATIONS):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            (schema,) = connection.execute("PRAGMA user_version").fetchone()
+            if schema > len(MIGRATIONS):
+                raise InputError(
+                    f"{self._name} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
+                )
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (schema INTEGER PRIMARY KEY, applied REAL)")
+            for number, migration in enumerate(MIGRATIONS[schema:], schema + 1):
+                migration(connection)
+                connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    def _belief(self, row: tuple[Any, ...] | list[Any]) -> Belief:
+        answer, support, conflict, query, version, *stamps = row
+        try:
+            return Belief(answer, support, conflict, query, version, *stamps)
+        except InputError as error:
+            raise InputError(f"{self._name} holds what is no belief: {error}; restore the file") from None
+
+    @property
+    def _name(self) -> str:
+        return shown(str(self.path), 200)
+
+    def __repr__(self) -> str:
+        return f"SqliteBeliefs({str(self.path)!r}, namespace={self.namespace!r})"
+
+
+_GET = """
+SELECT answer, support, conflict, query, version, created, updated, expires FROM beliefs
+WHERE namespace = ? AND key = ? AND coalesce(expires > ?, 1)"""
+_LIST = """
+SELECT key, answer, support, conflict, query, version, created, updated, expires FROM beliefs
+WHERE namespace = ? AND key > ? AND coalesce(expires > ?, 1) ORDER BY key LIMIT ?"""
+_INSERT = """
+INSERT INTO beliefs (namespace, key, answer, support, conflict, query, version, created, updated, expires)
+VALUES (:namespace, :key, :answer, :support, :conflict, :query, :version, :created, :updated, :expires)
+ON CONFLICT (namespace, key) DO UPDATE SET answer = excluded.answer, support = excluded.support,
+  conflict = excluded.conflict, query = excluded.query, version = excluded.version, updated = excluded.updated,
+  expires = excluded.expires, created = CASE WHEN :anew THEN excluded.created ELSE beliefs.created END"""
+_INSERT_IF_NONE = _INSERT + " WHERE beliefs.expires <= :now"
+_REPLACE = """
+UPDATE beliefs SET answer = :answer, support = :support, conflict = :conflict, query = :query, version = :version,
+  updated = :updated, expires = :expires WHERE namespace = :namespace AND key = :key AND version = :expected"""
+_EXPIRE = "DELETE FROM beliefs WHERE expires <= ?"
+_FORGET = "DELETE FROM beliefs WHERE namespace = ? AND key = ?"
+_FORGET_ALL = "DELETE FROM beliefs WHERE namespace = ?"

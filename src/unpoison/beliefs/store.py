@@ -1,0 +1,168 @@
+"""What every belief store offers, and what can be done with any of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from secrets import token_hex
+from typing import Any, Protocol, runtime_checkable
+
+from unpoison.beliefs.belief import Belief
+from unpoison.beliefs.key import checked_key
+from unpoison.checks import within
+from unpoison.errors import InputError, OptionError, StoreError, shown
+
+__all__ = ["BeliefStore", "export_lines", "import_lines", "open_beliefs", "update"]
+
+ATTEMPTS = 10_000
+"""So often `update` starts again; somebody makes progress each time, so this only ends a store that never agrees."""
+
+LONGEST_TTL = 1e10
+"""Seconds; three centuries."""
+
+
+@runtime_checkable
+class BeliefStore(Protocol):
+    """Beliefs by key, within one namespace. Safe for threads; all stores but memory, for processes and machines.
+
+    Every method raises StoreError when the store cannot be reached, and InputError when it holds something that no
+    version of this package wrote.
+
+    Attributes:
+        namespace: Stores of different namespaces in one place do not see each other.
+    """
+
+    namespace: str
+
+    def get(self, key: str) -> Belief | None:
+        """The belief, with its `version` and times; None if there is none or it has expired."""
+
+    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
+        """Write a belief, in one atomic step.
+
+        Args:
+            key: 1 to 128 visible characters.
+            belief: Its own version is not looked at.
+            expected: Write only while the stored version is this one; "" while there is none; None always.
+            keep_times: Keep the belief's own times, as an import does.
+
+        Returns:
+            Whether it was written. False means that another worker was faster: read again.
+        """
+
+    def items(self) -> Iterator[tuple[str, Belief]]:
+        """All beliefs of the namespace that have not expired, by key."""
+
+    def forget(self, key: str) -> bool:
+        """Delete one belief; whether there was one."""
+
+    def forget_all(self) -> int:
+        """Delete all beliefs of the namespace; how many there were."""
+
+    def close(self) -> None:
+        """Let go of files and connections; the store opens them again when it is used again."""
+
+
+def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belief]) -> Belief:
+    """Read, change, and write back unless somebody wrote meanwhile; then again. No update is lost.
+
+    Args:
+        store: Where.
+        key: Which.
+        change: From the belief as it is now, or None, to the new one; called once per attempt.
+
+    Returns:
+        What was written.
+
+    Raises:
+        StoreError: The store cannot be reached, or did not agree in 10,000 attempts.
+    """
+    for _ in range(ATTEMPTS):
+        before = store.get(key)
+        after = change(before)
+        if store.put(key, after, expected="" if before is None else before.version):
+            return after
+    raise StoreError(f"the belief {shown(key)} was changed by others {ATTEMPTS:,} times while it was being written")
+
+
+def export_lines(store: BeliefStore) -> Iterator[str]:
+    """One JSON object per belief: key, answer, support, conflict, query and times."""
+    for key, belief in store.items():
+        yield json.dumps({"key": key, **belief.to_dict()}, ensure_ascii=False)
+
+
+def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:
+    """Write what `export_lines` wrote, times included; what the store has under these keys is replaced.
+
+    Returns:
+        How many.
+
+    Raises:
+        InputError: A line is no belief; the message names it. Those before it are written.
+    """
+    count = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict):
+                raise InputError(f"must be a JSON object, got {shown(values)}")
+            key, belief = checked_key(values.get("key", "")), Belief.from_dict(values)
+        except (ValueError, RecursionError) as error:  # InputError is a ValueError
+            raise InputError(f"line {number}: {error}") from None
+        store.put(key, belief, keep_times=True)
+        count += 1
+    return count
+
+
+def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = None) -> BeliefStore:
+    """The store that a string names: `memory`, `sqlite:FILE` or a path, `redis://...`, `postgresql://...`.
+
+    Raises:
+        OptionError: An unknown kind of store.
+        MissingExtraError: An extra that is not installed.
+        StoreError: The store cannot be reached.
+        InputError: The file is damaged or not a store of beliefs.
+    """
+    kind, colon, rest = spec.partition(":")
+    if spec == "memory":
+        from unpoison.beliefs.memory import MemoryBeliefs
+
+        return MemoryBeliefs(namespace=namespace, ttl=ttl)
+    if kind in ("redis", "rediss", "unix") and rest.startswith("//"):
+        from unpoison.beliefs.redis import RedisBeliefs
+
+        return RedisBeliefs(spec, namespace=namespace, ttl=ttl)
+    if kind in ("postgresql", "postgres") and rest.startswith("//"):
+        from unpoison.beliefs.postgres import PostgresBeliefs
+
+        return PostgresBeliefs(spec, namespace=namespace, ttl=ttl)
+    path = rest if kind == "sqlite" and colon else spec
+    if not path or "://" in path:
+        raise OptionError(f"no belief store {shown(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")
+    from unpoison.beliefs.sqlite import SqliteBeliefs
+
+    return SqliteBeliefs(path, namespace=namespace, ttl=ttl)
+
+
+def checked_ttl(ttl: float | None) -> float | None:
+    """Seconds until a belief expires that is not written again, or None for never."""
+    if ttl is None:
+        return None
+    found = within("ttl", ttl, 0.0, LONGEST_TTL)
+    if found == 0:
+        raise OptionError("ttl must be positive seconds or None for no expiry, got 0")
+    return float(found)
+
+
+def fresh_version() -> str:
+    """A version that no other write has, not even one before a deletion."""
+    return token_hex(8)
+
+
+def times(belief: Belief, now: float, ttl: float | None, *, keep: bool) -> dict[str, Any]:
+    """created, updated and expires of a belief that is being written."""
+    fresh = {"created": now, "updated": now, "expires": None if ttl is None else now + ttl}
+    own = {name: value for name in fresh if (value := getattr(belief, name)) is not None} if keep else {}
+    return {**fresh, **own}

@@ -1,0 +1,198 @@
+"""`unpoison evaluate`: what each defense saves, what it damages, and what it costs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["EXAMPLES", "evaluate"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison evaluate -d grada,ragdefender,trustrag sample
+  unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 data.jsonl --report report.html
+  unpoison evaluate -d grada --vary alpha=0.2,0.4,0.6 -e minilm data.jsonl --csv sweep.csv
+  unpoison evaluate -d trustrag,radar -g openai:gpt-4o-mini --price gpt-4o-mini=0.15/0.6 --jobs 8 data.jsonl
+  unpoison evaluate --config grid.yaml
+  unpoison evaluate --preset grada-table-1 ../shared/data -e minilm
+  unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
+
+A run that was interrupted goes on where it stopped: give the same command again.
+Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done.
+"""
+
+RUNS = Path("unpoison-runs")
+"""Where runs go whose folder is not named; the folder's name is a hash of what is measured."""
+
+Texts = list[str] | None
+
+
+def _axis(*names: str, metavar: str, help: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Axes: several values make a grid")
+
+
+def evaluate(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DATA]...",
+            help="Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
+            "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
+        ),
+    ] = None,
+    defense: Annotated[Texts, _axis("--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured.")] = None,
+    attack: Annotated[
+        Texts, _axis("--attack", "-a", metavar="NAME[:OPTIONS],...", help="See 'unpoison attack --list'.")
+    ] = None,
+    poisons: Annotated[Texts, _axis("--poisons", metavar="N,...", help="Texts planted per question; 1.")] = None,
+    rate: Annotated[
+        Texts, _axis("--rate", metavar="PAPER:AMOUNT,...", help="In place of --poisons: trustrag:0.4, ragdefender:2x5.")
+    ] = None,
+    policy: Annotated[
+        Texts,
+        _axis(
+            "--policy",
+            metavar="POLICY,...",
+            help="prepend, retrieve, corpus, replace-at, replace-last, middle, pool, or labelled (the file's own).",
+        ),
+    ] = None,
+    positions: Annotated[
+        Texts, _axis("--positions", metavar="P,P+P,...", help="Places from 1 that poison takes, joined by +.")
+    ] = None,
+    prefix: Annotated[
+        bool | None, typer.Option("--prefix/--no-prefix", help="Put the question before planted texts, or not.")
+    ] = None,
+    k: Annotated[Texts, _axis("--k", metavar="K,...", help="Passages per question; 10.")] = None,
+    retriever: Annotated[
+        Texts, _axis("--retriever", metavar="ENCODER,...", help="For the policies retrieve and corpus; bm25.")
+    ] = None,
+    encoder: Annotated[Texts, _axis("--encoder", "-e", metavar="ENCODER,...", help="lexical, minilm, st:NAME.")] = None,
+    generator: Annotated[
+        Texts, _axis("--generator", "-g", metavar="GENERATOR,...", help="Answers; without one, screening only.")
+    ] = None,
+    nli: Annotated[Texts, _axis("--nli", metavar="NLI,...", help="lexical, cross:NAME or onnx:PATH.")] = None,
+    nli_noise: Annotated[
+        Texts, _axis("--nli-noise", metavar="P,...", help="Replace NLI outputs at random with this probability.")
+    ] = None,
+    vary: Annotated[
+        Texts, _axis("--vary", metavar="OPTION=V,V", help="An option of the defenses that have it; may be repeated.")
+    ] = None,
+    seed: Annotated[Texts, _axis("--seed", metavar="SEED,...", help="0.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|none", help="Clean passages that fill contexts; corpus.jsonl beside the data."),
+    ] = None,
+    baseline: Annotated[bool, typer.Option(help="Also measure no defense.")] = True,
+    clean: Annotated[bool, typer.Option(help="Also measure without an attack.")] = True,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A grid in YAML; options given here win.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A paper's table, published numbers beside; 'list' lists them.")
+    ] = None,
+    manifest: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Repeat the run of this manifest.json exactly.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help=f"Where the run is kept; {RUNS}/HASH by default.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")] = 1,
+    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.")] = 120.0,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(metavar="GENERATOR", help="Have a model score the answers from 1 to 10, for long answers."),
+    ] = None,
+    price: Annotated[
+        Texts, typer.Option(metavar="MODEL=IN/OUT", help="Prices per million tokens; may be repeated.")
+    ] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write .html (one page, works offline), .md, .csv, .json, .pdf or .png; may be repeated.",
+        ),
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per scenario.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of tables.")] = False,
+) -> None:
+    """Measure defenses under attack and without one, with 95 % intervals.
+
+    Every combination of the axes is one scenario. No defense, and every defense without an attack, are measured too,
+    so that what a defense saves stands beside what it damages.
+    """
+    from unpoison.cli import runs
+    from unpoison.cli.display import show
+    from unpoison.cli.running import say
+    from unpoison.driver import Limits
+    from unpoison.evaluation.judging import judge_run
+    from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
+    from unpoison.evaluation.report import as_json as json_text
+    from unpoison.evaluation.runner import Runner
+    from unpoison.evaluation.runs import folder_name
+    from unpoison.evaluation.specs import split_options
+    from unpoison.evaluation.summary import Price
+
+    if preset == "list":
+        show(runs.presets_table())
+        return
+    axes = {
+        "data": data,
+        "defense": defense,
+        "attack": attack,
+        "poisons": poisons,
+        "rate": rate,
+        "policy": policy,
+        "positions": positions,
+        "prefix": prefix,
+        "k": k,
+        "retriever": retriever,
+        "encoder": encoder,
+        "generator": generator,
+        "nli": nli,
+        "nli_noise": nli_noise,
+        "vary": dict(split_options(vary or ())),
+        "seed": seed,
+        "limit": limit,
+        "corpus": corpus,
+        "baseline": baseline or None,
+        "clean": clean or None,
+    }
+    given = {name: value for name, value in axes.items() if value not in (None, [], {})}
+    prices = dict(map(Price.of, price or ()))
+    runs.check_outputs(*(report or ()), markdown, csv)
+    chosen = runs.choose(given, config, preset, manifest)
+    with runs.progress() as told:
+        runner = Runner(
+            folder or RUNS / folder_name(chosen.scenarios),
+            chosen.scenarios,
+            jobs=jobs,
+            limits=Limits(deadline=deadline),
+            retry_failed=retry_failed,
+            progress=told,
+            command=sys.argv,
+        )
+        if chosen.manifest is not None:
+            for difference in runner.check(chosen.manifest):
+                say(f"note: {difference}")
+        run = runner.run()
+        if judge is not None:
+            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=told)
+    found = Report.of(run, prices=prices, preset=chosen.preset)
+    for path in report or ():
+        write_report(found, path)
+    if markdown is not None:
+        markdown.write_text(as_markdown(found), encoding="utf-8")
+    if csv is not None:
+        csv.write_text(as_csv(found), encoding="utf-8")
+    if as_json:
+        print(json_text(found), end="")  # noqa: T201  this is what the command line is for
+    else:
+        show(runs.figures_table(found))
+        if chosen.preset is not None:
+            show(runs.published_table(found, chosen.preset))
+    runs.say_problems(found)
+    raise typer.Exit(runs.say_outcome(run))

@@ -1,0 +1,219 @@
+"""What `unpoison evaluate` does around a run: choose what is measured, show progress, print figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from unpoison.cli.running import counted, say
+from unpoison.errors import OptionError
+from unpoison.evaluation.grids import Grid
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.presets import Preset, load_preset, preset_names
+from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.tables import figure, heading
+from unpoison.evaluation.runs import Run, read_manifest
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.summary import Summary
+from unpoison.rendering import plain
+
+__all__ = [
+    "Chosen",
+    "check_outputs",
+    "choose",
+    "figures_table",
+    "presets_table",
+    "progress",
+    "published_table",
+    "say_outcome",
+    "say_problems",
+]
+
+SHOWN = ("poisoned", "asr", "accuracy")
+CLEAN = ("gold_lost", "clean_kept", "accuracy")
+"""What a defense does where nothing is planted."""
+
+MAX_PROBLEMS = 20
+"""So many rows left out, and so many failures, are told one by one."""
+
+_FOR_PRESETS = frozenset({"data", "encoder", "generator", "nli", "seed", "limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is measured.
+
+    Attributes:
+        scenarios: The cells.
+        preset: The paper's table that is run again, if any.
+        manifest: The manifest of the run that is repeated, if any.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    preset: Preset | None = None
+    manifest: Mapping[str, Any] | None = None
+
+
+def choose(given: dict[str, Any], config: Path | None, preset: str | None, manifest: Path | None) -> Chosen:
+    """The scenarios of the command line.
+
+    Raises:
+        OptionError: Options that exclude each other.
+    """
+    if sum(found is not None for found in (config, preset, manifest)) > 1:
+        raise OptionError("--config, --preset and --manifest exclude each other; give one of them")
+    if manifest is not None:
+        _refuse(given, frozenset(), "--manifest")
+        found = read_manifest(manifest)
+        return Chosen(tuple(Scenario.from_dict(cell["scenario"]) for cell in found["cells"]), manifest=found)
+    if preset is not None:
+        _refuse(given, _FOR_PRESETS, "--preset")
+        table = load_preset(preset, **{name: _single(name, value) for name, value in given.items()})
+        for line in table.describe().splitlines():
+            say(line)
+        if not table.scenarios:
+            raise OptionError(f"nothing of {preset} can be measured here: {'; '.join(table.lacks)}")
+        return Chosen(table.scenarios, preset=table)
+    if config is not None:
+        return Chosen(Grid.load(config, **given).scenarios())
+    return Chosen(Grid.of({"data": ["sample"], **given}).scenarios())
+
+
+def _refuse(given: Mapping[str, Any], allowed: frozenset[str], option: str) -> None:
+    for name in given:
+        if name not in allowed:
+            raise OptionError(f"{option} says what is measured; leave --{name.replace('_', '-')} out")
+
+
+def _single(name: str, value: Any) -> Any:
+    """The one value of an axis, as a preset takes it."""
+    if not isinstance(value, list):
+        return value
+    if len(value) > 1 or (name != "data" and "," in value[0]):
+        raise OptionError(f"--preset takes one {name}, got {', '.join(value)}")
+    return int(value[0]) if name == "seed" else value[0]
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """See early that files can be written.
+
+    Raises:
+        OSError: One of them cannot.
+    """
+    for path in paths:
+        if path is not None:
+            path.open("ab").close()
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int, str], None]]:
+    """A bar with the remaining time on standard error, where a person can see it."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, doing: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        task = bar.add_task("")
+
+        def told(done: int, total: int, doing: str) -> None:
+            bar.update(task, completed=done, total=total, description=plain(doing).replace("[", r"\["))
+
+        yield told
+
+
+def figures_table(report: Report) -> Table:
+    """One row per scenario; beside each what the defense does without an attack."""
+    shown = [name for name in SHOWN if any(summary.applies(name) for summary in report.summaries)]
+    beside = [name for name in CLEAN if name not in SHOWN or name in shown]
+    table = Table(title=Text("Percent, with 95 % intervals. Clean: the same without an attack."), title_justify="left")
+    table.add_column("defense", overflow="fold")
+    for name in shown:
+        table.add_column(heading(MEASURES[name]), justify="right")
+    for name in beside:
+        table.add_column(f"clean: {heading(MEASURES[name])}", justify="right")
+    for scenario, group in report.groups():
+        table.add_row(Text(plain(report.caption(scenario)), style="bold"))
+        for place, summary in enumerate(group):
+            twin = report.twin(summary)
+            table.add_row(
+                Text(plain(summary.scenario.defense)),
+                *(figure(summary.figures.get(name), MEASURES[name]) for name in shown),
+                *(_bare(twin, name) for name in beside),
+                end_section=place == len(group) - 1,
+            )
+    return table
+
+
+def _bare(summary: Summary | None, name: str) -> str:
+    """A figure without its interval."""
+    return "-" if summary is None else figure(summary.figures.get(name), MEASURES[name]).partition(" ")[0]
+
+
+def published_table(report: Report, preset: Preset) -> Table:
+    """The paper's numbers and the measured ones."""
+    table = Table(title=Text(f"{preset.source}: published and measured"), title_justify="left")
+    for name in ("model", "column", "defense", "measure"):
+        table.add_column(name, overflow="fold")
+    for name in ("published %", "measured %"):
+        table.add_column(name, justify="right")
+    for one, found in preset.beside(report.summaries):
+        published = "-" if one.value is None else f"{100 * one.value:.1f}"
+        told = (plain(one.table), plain(one.column), plain(one.row), one.measure, published)
+        table.add_row(*map(Text, told), figure(found, MEASURES[one.measure]))
+    return table
+
+
+def presets_table() -> Table:
+    """Every preset with its source."""
+    table = Table(box=None)
+    for name in ("preset", "source", "what it shows"):
+        table.add_column(name)
+    for name in preset_names():
+        found = load_preset(name)
+        table.add_row(*map(Text, (name, found.source, found.title)))
+    return table
+
+
+def say_problems(report: Report) -> None:
+    """Tell what was left out, what could not begin, what failed, and which attacks fell short."""
+    told = [f"{source}: {row}" for source, found in report.run.manifest["data"].items() for row in found["left_out"]]
+    for summary in report.summaries:
+        caption = f"{summary.scenario.defense}, {report.caption(summary.scenario)}"
+        told += [f"{caption}: {problem}" for problem in summary.problems]
+    for line in told[:MAX_PROBLEMS]:
+        say(line)
+    if len(told) > MAX_PROBLEMS:
+        say(f"and {len(told) - MAX_PROBLEMS:,} more; --json and --report list them")
+    short = {
+        (s.scenario.attack, s.scenario.poisons): s["reached"].value
+        for s in report.summaries
+        if s.applies("reached") and s["reached"].value < 1
+    }
+    for (attack, poisons), share in short.items():
+        say(f"note: {attack} x {poisons}: {100 * (1 - share):.0f} % of the planted texts missed the attack's own goal")
+
+
+def say_outcome(run: Run) -> int:
+    """One line at the end, and the exit code: 0 all measured, 1 some failed, 2 nothing was measured."""
+    usable = sum(len(cell.usable) for cell in run.cells)
+    failed = sum(len(cell.failures) for cell in run.cells)
+    broken = sum(cell.error is not None for cell in run.cells)
+    resumed = run.manifest["resumed"]
+    say(
+        f"measured {counted(usable, 'question')} in {counted(len(run.cells), 'scenario')}"
+        + (f"; {resumed:,} were there already" if resumed else "")
+        + (f"; {failed:,} failed" if failed else "")
+        + (f"; {counted(broken, 'scenario')} could not begin" if broken else "")
+        + f"; the run is in {run.folder}"
+    )
+    return 2 if not usable else 1 if failed or broken else 0

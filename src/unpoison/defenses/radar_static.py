@@ -1,0 +1,247 @@
+"""RADAR at one moment: an exact min-cut over atomic answers (2026); `radar.py` adds what is remembered.
+
+Each passage is read alone, giving one atomic answer. A natural language inference (NLI) model says which answers
+entail or contradict each other. Agreement ties passages together, conflict with the consensus pulls them to the sink,
+and the minimum s-t cut of that graph is the most consistent set: the source side is trusted.
+
+The majority wins, whoever that is. Reading costs one model call per passage, all at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.atomic import quoted, read_alone, statements
+from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.kernels.centrality import eigenvector_centrality, power_iteration
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.mincut import min_cut
+from unpoison.prompts import (
+    Prompt,
+    answer_alone_prompt,
+    answer_prompt,
+    atomic_answer_prompt,
+    atomic_answer_reference_prompt,
+    informative,
+    lenient_synthesis_prompt,
+    synthesis_prompt,
+)
+from unpoison.requests import Flow, encode, generate, judge
+from unpoison.types import Answer, Evidence, Passage, Query, Screening
+
+__all__ = ["Graph", "Matrix", "Reading", "StaticRadar"]
+
+Matrix = NDArray[np.float64]
+
+UNANIMOUS = 1e-6
+"""Eq. 36 maps equal centralities to 0, so that agreement by all would count as support for none. Below this spread
+every answer is fully central instead."""
+
+
+class Reading(NamedTuple):
+    """What the passages say, each read alone.
+
+    Attributes:
+        query, passages: The input.
+        answers: The atomic answer of every passage.
+        speaking: Positions of the informative ones, shape (m,).
+    """
+
+    query: Query
+    passages: tuple[Passage, ...]
+    answers: list[str]
+    speaking: NDArray[np.int64]
+
+    @property
+    def said(self) -> list[str]:
+        """The informative answers."""
+        return [self.answers[i] for i in self.speaking]
+
+
+class Graph(NamedTuple):
+    """The graph over the m informative answers, all of shape (m,) or (m, m)."""
+
+    agreement: Matrix
+    conflict: Matrix
+    centrality: Matrix
+    source: Matrix
+    sink: Matrix
+    unanimous: bool = False
+
+
+class StaticRadar(Defense):
+    """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 and 4.2, Appendices D to G).
+
+    The options stand at `Radar`, which is what users make.
+    """
+
+    name = "radar"
+    needs = ("generator",)
+    summary = "reads each passage alone and keeps the most consistent answers by an exact min-cut"
+    calls = "k + 1"
+    source = "Chen et al., 2026"
+
+    mode: str
+    outlier: float
+    contradiction_cut: float
+    final: str
+    lenient_below: int
+    fallback: str
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Atomic answers, then the cut, then the outlier filter."""
+        reading = yield from self._read(query, passages)
+        return (yield from self._select(reading))
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The final answer from what the cut trusts."""
+        reading = yield from self._read(query, passages)
+        return (yield from self._answer(reading, self.final))
+
+    def _read(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Reading]:
+        prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
+        answers = yield from read_alone(query, passages, prompt)
+        speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
+        return Reading(query, passages, answers, speaking)
+
+    def _select(self, reading: Reading) -> Flow[Screening]:
+        agreement, conflict = yield from self._entailment(reading.query.text, reading.said)
+        graph = self._graph(agreement, conflict, reading.speaking, len(reading.passages))
+        trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
+        closeness = yield from self._closeness([reading.said[i] for i in trusted])
+        return self._decided(reading, graph, trusted, trusted[self._coherent(closeness)])
+
+    def _answer(self, reading: Reading, final: str) -> Flow[Answer]:
+        screening = yield from self._select(reading)
+        trusted, details = list(screening.kept_indices), {"atomic_answers": reading.answers}
+        if reading.passages and not trusted and self.fallback not in ("all", "memory"):
+            return abstention(screening, details)
+        if trusted and final == "answers":
+            prompt = self._synthesis(reading.query.text, [reading.answers[i] for i in trusted])
+        elif trusted:
+            prompt = answer_prompt(reading.query.text, [reading.passages[i].reading for i in trusted])
+        else:
+            prompt = self._untrusted_prompt(reading)
+        (reply,) = yield from generate([prompt], "final answer")
+        return answered(reply, screening, details)
+
+    def _synthesis(self, question: str, answers: list[str]) -> Prompt:
+        return (lenient_synthesis_prompt if len(answers) < self.lenient_below else synthesis_prompt)(question, answers)
+
+    def _untrusted_prompt(self, reading: Reading) -> Prompt:
+        """What is asked when nothing is trusted and the caller does not want to abstain."""
+        texts = [passage.reading for passage in reading.passages] if self.fallback == "all" else []
+        return answer_prompt(reading.query.text, texts) if texts else answer_alone_prompt(reading.query.text)
+
+    def _entailment(self, question: str, answers: list[str]) -> Flow[tuple[Matrix, Matrix]]:
+        """M and C, Eq. 29 and 30: the geometric mean of both directions, shape (m, m).
+
+        Only distinct ordered pairs of distinct answers are judged: equal answers agree and do not conflict.
+        """
+        distinct, place = statements(question, answers)
+        n = len(distinct)
+        left, right = np.nonzero(~np.eye(n, dtype=bool))
+        judged = yield from judge([(distinct[i], distinct[j]) for i, j in zip(left, right, strict=True)])
+        entails, contradicts = np.eye(n), np.zeros((n, n))
+        entails[left, right], contradicts[left, right] = judged[:, 0], judged[:, 2]
+        everyone = np.ix_(place, place)
+        agreement, conflict = np.sqrt(entails * entails.T)[everyone], np.sqrt(contradicts * contradicts.T)[everyone]
+        return np.where(conflict > self.contradiction_cut, 0.0, agreement), conflict
+
+    def _graph(self, agreement: Matrix, conflict: Matrix, speaking: NDArray[np.int64], k: int) -> Graph:
+        """S and F, Eq. 6 and 7; the capacities of Eq. 3."""
+        m = len(agreement)
+        if m == 1:  # Eq. 36 and 7 are undefined for a single answer; the released code keeps it
+            alone = np.array([0.9]), np.array([0.1])
+            return Graph(agreement, conflict, np.ones(1), *alone)
+        unanimous = self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS
+        v = np.ones(m) if unanimous else eigenvector_centrality(agreement)
+        rank = speaking + (1 if self.mode == "paper" else 0)
+        source = v * np.exp(-rank / k) if m else np.zeros(0)
+        weight = v.sum() - v
+        sink = np.divide(conflict @ v - np.diag(conflict) * v, weight, out=np.zeros(m), where=weight > 0)
+        if self.mode == "reference":
+            source, sink = _rescaled(source + 1e-8 * np.exp(-rank / k)), _rescaled(sink)
+        return Graph(agreement, conflict, v, source, sink, bool(unanimous))
+
+    def _closeness(self, answers: list[str]) -> Flow[Matrix]:
+        """Mean cosine of each trusted answer to the other trusted ones, Eq. 39, shape (n,)."""
+        n = len(answers)
+        if n < 2:
+            return np.ones(n)
+        similarity = cosine((yield from encode(answers, "atomic answer")))
+        return np.asarray((similarity.sum(axis=1) - np.diag(similarity)) / (n - 1))
+
+    def _coherent(self, closeness: Matrix, preferred: int = 0) -> NDArray[np.intp]:
+        """Eq. 40: outliers go. Of two that are unlike, either is the other's outlier: the preferred one stays."""
+        if len(closeness) == 2 and closeness[0] < self.outlier and self.mode == "paper":
+            return np.array([preferred])
+        return np.flatnonzero(closeness >= self.outlier)
+
+    def _decided(
+        self,
+        reading: Reading,
+        graph: Graph,
+        trusted: NDArray[np.intp],
+        kept: NDArray[np.intp],
+        further: Mapping[str, Matrix] | None = None,
+    ) -> Screening:
+        """The screening; `trusted` and `kept` count the informative answers, `further` is evidence beside the graph."""
+        count, reasons = len(reading.passages), ["its atomic answer is uninformative"] * len(reading.passages)
+        scores = np.zeros(count)
+        for m, i in enumerate(reading.speaking):
+            scores[i] = graph.source[m] - graph.sink[m]
+            side = "on the trusted side of the cut" if m in trusted else "cut off"
+            outlier = ", but unlike the other trusted answers" if m in trusted and m not in kept else ""
+            rival = int(graph.conflict[m].argmax())
+            against = (
+                f", conflict {graph.conflict[m, rival]:.2f} with passage {reading.speaking[rival]}"
+                if graph.conflict[m, rival] > 0
+                else ""
+            )
+            reasons[i] = (
+                f"answers {quoted(reading.answers[i])}: support {graph.source[m]:.2f} against {graph.sink[m]:.2f}"
+                f"{against}; {side}{outlier}"
+            )
+        notes: tuple[str, ...] = ()
+        if count and not len(kept):
+            notes = ("the cut trusts no passage" if len(reading.speaking) else "no passage gave an informative answer",)
+        elif graph.unanimous:
+            notes = ("all answers are equally central: each counts as fully supported",)
+        evidence = {
+            "agreement": _spread(graph.agreement, reading.speaking, count),
+            "conflict": _spread(graph.conflict, reading.speaking, count),
+            "answering": reading.speaking,
+            "centrality": graph.centrality,
+            "source": graph.source,
+            "sink": graph.sink,
+            **(further or {}),
+        }
+        return Screening.decided(
+            self.name,
+            reading.query,
+            reading.passages,
+            kept=reading.speaking[kept].tolist(),
+            scores=scores,
+            reasons=reasons,
+            evidence=Evidence(evidence, notes, graph="agreement"),
+        )
+
+
+def _rescaled(values: Matrix) -> Matrix:
+    """Min-max to [0, 1], clipped to [0.01, 0.99], as the released code does; 0.5 for values without spread."""
+    spread = np.ptp(values) if len(values) else 0.0
+    if spread == 0:
+        return np.full(len(values), 0.5)
+    return np.asarray(np.clip((values - values.min()) / spread, 0.01, 0.99))
+
+
+def _spread(small: Matrix, where: NDArray[np.int64], k: int) -> Matrix:
+    """The answering passages' matrix in the positions of all passages, zeros elsewhere."""
+    whole = np.zeros((k, k))
+    whole[np.ix_(where, where)] = small
+    return whole

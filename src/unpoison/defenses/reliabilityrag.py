@@ -1,0 +1,227 @@
+"""ReliabilityRAG: the largest set of passages that do not contradict each other (Shen et al., 2025).
+
+Each passage is read alone. An NLI model says which of the answers contradict each other, and of the maximum
+independent sets of that graph the one with the best-ranked passages is answered from. For many passages, small samples
+weighted by rank are read instead of single ones, and the graph is drawn over the samples.
+
+Rank decides every tie: an attacker in the first place wins against an equal number of honest passages.
+
+The NLI model sees "Question: ... Answer: ...", as in RADAR, where the released code writes a sentence that says the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import among, at_least, within
+from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, quoted, read_alone
+from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.driver import Limits
+from unpoison.kernels.independent_set import maximum_independent_set
+from unpoison.models.protocols import Generator, NLIModel
+from unpoison.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Evidence, Passage, Query, Screening
+
+__all__ = ["ReliabilityRag", "SampledReliabilityRag", "rank_weights"]
+
+Fallback = Literal["all", "memory", "abstain"]
+
+INEXACT = "the search for the largest consistent set was cut short: a large one was taken"
+
+
+class _Reading(NamedTuple):
+    """What was read, and the passages to answer from, in the order in which they are shown."""
+
+    answers: list[str]
+    shown: list[int]
+    screening: Screening
+
+
+class ReliabilityRag(Defense):
+    """Answer from a maximum independent set of the contradiction graph (ReliabilityRAG).
+
+    Args:
+        generator: Reads each passage, and answers from the chosen ones; `screen` needs it as well.
+        nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
+        contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
+        fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
+            `memory`; or `abstain`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "reliabilityrag"
+    needs = ("generator",)
+    summary = "reads each passage alone and keeps the largest set whose answers do not contradict each other"
+    calls = "k + 1"
+    source = "Shen et al., 2025"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        *,
+        contradiction: float = 0.5,
+        fallback: Fallback = "all",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, nli=nli or "lexical", limits=limits)
+        self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
+        self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Isolated answers, the contradiction graph, its maximum independent set."""
+        return (yield from self._reading(query, passages)).screening
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The final answer from the chosen passages."""
+        reading = yield from self._reading(query, passages)
+        details = {"atomic_answers": reading.answers}
+        texts = [passages[i].reading for i in reading.shown]
+        if passages and not texts and self.fallback == "abstain":
+            return abstention(reading.screening, details)
+        prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
+        (reply,) = yield from generate([prompt], "final answer")
+        return answered(reply, reading.screening, details)
+
+    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:
+        answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
+        chosen, conflict, notes = yield from self._consistent(query.text, answers)
+        kept = chosen
+        if not chosen:
+            kept = list(range(len(passages))) if self.fallback == "all" else []
+            notes += (_nothing(self.fallback),) if passages else ()
+        reasons = [self._reason(i, answers, chosen, conflict) for i in range(len(passages))]
+        evidence = Evidence({"contradiction": conflict}, notes, graph="contradiction")
+        scores = [-sum(conflict[i]) for i in range(len(passages))]
+        screening = Screening.decided(
+            self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence
+        )
+        return _Reading(answers, kept, screening)
+
+    def _consistent(
+        self, question: str, answers: Sequence[str]
+    ) -> Flow[tuple[list[int], NDArray[np.float64], tuple[str, ...]]]:
+        """The informative answers of the maximum independent set, and P(contradiction) of all, (n, n)."""
+        informative_ones = [i for i, answer in enumerate(answers) if informative(answer)]
+        small = yield from contradictions(question, [answers[i] for i in informative_ones])
+        found = maximum_independent_set(small >= self.contradiction)
+        conflict = np.zeros((len(answers), len(answers)))
+        conflict[np.ix_(informative_ones, informative_ones)] = small
+        return [informative_ones[i] for i in found.members], conflict, () if found.exact else (INEXACT,)
+
+    def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> str:
+        if not informative(answers[i]):
+            return "its answer is uninformative"
+        said = f"answers {quoted(answers[i])}"
+        if i in chosen:
+            return f"{said}: in the largest set of {len(chosen)} without contradiction"
+        rivals = [j for j in chosen if conflict[i, j] >= self.contradiction]
+        return f"{said}: contradicts passage {', '.join(map(str, rivals[:5]))} of the largest set without contradiction"
+
+
+class SampledReliabilityRag(ReliabilityRag):
+    """ReliabilityRAG for many passages: weighted sample and aggregate.
+
+    Args:
+        generator: Reads each sample, and answers from the chosen passages; `screen` needs it as well.
+        nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
+        samples: How many samples are read (the paper's T), at least 1.
+        size: Passages in a sample, drawn with replacement (the paper's m), at least 1.
+        gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for weights that fall linearly.
+        dedupe: Show each chosen passage once, in retrieval order; the released code repeats it.
+        seed: Of the draw.
+        contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
+        fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
+            undefended, or `abstain`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "reliabilityrag-sampled"
+    summary = "reads small samples of the passages and keeps those of the largest set without contradiction"
+    calls = "samples + 1, whatever k is"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        *,
+        samples: int = 20,
+        size: int = 2,
+        gamma: float = 0.9,
+        dedupe: bool = False,
+        seed: int = 0,
+        contradiction: float = 0.5,
+        fallback: Fallback = "memory",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, limits=limits)
+        self.samples = at_least("samples", samples, 1)
+        self.size = at_least("size", size, 1)
+        self.gamma = within("gamma", gamma, 0.0, 1.0)
+        self.dedupe = dedupe
+        self.seed = at_least("seed", seed, 0)
+
+    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:
+        draw = np.random.default_rng(self.seed)
+        weights = rank_weights(len(passages), self.gamma)
+        count = self.samples if passages else 0
+        drawn = [sorted(draw.choice(len(passages), self.size, p=weights).tolist()) for _ in range(count)]
+        order = sorted(range(count), key=lambda s: (drawn[s], s))  # ties go to the samples of better rank
+        drawn = [drawn[s] for s in order]
+        # The best passage stands last in a sample.
+        prompts = [answer_prompt(query.text, [passages[i].reading for i in reversed(one)]) for one in drawn]
+        replies = yield from generate(prompts, "sample answer")
+        answers = [reply.text[:LONGEST_ANSWER] for reply in replies]
+        chosen, conflict, notes = yield from self._consistent(query.text, answers)
+
+        shown = [i for s in sorted(chosen, key=order.__getitem__) for i in drawn[s]]
+        if not shown:
+            shown = list(range(len(passages))) if self.fallback == "all" else []
+            notes += (_nothing(self.fallback),) if passages else ()
+        kept = sorted(set(shown)) if self.dedupe else list(dict.fromkeys(shown))
+        arrays: dict[str, Any] = {"samples": np.array(drawn).reshape(count, -1), "contradiction": conflict}
+        screening = Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=kept,
+            scores=[float(shown.count(i)) for i in range(len(passages))],
+            reasons=[_drawn(i, drawn, chosen) for i in range(len(passages))],
+            evidence=Evidence(arrays, notes),
+        )
+        return _Reading(answers, kept if self.dedupe else shown, screening)
+
+
+def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
+    """How likely each rank is drawn: gamma^i, or 1 - i/k where gamma is 0, scaled to sum 1; shape (k,)."""
+    ranks = np.arange(k)
+    weights = gamma**ranks if gamma else 1 - ranks / max(k, 1)
+    return np.asarray(weights / weights.sum() if k else np.zeros(0))
+
+
+def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> str:
+    among_all = sum(i in one for one in drawn)
+    if not among_all:
+        return "in no sample"
+    return f"in {sum(i in drawn[s] for s in chosen)} of the consistent samples, of {among_all} that hold it"
+
+
+def _nothing(fallback: str) -> str:
+    what = {
+        "all": "all passages are kept, undefended",
+        "memory": "the model answers from memory",
+        "abstain": "abstains",
+    }
+    return f"no informative answer: {what[fallback]}"

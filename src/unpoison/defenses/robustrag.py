@@ -1,0 +1,206 @@
+"""RobustRAG by keyword aggregation: isolate, then aggregate (Xiang et al., 2024).
+
+Each passage is read alone, so that a poisoned one can spoil one answer only. The keywords that enough answers state
+are put before the model, without any passage, and it answers from them. Whatever few passages say alone is gone, and
+for a given number of poisoned ones it can be certified that the answer stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, combinations
+from typing import Any, Literal, NamedTuple
+
+from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
+from unpoison.checks import among, at_least, within
+from unpoison.defenses.atomic import quoted, read_alone
+from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.driver import Limits, run
+from unpoison.errors import OptionError
+from unpoison.kernels.keywords import empty, keywords
+from unpoison.kernels.normalisation import trimmed
+from unpoison.models.protocols import Generator
+from unpoison.prompts import Prompt, atomic_answer_reference_prompt, informative
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
+
+__all__ = ["Certificate", "RobustRag"]
+
+MOST_OPTIONAL = {"short": 14, "long": 9}
+"""Keywords that the attacker may let in or keep out: every subset of them is one call."""
+
+DECIMALS = 12
+"""Votes and threshold are compared after rounding: noise of the arithmetic must not decide."""
+
+
+class Certificate(NamedTuple):
+    """Whether an answer stands although some passages are poisoned.
+
+    Attributes:
+        certified: It does, whatever those passages say.
+        reason: Why, or why it is not certified.
+        optional: The keywords whose presence the attacker decides, longest first.
+        answers: The answers that the attacker can choose between.
+    """
+
+    certified: bool
+    reason: str
+    optional: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+
+
+class RobustRag(Defense):
+    """Answer from keywords that enough passages state, each read alone (RobustRAG, keyword aggregation).
+
+    It drops no passage; it limits what each can contribute. With a single passage it does not protect.
+
+    Args:
+        generator: Reads each passage alone, and answers from the keywords.
+        form: `short` answers; `long` for texts such as biographies, where only phrases of several words count.
+        alpha: The share of informative answers that must state a keyword, in [0, 1]; by default 0.3, `long` 0.4.
+        beta: That many answers always suffice, 0 or more; by default 3, `long` 4.
+        gamma: The vote of rank i counts gamma^i, scaled so that all votes sum to their number, in (0, 1]. RADAR's runs
+            of this method use 0.9.
+        least: With fewer informative answers than this it abstains, at least 1.
+        empty_hints: When no keyword has enough votes: `ask` the model with an empty list as the released code does, or
+            `abstain`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "robustrag"
+    summary = "reads each passage alone and answers from the keywords that enough of the answers share"
+    calls = "k + 1"
+    source = "Xiang et al., 2024"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        form: Literal["short", "long"] = "short",
+        alpha: float | None = None,
+        beta: float | None = None,
+        gamma: float = 1.0,
+        least: int = 1,
+        empty_hints: Literal["ask", "abstain"] = "ask",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, limits=limits)
+        self.form = among("form", form, ("short", "long"))
+        usual = (0.3, 3.0) if form == "short" else (0.4, 4.0)
+        self.alpha = usual[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
+        self.beta = usual[1] if beta is None else at_least("beta", beta, 0.0)
+        self.gamma = within("gamma", gamma, 1e-6, 1.0)
+        self.least = at_least("least", least, 1)
+        self.empty_hints = among("empty_hints", empty_hints, ("ask", "abstain"))
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, "no passage is dropped: each is read alone and has one vote")
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Isolated answers, then aggregation."""
+        answers = yield from self._isolated(query, passages)
+        weights = self._weights(answers)
+        reasons = [
+            f"answers {quoted(answer)}, {weights[i]:.2f} votes" if i in weights else "its answer is uninformative"
+            for i, answer in enumerate(answers)
+        ]
+        screening = self.all_kept(query, passages, reasons)
+        details: dict[str, Any] = {"atomic_answers": answers}
+        if len(weights) < self.least:
+            return abstention(screening, details)
+        threshold = min(self.beta, self.alpha * len(weights))
+        details["keywords"] = hints = self._above(self._votes(answers, weights), threshold)
+        if not hints and self.empty_hints == "abstain":
+            return abstention(screening, details)
+        (reply,) = yield from generate([self._final(query.text, hints)], "final answer")
+        return answered(reply, screening, details)
+
+    def _isolated(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
+        prompt = atomic_answer_reference_prompt if self.form == "short" else phrases_of_passage_prompt
+        return (yield from read_alone(query, passages, prompt))
+
+    def _weights(self, answers: Sequence[str]) -> dict[int, float]:
+        """What the vote of each informative answer counts; the sum is their number."""
+        decay = {rank: self.gamma**rank for rank, answer in enumerate(answers) if informative(answer)}
+        scale = len(decay) / sum(decay.values()) if sum(decay.values()) else 0.0
+        return {rank: value * scale for rank, value in decay.items()}
+
+    def _votes(self, answers: Sequence[str], weights: dict[int, float]) -> dict[str, float]:
+        """The votes of each keyword; an answer votes once for a keyword, however often it states it."""
+        votes: dict[str, float] = {}
+        for rank, weight in weights.items():
+            for keyword in keywords(answers[rank]):
+                votes[keyword] = votes.get(keyword, 0.0) + weight
+        telling = (keyword for keyword in votes if not empty(keyword) and (self.form == "short" or " " in keyword))
+        return {keyword: votes[keyword] for keyword in telling}
+
+    def _above(self, votes: dict[str, float], threshold: float) -> list[str]:
+        """The keywords with enough votes, the longest first."""
+        return _longest_first(word for word, count in votes.items() if round(count - threshold, DECIMALS) >= 0)
+
+    def _final(self, question: str, hints: Sequence[str]) -> Prompt:
+        return (keywords_prompt if self.form == "short" else phrases_prompt)(question, hints)
+
+    def certify(
+        self,
+        query: str | Query,
+        passages: Iterable[Any],
+        poisoned: int = 1,
+        correct: Callable[[str], bool] | None = None,
+    ) -> Certificate:
+        """Whether the answer stands when the last `poisoned` passages are replaced by anything at all.
+
+        Keywords that enough of the other answers state stay whatever the attacker does, those short of at most
+        `poisoned` votes may be let in, and nothing else can: the model is asked with every such list, at most 2^14
+        calls (2^9 for `long`). Give it a `Limits` with a long deadline. The generator must be deterministic.
+
+        Args:
+            query: The user's question.
+            passages: In retrieval order, all taken for benign.
+            poisoned: How many of them, at the end, are in the attacker's hands.
+            correct: Whether a final answer counts as correct, such as `lambda text: "Paris" in text`; None asks that
+                all answers be the same, up to case and a final period.
+
+        Raises:
+            OptionError: `gamma` is not 1, or `poisoned` is not positive.
+            InputError, ModelError, DeadlineError: As for `answer`.
+        """
+        self._require_generator()
+        flow = self.certifying(as_query(query), as_passages(passages), at_least("poisoned", poisoned, 1), correct)
+        return run(flow, self.models, self.limits)[0]
+
+    def certifying(
+        self, query: Query, passages: tuple[Passage, ...], poisoned: int, correct: Callable[[str], bool] | None
+    ) -> Flow[Certificate]:
+        """The flow behind `certify`."""
+        if self.gamma != 1:
+            raise OptionError(f"only equal votes can be certified: gamma must be 1, got {self.gamma:g}")
+        answers = yield from self._isolated(query, passages[: max(0, len(passages) - poisoned)])
+        weights = self._weights(answers)
+        threshold = min(self.beta, self.alpha * (len(weights) + poisoned))
+        if round(threshold - poisoned, DECIMALS) <= 0:
+            return Certificate(False, f"{poisoned} poisoned answers reach the threshold of {threshold:g} votes alone")
+        if len(weights) < self.least:
+            return Certificate(False, f"{len(weights)} of the other answers are informative, {self.least} must be")
+        votes = self._votes(answers, weights)
+        sure = self._above(votes, threshold)
+        optional = [word for word in self._above(votes, threshold - poisoned) if word not in sure]
+        if len(optional) > MOST_OPTIONAL[self.form]:
+            return Certificate(False, f"{len(optional)} keywords are in doubt, too many to try", tuple(optional))
+        chosen = chain.from_iterable(combinations(optional, size) for size in range(len(optional) + 1))
+        lists = [_longest_first([*sure, *words]) for words in chosen]
+        asked = [hints for hints in lists if hints or self.empty_hints == "ask"]
+        replies = yield from generate([self._final(query.text, hints) for hints in asked], "certificate")
+        found = [reply.text for reply in replies] + ["I don't know."] * (len(asked) < len(lists))
+        distinct = tuple({trimmed(text): text for text in reversed(found)}.values())[::-1]
+        stands = all(map(correct, found)) if correct else len(distinct) == 1
+        reason = f"{len(optional)} keywords are in doubt, and the answer {'stands' if stands else 'depends on them'}"
+        return Certificate(stands, reason, tuple(optional), distinct)
+
+
+def _longest_first(words: Iterable[str]) -> list[str]:
+    return sorted(words, key=lambda word: (len(word), word), reverse=True)

@@ -1,0 +1,149 @@
+"""A data set under attack, row by row, in the shared format: to screen, to share, to evaluate elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any
+
+from unpoison.attacks.base import Attack, PoisonText
+from unpoison.attacks.budget import Budget
+from unpoison.errors import OptionError
+from unpoison.evaluation.crafting import Crafted, craft_one
+from unpoison.evaluation.examples import Example
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.staging import Staged, stage
+from unpoison.evaluation.workbench import Workbench
+
+__all__ = ["Planted", "plant", "total"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One question under attack.
+
+    Attributes:
+        example: Its id.
+        row: The question in the shared format, with the poison in place; empty after a failure.
+        texts: What was planted.
+        error: Why nothing was, None otherwise.
+    """
+
+    example: str
+    row: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    texts: tuple[PoisonText, ...] = ()
+    error: str | None = None
+
+    @property
+    def missed(self) -> tuple[PoisonText, ...]:
+        """The texts that did not reach the attack's own goal."""
+        return tuple(text for text in self.texts if not text.reached)
+
+
+def plant(
+    scenario: Scenario,
+    bench: Workbench,
+    *,
+    done: Container[str] = (),
+    jobs: int = 1,
+    step: Callable[[], None] = lambda: None,
+) -> Iterator[Planted]:
+    """Attack the questions of a scenario.
+
+    Args:
+        scenario: Data, attack, policy, k; its defense matters only to an attack that knows it.
+        bench: The models.
+        done: Examples to pass over.
+        jobs: Questions at the same time.
+        step: Called after each question.
+
+    Yields:
+        One for each question that is not done, in the order of the data set, as soon as it is known; with the policy
+        corpus, where all poison competes, when everything is crafted.
+
+    Raises:
+        OptionError: A scenario without an attack, or an option or model that the attack cannot work with.
+    """
+    if not scenario.attacked:
+        raise OptionError("there is nothing to plant: give an attack, at least one text, and a policy but 'labelled'")
+    attack = bench.attack(scenario)
+    examples = bench.examples(scenario)
+    together = scenario.policy == "corpus"
+    wanted = [example for example in examples if together or example.id not in done]
+    with ThreadPoolExecutor(jobs, thread_name_prefix="unpoison-attack") as pool:
+        try:
+            every = []
+            for example, crafted in zip(wanted, pool.map(partial(_craft, scenario, bench, attack), wanted)):
+                step()
+                if together:
+                    every.append(crafted)
+                else:
+                    (staged,) = _staged(scenario, bench, attack, [example], [crafted])
+                    yield _planted(example, staged, crafted, attack)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for example, crafted, staged in zip(
+        wanted, every, _staged(scenario, bench, attack, wanted, every) if every else []
+    ):
+        if example.id not in done:
+            yield _planted(example, staged, crafted, attack)
+
+
+def total(texts: Iterable[PoisonText]) -> Budget:
+    """What texts cost together."""
+    budgets = [text.budget for text in texts]
+    return Budget(*(sum(getattr(budget, one.name) for budget in budgets) for one in fields(Budget)))
+
+
+def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Example) -> Crafted:
+    return craft_one(attack, example.id, partial(bench.target, scenario, attack, example), scenario.poisons)
+
+
+def _staged(
+    scenario: Scenario, bench: Workbench, attack: Attack, examples: list[Example], crafted: list[Crafted]
+) -> list[Staged]:
+    return stage(
+        scenario,
+        examples,
+        bench.clean(scenario) if scenario.policy != "corpus" else {},
+        bench.corpus(scenario) if scenario.policy == "corpus" else (),
+        attack=attack,
+        crafted={one.example: one for one in crafted},
+        retriever=None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever),
+    )
+
+
+def _planted(example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
+    if staged.error is not None:
+        return Planted(example.id, error=staged.error)
+    row: dict[str, Any] = {
+        **example.extra,
+        "id": example.id,
+        "dataset": example.dataset,
+        "question": staged.context.query,
+        "correct_answers": list(example.correct_answers),
+        "incorrect_answers": list(staged.wanted or example.incorrect_answers),
+        "passages": [],
+    }
+    if staged.context.query != example.question:
+        row["question_before_attack"] = example.question
+    for rank, candidate in enumerate(staged.context.candidates, 1):
+        passage = candidate.passage
+        told: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
+        told |= {name: value for name in ("title", "source") if (value := getattr(passage, name)) is not None}
+        told["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
+        if candidate.poison:
+            told["attack"] = attack.name
+        row["passages"].append(told)
+    row["planted"] = {
+        "attack": attack.name,
+        "texts": len(crafted.texts),
+        "in_context": len(staged.context.poison),
+        "reached": staged.reached,
+        "shortfalls": list(staged.shortfalls),
+        "budget": total(crafted.texts).to_dict(),
+    }
+    return Planted(example.id, row, crafted.texts)
