@@ -98,7 +98,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     repeats = 1 if name in ("nq_large_poisoned", "timeqa") else 2
     for _ in range(repeats):
         yield _sample(name, "none", example.question, clean, [], rng)
-    if rng.random() < (0.6 if repeats == 2 else 0.2):
+    if rng.random() < (0.2 if repeats == 1 else 0.8):
         yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
     if name in ATTACKED_SETS:
         for attack in PUBLISHED:
@@ -173,7 +173,7 @@ def _snippet(text: str, question: str, rng: np.random.Generator) -> str:
     if len(words) <= size:
         return text
     starts = [0, *(i + 1 for i, word in enumerate(words[:-8]) if word.endswith((".", "!", "?")))]
-    if rng.random() < 0.7:
+    if rng.random() < 0.85:
         asked = set(question.lower().split())
         start = max(starts, key=lambda i: sum(w.lower().strip(".,") in asked for w in words[i : i + size]))
     else:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
-from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Models
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Models, TokenByToken
 from unpoison.prompts import Prompt
-from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, Request
+from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Request, Retrieve
 from unpoison.types import Reply
 
 __all__ = ["Job", "Plan", "model_error", "plan"]
@@ -76,6 +76,10 @@ def plan(request: Request, models: Models) -> Plan:
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
         case Generate(prompts, purpose):
             return _plan_generation(prompts, purpose, models)
+        case NextToken(prompts, tokens, purpose):
+            return _plan_token(prompts, tokens, purpose, models)
+        case Retrieve(questions, purpose):
+            return _plan_retrieval(questions, purpose, models)
 
 
 def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: tuple[Any, ...], purpose: str) -> Plan:
@@ -128,6 +132,32 @@ def _plan_generation(prompts: tuple[Prompt, ...], purpose: str, models: Models) 
         return Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
 
     return Plan([job(prompt) for prompt in asked], lambda done: [done[i] for i in where])
+
+
+def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: str, models: Models) -> Plan:
+    generator = _given(models.generator, "generator")
+    if not isinstance(generator, TokenByToken):
+        raise OptionError(
+            f"{shown(generator.name)} does not say how likely the next token is, which this defense needs; "
+            "use a local model, hf:NAME_OR_PATH"
+        )
+    do = lambda _: generator.next_token(prompts, tokens)  # noqa: E731  a call that is made later
+    job = Job(
+        "next token", generator.name, purpose, len(prompts), do, lambda v: _next_tokens(v, len(prompts), generator.name)
+    )
+    return Plan([job], lambda done: done[0])
+
+
+def _plan_retrieval(questions: tuple[str, ...], purpose: str, models: Models) -> Plan:
+    """One call for each distinct question, all at the same time."""
+    retriever = _given(models.retriever, "retriever")
+    name = getattr(retriever, "__name__", type(retriever).__name__)
+    distinct, where = _distinct(questions)
+
+    def job(question: str) -> Job:
+        return Job("retrieve", name, purpose, 1, lambda _: list(retriever(question)), lambda found: found, local=False)
+
+    return Plan([job(question) for question in distinct], lambda done: [done[i] for i in where])
 
 
 def _given(model: T | None, name: str) -> T:
@@ -192,6 +222,13 @@ def _probabilities(value: object, count: int, model: str) -> NDArray[np.float64]
 def _scores(value: object, count: int, model: str) -> NDArray[np.float64]:
     found = _array("compare", value, count, model, "(n,)", lambda shape: len(shape) == 1)
     return found.astype(np.float64, copy=False)
+
+
+def _next_tokens(value: object, count: int, model: str) -> NDArray[np.float64]:
+    found = _array("next token", value, count, model, "(n, vocabulary)", lambda shape: len(shape) == 2 and shape[1] > 0)
+    if found.max() > _TOLERANCE:
+        raise ModelError(f"{shown(model)} must return logarithms of probabilities, got {found.max():g}")
+    return np.minimum(found.astype(np.float64), 0.0)
 
 
 def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:

@@ -29,12 +29,16 @@ __all__ = [
     "Generate",
     "Judge",
     "Likelihood",
+    "NextToken",
     "Request",
+    "Retrieve",
     "compare",
     "encode",
     "generate",
     "judge",
     "likelihood",
+    "next_token",
+    "retrieve",
     "together",
 ]
 
@@ -81,7 +85,24 @@ class Likelihood:
     purpose: str = "likelihood"
 
 
-Request: TypeAlias = Encode | Generate | Judge | Compare | Likelihood
+@dataclass(frozen=True, slots=True)
+class NextToken:
+    """Prompts, each with the same reply so far, to log-probabilities of the next token, shape (n, vocabulary)."""
+
+    prompts: tuple[Prompt, ...]
+    tokens: tuple[int, ...]
+    purpose: str = "next token"
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Questions to a list with the passages of each, in the form in which the caller's retriever gives them."""
+
+    questions: tuple[str, ...]
+    purpose: str = "retrieval"
+
+
+Request: TypeAlias = Encode | Generate | Judge | Compare | Likelihood | NextToken | Retrieve
 
 Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
 """A generator that yields requests, receives replies, and returns a `T`."""
@@ -130,6 +151,18 @@ def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[N
     """
     (values,) = yield (Likelihood(tuple(texts), purpose),)
     return values  # type: ignore[no-any-return]
+
+
+def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray[np.float64]]:
+    """Ask what comes next: one row of log-probabilities for each prompt."""
+    (values,) = yield (NextToken(tuple(prompts), tuple(tokens)),)
+    return values  # type: ignore[no-any-return]
+
+
+def retrieve(questions: Sequence[str]) -> Flow[list[Any]]:
+    """Ask for the passages of each question."""
+    (found,) = yield (Retrieve(tuple(questions)),)
+    return found  # type: ignore[no-any-return]
 
 
 def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:

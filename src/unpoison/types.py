@@ -259,7 +259,7 @@ class Call:
     """The account of one model call.
 
     Attributes:
-        kind: "encode", "generate", "judge", "compare" or "likelihood".
+        kind: "encode", "generate", "judge", "compare", "likelihood", "next token" or "retrieve".
         model: The model's name.
         purpose: What the defense wanted, such as "atomic answer".
         seconds: Wall time, retries included.

@@ -158,8 +158,8 @@ def evaluate(
         "seed": seed,
         "limit": limit,
         "corpus": corpus,
-        "baseline": baseline or None,
-        "clean": clean or None,
+        "baseline": None if baseline else False,
+        "clean": None if clean else False,
     }
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))

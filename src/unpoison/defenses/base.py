@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel, Retriever
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
@@ -49,6 +49,7 @@ class Defense(ABC):
         nli: NLIModel | str | None = None,
         cross_encoder: CrossEncoder | str | None = None,
         language_model: LogProbabilities | str | None = None,
+        retriever: Retriever | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.models = Models(
@@ -57,6 +58,7 @@ class Defense(ABC):
             nli=load_nli(nli) if isinstance(nli, str) else nli,
             cross_encoder=load_cross_encoder(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder,
             language_model=_language_model(language_model) if isinstance(language_model, str) else language_model,
+            retriever=retriever,
         )
         self.limits = limits or Limits()
 

@@ -148,10 +148,10 @@ class Radar(StaticRadar):
             return super().answer(query, passages)
         self._require_generator()
         steps = self._remembering(self.beliefs, as_query(query), as_passages(passages), key)
-        step, done = _advance(steps, None)
-        while step is not None:
-            step, done = _advance(steps, step() if callable(step) else run(step, self.models, self.limits))
-        return done  # type: ignore[no-any-return]
+        step = _advance(steps, None)
+        while not isinstance(step, Answer):
+            step = _advance(steps, step() if callable(step) else run(step, self.models, self.limits))
+        return step
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         """`answer` for asyncio; the store is asked on a thread."""
@@ -159,11 +159,10 @@ class Radar(StaticRadar):
             return await super().aanswer(query, passages)
         self._require_generator()
         steps = self._remembering(self.beliefs, as_query(query), as_passages(passages), key)
-        step, done = _advance(steps, None)
-        while step is not None:
-            replied = await (on_thread(step) if callable(step) else arun(step, self.models, self.limits))
-            step, done = _advance(steps, replied)
-        return done  # type: ignore[no-any-return]
+        step = _advance(steps, None)
+        while not isinstance(step, Answer):
+            step = _advance(steps, await (on_thread(step) if callable(step) else arun(step, self.models, self.limits)))
+        return step
 
     def _remembering(
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
@@ -172,13 +171,14 @@ class Radar(StaticRadar):
         place = belief_key(query.text) if key is None else checked_key(key)
         belief = yield partial(self._asked, partial(store.get, place))
         reading, calls = yield self._read(query, passages)
+        answer: Answer
         for _ in range(ATTEMPTS):
             if isinstance(belief, StoreError):
                 answer, spent = yield self._answer(reading, self.final)
                 return _noted(replace(answer, calls=calls + spent), f"answered without memory, for {belief}")
             answer, spent = yield self.concluding(reading, belief)
             calls += spent
-            change: BeliefUpdate = answer.belief
+            change: BeliefUpdate = answer.belief  # type: ignore[assignment]  # every conclusion has one
             if change.belief is None or change.belief is belief:
                 return replace(answer, calls=calls, belief=replace(change, saved=belief is not None))
             version = "" if belief is None else belief.version
@@ -241,15 +241,7 @@ class Radar(StaticRadar):
         # Of two that are unlike the stronger stays if one is the memory, which has no rank.
         preferred = int(np.argmax((source - sink)[trusted])) if m in trusted else 0
         kept = trusted[self._coherent(closeness, preferred)]
-        balance = f"support {after.support:.2f} against {after.conflict:.2f}"
-        if m not in trusted:
-            reason = f"the passages of this step leave it with {balance}: it is cut off"
-        elif m not in kept:
-            reason = f"it is unlike the other trusted answers, with {balance}"
-        elif not m:
-            reason = f"no passage is informative, so nothing speaks against it: {balance}"
-        else:
-            reason = f"the passages of this step leave it with {balance}"
+        reason = _reason(after, informative=m > 0, in_cut=m in trusted, kept=m in kept)
         screening = self._decided(
             reading, graph, trusted[trusted < m], kept[kept < m], {"memory": np.array(after), "ties": agreement[m, :m]}
         )
@@ -311,12 +303,25 @@ def posterior(prior: float, likelihood: float) -> float:
     return supported / (supported + (1 - before) * (1 - likelihood))
 
 
-def _advance(steps: PyGenerator[Step, Any, Answer], replied: Any) -> tuple[Step | None, Answer | None]:
-    """The next step, or the answer."""
+def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> str:
+    """Why the previous answer was kept or not."""
+    balance = f"support {after.support:.2f} against {after.conflict:.2f}"
+    if not informative and kept:
+        return f"no passage is informative, so nothing speaks against it: {balance}"
+    if in_cut and not kept:
+        return f"it is unlike the other trusted answers, with {balance}"
+    favoured = after.support >= after.conflict
+    if kept:
+        return balance if favoured else f"{balance}, but the trusted passages that agree with it hold it"
+    return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
+
+
+def _advance(steps: PyGenerator[Step, Any, Answer], replied: Any) -> Step | Answer:
+    """The next step, or the answer. A `StopIteration` out of a store is thus never taken for the end."""
     try:
-        return steps.send(replied), None
+        return steps.send(replied)
     except StopIteration as end:
-        return None, end.value
+        return end.value  # type: ignore[no-any-return]
 
 
 def _noted(answer: Answer, note: str) -> Answer:

@@ -219,9 +219,5 @@ def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> str
 
 
 def _nothing(fallback: str) -> str:
-    what = {
-        "all": "all passages are kept, undefended",
-        "memory": "the model answers from memory",
-        "abstain": "abstains",
-    }
+    what = {"all": "all passages are kept, undefended", "memory": "answered from memory", "abstain": "abstained"}
     return f"no informative answer: {what[fallback]}"

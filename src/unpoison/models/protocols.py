@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ __all__ = [
     "LogProbabilities",
     "Models",
     "NLIModel",
+    "Retriever",
+    "TokenByToken",
 ]
 
 
@@ -94,7 +96,29 @@ class LogProbabilities(Protocol):
     def name(self) -> str: ...
 
     def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
-        """Natural logarithms, one array of shape (T - 1,) for each text: every token but the first, given those before."""
+        """Natural logarithms, shape (T - 1,) for each text: every token but the first, given those before."""
+
+
+@runtime_checkable
+class TokenByToken(Generator, Protocol):
+    """A generator that says how likely each token of its vocabulary comes next, for defenses that decode themselves."""
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a reply."""
+
+    def tokens(self, text: str, /) -> list[int]:
+        """A piece of a reply as tokens."""
+
+    def text(self, tokens: Sequence[int], /) -> str:
+        """Tokens as the text of a reply."""
+
+    def next_token(self, prompts: Sequence[Prompt], tokens: Sequence[int], /) -> NDArray[np.floating]:
+        """Natural logarithms, shape (n, vocabulary): what follows each prompt and the tokens of the reply so far."""
+
+
+Retriever: TypeAlias = Callable[[str], Iterable[Any]]
+"""A question to passages in any form that `answer` takes, best first. Called from several threads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +130,4 @@ class Models:
     nli: NLIModel | None = None
     cross_encoder: CrossEncoder | None = None
     language_model: LogProbabilities | None = None
+    retriever: Retriever | None = None

@@ -1,0 +1,67 @@
+"""AstuteRAG: what the model knows beside what was retrieved (Wang et al., 2025).
+
+The model first writes down what it knows itself. That document joins the passages, marked with its source. The model
+sorts all of them into groups that agree, proposes an answer for each group, and selects one. There is no released
+code; the prompts follow the ports that TrustRAG, ReliabilityRAG and RADAR compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unpoison.baseline_prompts import (
+    consolidate_sources_prompt,
+    groups_prompt,
+    memory_prompt,
+    sources_prompt,
+    tagged,
+)
+from unpoison.defenses.base import Defense, answered
+from unpoison.driver import Limits
+from unpoison.models.protocols import Generator
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Passage, Query, Screening
+
+__all__ = ["AstuteRag"]
+
+
+class AstuteRag(Defense):
+    """Answer from the best supported group of passages and own knowledge (AstuteRAG). It drops no passage.
+
+    Args:
+        generator: Writes what it knows, sorts, and selects.
+        merged: Consolidate and select in one call, as the ports do (2 calls); False makes them two (3 calls, the
+            number in TrustRAG's table of run times).
+        limits: Bounds on the model calls.
+    """
+
+    name = "astuterag"
+    summary = "groups the passages and what the model knows by what they say, and selects one group's answer"
+    calls = "2 (3 with merged=false)"
+    source = "Wang et al., 2025"
+
+    def __init__(
+        self, generator: Generator | str | None = None, *, merged: bool = True, limits: Limits | None = None
+    ) -> None:
+        super().__init__(generator=generator, limits=limits)
+        self.merged = merged
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, "no passage is dropped: the model weighs them against what it knows")
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Internal knowledge, consolidation with sources, the selected answer."""
+        screening = yield from self.screening(query, passages)
+        (known,) = yield from generate([memory_prompt(query.text)], "internal knowledge")
+        details = {"internal_knowledge": known.text}
+        texts = [passage.reading for passage in passages]
+        prompt = sources_prompt(query.text, texts, known.text)
+        if not self.merged:
+            prompt = consolidate_sources_prompt(query.text, texts, known.text)
+            (groups,) = yield from generate([prompt], "consolidation")
+            details["consolidated_information"] = groups.text
+            prompt = groups_prompt(query.text, groups.text)
+        (reply,) = yield from generate([prompt], "final answer")
+        details["selection"] = reply.text
+        return answered(replace(reply, text=tagged(reply.text) or reply.text), screening, details)

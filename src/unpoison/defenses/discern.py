@@ -1,0 +1,149 @@
+"""Discern-and-Answer: find the perturbed passages, ignore them, answer (Hong et al., 2024).
+
+The model names the perturbed passages itself (the paper's Disc-inst), or a discriminator that was trained for it fills
+that line of the prompt (Disc-FiD to LLM). The paper's third variant, a reader whose own encoder carries the
+discriminator, is a model of its own and not built here; `unpoison.defenses.discriminator` trains the same head, with
+the same losses but that of the reader, on the vectors of any encoder.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from unpoison.baseline_prompts import discern_prompt
+from unpoison.checks import within
+from unpoison.defenses.base import Defense, answered, embedded
+from unpoison.defenses.discriminator import Discriminator
+from unpoison.driver import Limits
+from unpoison.errors import OptionError, shown
+from unpoison.models.protocols import Encoder, Generator
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
+
+__all__ = ["Discern", "discerned"]
+
+
+class Discern(Defense):
+    """Ignore the passages that are found to be perturbed (Discern-and-Answer).
+
+    When all are found perturbed, the model is to answer from what it knows.
+
+    Args:
+        generator: Finds perturbed passages and answers in one call; with a discriminator it only answers.
+        discriminator: A `Discriminator` or the file that one was saved to; with it `screen` needs no generator.
+        threshold: P(perturbed) from which on the discriminator's verdict is perturbed, in [0, 1].
+        encoder: The one that the discriminator was trained on; by default the one that its file names.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range, or another encoder than the discriminator's.
+        InputError: The discriminator's file cannot be used.
+    """
+
+    name = "discern"
+    needs: tuple[str, ...] = ("generator",)
+    summary = "has the model, or a trained discriminator, name the perturbed passages, and ignores them"
+    calls = "1"
+    source = "Hong et al., 2024"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        discriminator: Discriminator | Path | str | None = None,
+        threshold: float = 0.5,
+        encoder: Encoder | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if isinstance(discriminator, (str, Path)):
+            discriminator = Discriminator.load(discriminator)
+        if discriminator is not None:
+            encoder = encoder or discriminator.encoder
+            self.needs = ()
+        super().__init__(generator=generator, encoder=encoder, limits=limits)
+        self.discriminator = discriminator
+        self.threshold = within("threshold", threshold, 0.0, 1.0)
+        used = getattr(self.models.encoder, "name", None)
+        if discriminator is not None and used != discriminator.encoder:
+            raise OptionError(
+                f"the discriminator was trained on vectors of {shown(discriminator.encoder)}, got the encoder "
+                f"{shown(used)}; pass that one, or train another discriminator"
+            )
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Discernment alone; without a discriminator the model's answer is thrown away."""
+        if self.discriminator is not None:
+            return (yield from self._classified(query, passages, self.discriminator))
+        return (yield from self._asked(query, passages))[0]
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Discernment and answer; in one call where the model does both."""
+        if self.discriminator is None:
+            screening, reply = yield from self._asked(query, passages)
+        else:
+            screening = yield from self._classified(query, passages, self.discriminator)
+            perturbed = [i + 1 for i in screening.dropped_indices]
+            prompt = discern_prompt(query.text, [passage.reading for passage in passages], perturbed)
+            (reply,) = yield from generate([prompt], "answer")
+        return answered(replace(reply, text=discerned(reply.text).answer), screening, {"reply": reply.text})
+
+    def _asked(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Reply]]:
+        prompt = discern_prompt(query.text, [passage.reading for passage in passages])
+        (reply,) = yield from generate([prompt], "discern and answer")
+        perturbed = discerned(reply.text).perturbed
+        scores = [0.0 if i + 1 in perturbed else 1.0 for i in range(len(passages))]
+        reasons = [f"the model says that it is {'not ' if score else ''}perturbed" for score in scores]
+        kept = [i for i, score in enumerate(scores) if score]
+        return self._decided(query, passages, kept, scores, reasons, Evidence()), reply
+
+    def _classified(self, query: Query, passages: tuple[Passage, ...], discriminator: Discriminator) -> Flow[Screening]:
+        if not passages:
+            return self._decided(query, passages, [], [], [], Evidence())
+        vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=True)
+        assert target is not None  # noqa: S101  asked for above
+        probabilities = discriminator.probabilities(target, vectors)
+        kept = np.flatnonzero(probabilities < self.threshold).tolist()
+        reasons = [f"P(perturbed) = {p:.2f}, threshold {self.threshold:.2f}" for p in probabilities]
+        evidence = Evidence({"perturbed": probabilities})
+        return self._decided(query, passages, kept, (1 - probabilities).tolist(), reasons, evidence)
+
+    def _decided(
+        self,
+        query: Query,
+        passages: tuple[Passage, ...],
+        kept: list[int],
+        scores: list[float],
+        reasons: list[str],
+        evidence: Evidence,
+    ) -> Screening:
+        if passages and not kept:
+            evidence = replace(evidence, notes=("every passage was found perturbed: answered from own knowledge",))
+        return Screening.decided(
+            self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence
+        )
+
+
+class Discerned(NamedTuple):
+    """What a reply says: the numbers of the perturbed passages, from 1, and the answer."""
+
+    perturbed: frozenset[int]
+    answer: str
+
+
+_ANSWER = re.compile(r"answer:", re.IGNORECASE)
+_NUMBERS = re.compile(r"\bpassages?\s+(\d+(?:\s*(?:,\s*(?:and\s+)?|and\s+)\d+)*)", re.IGNORECASE)
+
+
+def discerned(reply: str) -> Discerned:
+    """Read a reply of the form "Passage 2, 4 are perturbed. ... answer: Paris"; without one it is the answer whole."""
+    marker = _ANSWER.search(reply)
+    head = reply[: marker.start()] if marker else reply
+    first = re.split(r"[.\n]", head.strip().removeprefix("perturbed:").strip(), maxsplit=1)[0]
+    found = _NUMBERS.search(first) if marker or "perturbed" in first else None
+    numbers = frozenset(int(number) for number in re.findall(r"\d{1,6}", found[1])) if found else frozenset[int]()
+    return Discerned(numbers, reply[marker.end() :].strip() if marker else reply.strip())

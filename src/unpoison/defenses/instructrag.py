@@ -1,0 +1,79 @@
+"""InstructRAG, in-context learning: explain which passages help before answering (Wei et al., 2025).
+
+Two demonstrations show a rationale: which documents are useful, how they lead to the answer, and what to do when none
+helps. The model writes one for the question at hand. The paper has the demonstrations generated for each data set;
+these were written for this package, one that finds the answer in the passages and one that does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
+from unpoison.checks import among
+from unpoison.defenses.base import Defense, answered
+from unpoison.driver import Limits
+from unpoison.models.protocols import Generator
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Passage, Query, Screening
+
+__all__ = ["InstructRag"]
+
+
+class InstructRag(Defense):
+    """Answer with a rationale that says which passages help (InstructRAG-ICL). It drops no passage.
+
+    A whole rationale mentions wrong answers while it refutes them, so a metric that looks for the attacker's answer in
+    it counts too much. By default the answer is marked in the rationale and only that is the answer's text.
+
+    Args:
+        generator: Writes the rationale.
+        extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or the whole
+            reply where it does not; a second `call` that extracts it, as in ReliabilityRAG's and RADAR's comparisons,
+            empty where that finds none; or the whole `rationale`, as in the paper.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "instructrag"
+    summary = "has the model explain which passages help, after two demonstrations, before it answers"
+    calls = "1 (2 with extract=call)"
+    source = "Wei et al., 2025"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        extract: Literal["tags", "call", "rationale"] = "tags",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, limits=limits)
+        self.extract = among("extract", extract, ("tags", "call", "rationale"))
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, "no passage is dropped: the model is to explain which ones help")
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The rationale, the best passage last, then the answer out of it."""
+        screening = yield from self.screening(query, passages)
+        worst_first = [passage.reading for passage in reversed(passages)]
+        prompt = rationale_prompt(_asked(query.text), worst_first, tags=self.extract == "tags")
+        (rationale,) = yield from generate([prompt], "rationale")
+        reply, text = rationale, rationale.text
+        if self.extract == "call":
+            (reply,) = yield from generate([extraction_prompt(query.text, rationale.text)], "extraction")
+            text = tagged(reply.text) or ""
+        elif self.extract == "tags":
+            text = tagged(rationale.text) or rationale.text
+        return answered(replace(reply, text=text), screening, {"rationale": rationale.text})
+
+
+def _asked(question: str) -> str:
+    """The question as the paper writes it: no leading period, a small first letter, a question mark."""
+    text = question.strip().removeprefix(". ")
+    text = text[:1].lower() + text[1:]
+    return text if text.endswith("?") else f"{text}?"

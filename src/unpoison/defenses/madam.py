@@ -1,0 +1,116 @@
+"""MADAM-RAG: agents that have read one passage each, and an aggregator (Wang et al., 2025).
+
+Every agent answers from its own passage. The aggregator lists the answers that hold, several if the question is
+ambiguous. In further rounds each agent sees what the others said and answers again, until nobody changes their mind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
+from unpoison.checks import at_least
+from unpoison.defenses.atomic import LONGEST_ANSWER, quoted
+from unpoison.defenses.base import Defense, answered
+from unpoison.driver import Limits
+from unpoison.kernels.normalisation import squad
+from unpoison.models.protocols import Generator
+from unpoison.prompts import answer_alone_prompt
+from unpoison.requests import Flow, generate
+from unpoison.types import Answer, Passage, Query, Reply, Screening
+
+__all__ = ["Madam", "agents_answer", "all_correct_answers"]
+
+
+class Madam(Defense):
+    """Debate between agents, one for each passage (MADAM-RAG). It drops no passage.
+
+    The answer's text is the aggregator's list, joined by commas: ambiguous questions have several right answers.
+
+    Args:
+        generator: Every agent, and the aggregator.
+        rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "madam"
+    summary = "one agent for each passage answers and debates, an aggregator lists the answers that hold"
+    calls = "k + 1 in each round, at most rounds (k + 1)"
+    source = "Wang et al., 2025"
+
+    def __init__(
+        self, generator: Generator | str | None = None, *, rounds: int = 3, limits: Limits | None = None
+    ) -> None:
+        super().__init__(generator=generator, limits=limits)
+        self.rounds = at_least("rounds", rounds, 1)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, "no passage is dropped: each has an agent who speaks for it")
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Rounds of agents and aggregator; the aggregation before the round in which nobody changed their mind."""
+        if not passages:
+            (reply,) = yield from generate([answer_alone_prompt(query.text)])
+            return answered(reply, self.all_kept(query, passages, ()))
+        said = yield from self._agents(query, passages, [])
+        final = yield from self._aggregated(query, said)
+        debate = [said]
+        for _ in range(self.rounds - 1):
+            said = yield from self._agents(query, passages, debate[-1])
+            debate.append(said)
+            if all(_unchanged(before, now) for before, now in zip(debate[-2], said, strict=True)):
+                break
+            final = yield from self._aggregated(query, said)
+        reasons = [f"its agent answers {quoted(agents_answer(reply))}" for reply in said]
+        screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds")
+        details: dict[str, Any] = {"rounds": debate, "aggregation": final.text}
+        return answered(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)
+
+    def _agents(self, query: Query, passages: tuple[Passage, ...], before: list[str]) -> Flow[list[str]]:
+        prompts = [
+            agent_prompt(query.text, passage.reading, [text for j, text in enumerate(before) if j != i])
+            for i, passage in enumerate(passages)
+        ]
+        replies = yield from generate(prompts, "agent")
+        return [reply.text[:LONGEST_ANSWER] for reply in replies]
+
+    def _aggregated(self, query: Query, said: list[str]) -> Flow[Reply]:
+        (reply,) = yield from generate([aggregator_prompt(query.text, said)], "aggregation")
+        return reply
+
+
+_ANSWER = re.compile(r"\bAnswer:\s*(.*?)\s*(?:Explanation\b|$)", re.DOTALL)
+_LIST = re.compile(r"All Correct Answers:\s*(?:\[(.*?)\]|(.*?))\s*\.?\s*(?:Explanation\b|$)", re.DOTALL)
+
+
+def agents_answer(reply: str) -> str:
+    """What stands between "Answer:" and "Explanation"; the whole reply without the first."""
+    found = _ANSWER.search(reply)
+    return found[1] if found else reply.strip()
+
+
+def all_correct_answers(reply: str) -> list[str]:
+    """The aggregator's list: JSON where it is that, else split at commas; the whole reply without the marker."""
+    found = _LIST.search(reply)
+    if found is None:
+        return [reply.strip()]
+    listed = found[1] if found[1] is not None else found[2]
+    try:
+        answers = [str(answer) for answer in json.loads(f"[{listed}]")]
+    except (ValueError, RecursionError):
+        answers = listed.split(",")
+    stripped = [answer.strip().strip("\"'").strip() for answer in answers]
+    return [answer for answer in stripped if answer]
+
+
+def _unchanged(before: str, now: str) -> bool:
+    """Whether one normalised answer contains the other; an empty one, which all contain, only equals another."""
+    left, right = squad(agents_answer(before)), squad(agents_answer(now))
+    return left in right or right in left if left and right else left == right

@@ -1,0 +1,92 @@
+"""The paraphrasing defense: ask in other words (Jain et al., 2023; PoisonedRAG, Section 7).
+
+A poison that was crafted for the exact words of a question may not be retrieved for a paraphrase. Against poison that
+stays close in meaning, such as PoisonedRAG's, it is known to fail; it is here because the papers compare with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from unpoison.baseline_prompts import paraphrases_prompt
+from unpoison.checks import at_least
+from unpoison.defenses.base import Defense, answered
+from unpoison.driver import Limits
+from unpoison.kernels.normalisation import trimmed
+from unpoison.models.protocols import Generator
+from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.requests import Flow, generate, retrieve
+from unpoison.types import Answer, Passage, Query, Screening, as_passages
+
+__all__ = ["Paraphrasing", "read_paraphrases"]
+
+LONGEST = 1000
+"""Characters of one paraphrase."""
+
+
+class Paraphrasing(Defense):
+    """Answer paraphrases of the question, and take the answer that most of them get. It drops no passage.
+
+    Args:
+        generator: Writes the paraphrases, and answers each.
+        paraphrases: How many, at least 1.
+        retriever: `f(question)` gives passages, in any form that `answer` takes. Without one all paraphrases are
+            answered from the passages that `answer` was given, which leaves the defense's point out: what was
+            retrieved stays, and only the reading varies.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "paraphrase"
+    summary = "asks in other words and takes the answer that most paraphrases get; retrieves anew if it can"
+    calls = "1 + paraphrases"
+    source = "Jain et al., 2023"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        paraphrases: int = 5,
+        retriever: Callable[[str], Iterable[Any]] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, retriever=retriever, limits=limits)
+        self.paraphrases = at_least("paraphrases", paraphrases, 1)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, "no passage is dropped: the question is asked in other words")
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Paraphrases, their passages, their answers; the majority, ties to the answer that came first."""
+        screening = yield from self.screening(query, passages)
+        (written,) = yield from generate([paraphrases_prompt(query.text, self.paraphrases)], "paraphrases")
+        asked = read_paraphrases(written.text, self.paraphrases, query.text)
+        found = [passages] * len(asked)
+        if self.models.retriever is not None:
+            found = [as_passages(one) for one in (yield from retrieve(asked))]
+        texts = [[passage.reading for passage in one] for one in found]
+        prompts = [
+            answer_prompt(question, shown) if shown else answer_alone_prompt(question)
+            for question, shown in zip(asked, texts, strict=True)
+        ]
+        replies = yield from generate(prompts, "answer")
+        votes = Counter(trimmed(reply.text) for reply in replies if informative(reply.text))
+        best = max(replies, key=lambda reply: votes[trimmed(reply.text)])
+        details = {"paraphrases": asked, "answers": [reply.text for reply in replies]}
+        return answered(best, screening, details)
+
+
+_NUMBER = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*\u2022])\s+")
+
+
+def read_paraphrases(reply: str, count: int, question: str) -> list[str]:
+    """One paraphrase from each line, numbers and quotation marks aside; the question itself where some are missing."""
+    lines = [_NUMBER.sub("", line).strip().strip("\"'").strip()[:LONGEST] for line in reply.splitlines()]
+    found = [line for line in lines if line and informative(line)][:count]
+    return found + [question] * (count - len(found))

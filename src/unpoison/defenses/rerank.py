@@ -1,0 +1,112 @@
+"""Rerankers as defenses: a cross-encoder orders the passages, and the best are kept.
+
+A reranker judges relevance, and poison is written to be relevant; both are baselines of GRADA. As models they also
+serve as the similarity inside GRADA's HRSIM: `grada:similarity=cross-encoder,cross_encoder=cross:NAME_OR_PATH`.
+"""
+
+from __future__ import annotations
+
+from unpoison.checks import at_least
+from unpoison.defenses.base import Defense
+from unpoison.driver import Limits
+from unpoison.kernels.ranking import best_first
+from unpoison.models.protocols import CrossEncoder, Generator
+from unpoison.requests import Flow, compare
+from unpoison.types import Evidence, Passage, Query, Screening
+
+__all__ = ["Hlatr", "Rerank"]
+
+BGE = "BAAI/bge-reranker-large"
+
+
+class Rerank(Defense):
+    """Keep the passages that a cross-encoder finds most relevant, such as the BGE reranker. Up to `keep` it reorders.
+
+    Args:
+        model: The name or the folder of a reranker's checkpoint.
+        keep: How many passages to keep (GRADA's n), at least 1.
+        cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded.
+    """
+
+    name = "rerank"
+    needs = ("cross_encoder",)
+    summary = "keeps the passages that a cross-encoder, such as the BGE reranker, finds most relevant"
+    calls = "1"
+    source = "Xiao et al., 2024 (BGE)"
+
+    def __init__(
+        self,
+        model: str = BGE,
+        *,
+        keep: int = 5,
+        cross_encoder: CrossEncoder | str | None = None,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.keep = at_least("keep", keep, 1)
+        super().__init__(cross_encoder=cross_encoder or f"cross:{model}", generator=generator, limits=limits)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Score each passage against the query; equal scores keep retrieval order."""
+        scores = yield from compare([(query.text, passage.reading) for passage in passages])
+        order = best_first(scores).tolist()
+        reasons = [""] * len(order)
+        for place, i in enumerate(order):
+            past = "" if place < self.keep else f", past the {self.keep} kept"
+            reasons[i] = f"place {place + 1} of {len(order)}{past}: relevance {scores[i]:.4f}"
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=order[: self.keep],
+            scores=scores,
+            reasons=reasons,
+            evidence=Evidence({"relevance": scores}),
+        )
+
+
+class Hlatr(Rerank):
+    """Keep the passages that a list-aware reranker finds most relevant (HLATR).
+
+    Its head is a small transformer over the whole list that knows each passage's retrieval rank. No trained head has
+    been published: train one with `unpoison.models.hlatr.HlatrScorer.train`. Without it the score is the
+    cross-encoder's own, which is probably what GRADA compared with.
+
+    Args:
+        model: The name or the folder of a reranker's checkpoint.
+        head: The folder of a head that was trained on that checkpoint; None for the checkpoint's own scores.
+        keep: How many passages to keep (GRADA's n), at least 1.
+        cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
+        generator: For `answer`.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+        InputError: The head's folder cannot be used.
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded.
+    """
+
+    name = "hlatr"
+    summary = "keeps the passages that a list-aware reranker finds most relevant"
+    source = "Zhang et al., 2022"
+
+    def __init__(
+        self,
+        model: str = BGE,
+        *,
+        head: str | None = None,
+        keep: int = 5,
+        cross_encoder: CrossEncoder | str | None = None,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        spec = f"hlatr:{model}" + ("" if head is None else f",head={head}")
+        super().__init__(keep=keep, cross_encoder=cross_encoder or spec, generator=generator, limits=limits)

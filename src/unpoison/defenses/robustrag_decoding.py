@@ -1,0 +1,213 @@
+"""RobustRAG by secure decoding: one reply, token by token, from many passages read alone (Xiang et al., 2024).
+
+At every step the next-token distributions of the passages are added up. The best token is taken if it leads by more
+than eta, else the token that the model would say without retrieval. As a poisoned passage can move each sum by no
+more than 1, the lead says how many of them a token withstands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import among, at_least, within
+from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.robustrag import Certificate
+from unpoison.driver import Limits, run
+from unpoison.errors import InputError, OptionError
+from unpoison.models.protocols import Generator, TokenByToken
+from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
+from unpoison.requests import Flow, next_token
+from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
+
+__all__ = ["RobustRagDecoding", "Step", "secure_token"]
+
+MOST_PASSAGES = 100
+"""Every step holds one distribution over the vocabulary for each passage."""
+
+REFUSAL = " I don't know"
+
+
+class Step(NamedTuple):
+    """One step of joint decoding: the token, and by how much the best sum leads."""
+
+    token: int
+    lead: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    tokens: tuple[int, ...]
+    leads: tuple[float, ...]
+    finish: str
+    retained: tuple[int, ...]
+    refusal: NDArray[np.float64]
+
+
+class RobustRagDecoding(Defense):
+    """Decode jointly from passages read alone (RobustRAG, secure decoding aggregation). It drops no passage.
+
+    Args:
+        generator: One that gives next-token probabilities: a local model, `hf:NAME_OR_PATH`.
+        eta: The lead that a token needs, 0 or more. 0 for short answers; 1 to 4 for long ones (k times the paper's).
+        temperature: The distributions are those of the logits divided by this, above 0.
+        refusal: P("I don't know") from which on a passage is left out, in [0, 1].
+        aggregate: The `sum` over passages (the paper's mean, up to a factor), or their `median`.
+        max_tokens: Of the reply, at least 1.
+        mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
+            for the latter, as the released code does.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "robustrag-decoding"
+    summary = "decodes one reply from the added next-token probabilities of passages that are read alone"
+    calls = "0; each token takes a forward pass of k + 1 rows"
+    source = "Xiang et al., 2024"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        eta: float = 0.0,
+        temperature: float = 1.0,
+        refusal: float = 0.99,
+        aggregate: Literal["sum", "median"] = "sum",
+        max_tokens: int = 50,
+        mode: Literal["paper", "reference"] = "paper",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, limits=limits)
+        self.eta = at_least("eta", eta, 0.0)
+        self.temperature = at_least("temperature", temperature, 1e-3)
+        self.refusal = within("refusal", refusal, 0.0, 1.0)
+        self.aggregate: Literal["sum", "median"] = among("aggregate", aggregate, ("sum", "median"))
+        self.max_tokens = at_least("max_tokens", max_tokens, 1)
+        self.mode = among("mode", mode, ("paper", "reference"))
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()  # a flow without requests
+        return self.all_kept(query, passages, "no passage is dropped: each is read alone and adds its probabilities")
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Abstention probabilities, then joint decoding."""
+        model = self._model()
+        decoded = yield from self._decode(query, passages, model)
+        reasons = [
+            f"P(I don't know) = {p:.2f}: {'read' if i in decoded.retained else 'left out'}"
+            for i, p in enumerate(decoded.refusal)
+        ]
+        screening = self.all_kept(query, passages, reasons)
+        if not decoded.retained:
+            return abstention(screening)
+        reply = Reply(model.text(decoded.tokens), finish=decoded.finish)
+        return answered(reply, screening, {"leads": list(decoded.leads)})
+
+    def _decode(self, query: Query, passages: Sequence[Passage], model: TokenByToken) -> Flow[_Decoded]:
+        if len(passages) > MOST_PASSAGES:
+            raise InputError(
+                f"joint decoding reads at most {MOST_PASSAGES} passages at the same time, got {len(passages)}; "
+                "send fewer, or use robustrag"
+            )
+        prompts = [answer_prompt(query.text, [passage.reading]) for passage in passages]
+        refusal = yield from self._refusals(prompts, model)
+        retained = tuple(np.flatnonzero(refusal < self.refusal).tolist())
+        tokens, leads = list[int](), list[float]()
+        if not retained:
+            return _Decoded((), (), "stop", retained, refusal)
+        rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.text)]
+        unwanted = self._unwanted(model)
+        while len(tokens) < self.max_tokens:
+            probabilities = self._probabilities((yield from next_token(rows, tokens)))
+            step = secure_token(probabilities, self.eta, self.aggregate, unwanted if not tokens else ())
+            leads.append(step.lead)
+            if step.token in model.ends:
+                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal)
+            tokens.append(step.token)
+        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal)
+
+    def _refusals(self, prompts: Sequence[Prompt], model: TokenByToken) -> Flow[NDArray[np.float64]]:
+        """P("I don't know") as the reply to each prompt, shape (n,)."""
+        logs, tokens = np.zeros(len(prompts)), model.tokens(REFUSAL)
+        for place, token in enumerate(tokens if prompts else ()):
+            logs += (yield from next_token(prompts, tokens[:place]))[:, token]
+        return np.exp(logs)
+
+    def _probabilities(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The softmax of the logits over the temperature."""
+        scaled = logs / self.temperature
+        powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def _unwanted(self, model: TokenByToken) -> tuple[int, ...]:
+        starts = ("I", "Please", "\n" if self.mode == "paper" else "/n")
+        spelled = [model.tokens(f"{space}{start}") for start in starts for space in ("", " ")]
+        return tuple({tokens[0] for tokens in spelled if len(tokens) == 1})
+
+    def _model(self) -> TokenByToken:
+        model = self.models.generator
+        if not isinstance(model, TokenByToken):
+            raise OptionError(
+                f"{self.name} needs a generator that says how likely the next token is; use a local model, "
+                "hf:NAME_OR_PATH"
+            )
+        return model
+
+    def certify(self, query: str | Query, passages: Iterable[Any], poisoned: int = 1) -> Certificate:
+        """Whether the reply stands when the last `poisoned` passages are replaced by anything at all.
+
+        The others are decoded; the reply stands if at every step the lead exceeds eta by more than `poisoned`, or falls
+        short of it by as much, so that the token without retrieval is taken in any case.
+
+        Args:
+            query: The user's question.
+            passages: In retrieval order, all taken for benign.
+            poisoned: How many of them, at the end, are in the attacker's hands.
+
+        Raises:
+            OptionError: The aggregate is the median, or `poisoned` is not positive.
+            InputError, ModelError, DeadlineError: As for `answer`.
+        """
+        at_least("poisoned", poisoned, 1)
+        if self.aggregate != "sum":
+            raise OptionError(f"only sums can be certified: aggregate must be sum, got {self.aggregate}")
+        given, model = as_passages(passages), self._model()
+        flow = self._decode(as_query(query), given[: max(0, len(given) - poisoned)], model)
+        decoded, _ = run(flow, self.models, self.limits)
+        if not decoded.retained:
+            return Certificate(False, "none of the other passages answers")
+        margin = min(abs(lead - self.eta) for lead in decoded.leads)
+        certified = all(lead - self.eta > poisoned or lead + poisoned <= self.eta for lead in decoded.leads)
+        reason = f"{poisoned} poisoned passages can move a lead by {poisoned}; the closest decision is {margin:.2f} off"
+        return Certificate(certified, reason, (), (model.text(decoded.tokens),) if certified else ())
+
+
+def secure_token(
+    probabilities: NDArray[np.float64],
+    eta: float,
+    aggregate: Literal["sum", "median"] = "sum",
+    unwanted: Sequence[int] = (),
+) -> Step:
+    """One step of secure decoding.
+
+    Args:
+        probabilities: Shape (n + 1, vocabulary): n passages, and without retrieval in the last row.
+        eta: The lead that the best token needs; with a lead of exactly eta it is not taken.
+        aggregate: Over the passages.
+        unwanted: Tokens that the aggregate may not choose.
+
+    Returns:
+        The token, the lower number where two are equal, and the lead of the best aggregate over the second.
+    """
+    passages = probabilities[:-1]
+    combined = passages.sum(axis=0) if aggregate == "sum" else np.median(passages, axis=0)
+    combined[list(unwanted)] = 0
+    best = int(combined.argmax())
+    lead = round(float(combined[best] - np.delete(combined, best).max(initial=0.0)), 12)
+    return Step(best if lead > eta else int(probabilities[-1].argmax()), lead)

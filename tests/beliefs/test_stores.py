@@ -1,0 +1,255 @@
+"""The promises of every belief store, kept against real files and servers."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from beliefs.conftest import KINDS
+from unpoison.beliefs import Belief, BeliefStore, belief_key, export_lines, import_lines, open_beliefs, update
+from unpoison.errors import InputError, OptionError, StoreError
+
+A, B = Belief("Ada", 0.8, 0.1, "Who?"), Belief("Bea", 0.5, 0.25)
+
+
+def test_what_is_put_is_got(store):
+    assert isinstance(store, BeliefStore)
+    assert store.get("k") is None
+    before = time.time()
+    assert store.put("k", A)
+    found = store.get("k")
+    assert found == A
+    assert found.query == "Who?"
+    assert found.version
+    assert before - 1 <= found.created == found.updated <= time.time() + 1
+    assert found.expires is None
+
+
+def test_numbers_come_back_exactly(store):
+    odd = Belief("x", 1 / 3, 0.1 + 0.2)
+    store.put("k", odd)
+    assert store.get("k") == odd
+
+
+def test_compare_and_set(store):
+    assert store.put("k", A, expected="")
+    assert not store.put("k", B, expected="")
+    first = store.get("k")
+    assert not store.put("k", B, expected="somebody-else")
+    assert store.put("k", B, expected=first.version)
+    assert not store.put("k", A, expected=first.version)
+    second = store.get("k")
+    assert second == B
+    assert second.version != first.version
+    assert second.created == first.created
+    assert second.updated >= first.updated
+    assert not store.put("other", A, expected="somebody-else")
+    assert store.get("other") is None
+
+
+def test_a_version_from_before_a_deletion_is_never_valid_again(store):
+    store.put("k", A)
+    old = store.get("k").version
+    assert store.forget("k")
+    assert not store.put("k", B, expected=old)
+    store.put("k", A)
+    assert not store.put("k", B, expected=old)
+
+
+def test_update_starts_again_when_somebody_was_faster(store):
+    store.put("k", Belief("0", 0.5, 0.5))
+    seen = []
+
+    def change(belief):
+        seen.append(belief.answer)
+        if len(seen) == 1:
+            store.put("k", Belief("10", 0.5, 0.5))
+        return Belief(str(int(belief.answer) + 1), 0.5, 0.5)
+
+    assert update(store, "k", change).answer == "11"
+    assert seen == ["0", "10"]
+
+
+def test_listing_and_forgetting(store):
+    for key in ("c", "a", "b"):
+        store.put(key, A)
+    assert [key for key, _ in store.items()] == ["a", "b", "c"]
+    assert store.forget("b")
+    assert not store.forget("b")
+    assert store.forget_all() == 2
+    assert list(store.items()) == []
+    assert store.forget_all() == 0
+
+
+def test_a_listing_longer_than_a_page(store):
+    for number in range(1050):
+        store.put(f"k{number:04}", A)
+    assert [key for key, _ in store.items()] == [f"k{number:04}" for number in range(1050)]
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_namespaces_do_not_see_each_other(kind, spec, namespace):
+    one, two = (open_beliefs(spec(kind), namespace=f"{namespace}-{i}") for i in "ab")
+    one.put("k", A)
+    two.put("k", B)
+    assert (one.get("k"), two.get("k")) == (A, B)
+    assert one.forget_all() == 1
+    assert two.get("k") == B
+    for store in (one, two):
+        store.forget_all()
+        store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_another_process_would_see_it(kind, spec, namespace):
+    one = open_beliefs(spec(kind), namespace=namespace)
+    one.put("k", A)
+    two = open_beliefs(spec(kind), namespace=namespace)
+    assert two.get("k") == A
+    two.put("k", B)
+    assert one.get("k") == B
+    one.close()
+    assert one.get("k") == B  # opened again
+    one.forget_all()
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_expiry(kind, spec, namespace):
+    store = open_beliefs(spec(kind), namespace=namespace, ttl=0.3)
+    store.put("k", A)
+    version = store.get("k").version
+    assert store.get("k").expires == pytest.approx(time.time() + 0.3, abs=0.3)
+    time.sleep(0.35)
+    assert store.get("k") is None
+    assert list(store.items()) == []
+    assert not store.forget("k")
+    store.put("k", A)
+    assert not store.put("k", B, expected=version)
+    time.sleep(0.35)
+    assert store.put("k", B, expected="")
+    assert store.get("k") == B
+    assert store.get("k").created >= time.time() - 0.3
+    store.close()
+
+
+def test_export_and_import(store, namespace):
+    store.put("k1", A)
+    store.put("k2", Belief("“quoted”\u2028 and 日本", 0.1, 0.9))
+    lines = list(export_lines(store))
+    before = dict(store.items())
+    assert json.loads(lines[0]).keys() == {"key", "answer", "support", "conflict", "query", "created", "updated"}
+    store.forget_all()
+    assert import_lines(store, [*lines, "\n"]) == 2
+    assert dict(store.items()) == before
+    assert [b.updated for _, b in store.items()] == [b.updated for b in before.values()]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "line 1"),
+        ("[1]", "object"),
+        ('{"answer": "a", "support": 1, "conflict": 0}', "key"),
+        ('{"key": "k", "answer": "a", "support": 1}', "needs answer, support and conflict"),
+        ('{"key": "k", "answer": "a", "support": 2, "conflict": 0}', "support must be a number in"),
+        ('{"key": "k", "answer": 3, "support": 1, "conflict": 0}', "answer must be a text"),
+        ('{"key": "k", "answer": "a", "support": 1, "conflict": 0, "updated": "now"}', "updated"),
+        ('{"key": "k", "answer": "a", "support": 1, "conflict": NaN}', "conflict"),
+        ("[" * 100_000, "line 1"),
+    ],
+)
+def test_an_import_refuses_what_is_no_belief(line, says):
+    with pytest.raises(InputError, match=says):
+        import_lines(open_beliefs("memory"), [line])
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(answer=st.text(max_size=2000), query=st.text(max_size=500), support=st.floats(0, 1), conflict=st.floats(0, 1))
+def test_no_text_breaks_it_and_none_is_larger_than_a_kilobyte(store, answer, query, support, conflict):
+    belief = Belief(answer, support, conflict, query)
+    store.put("k", belief)
+    found = store.get("k")
+    assert (found.answer, found.weights, found.query) == (belief.answer, belief.weights, belief.query)
+    held = json.dumps({"key": "k" * 32, **found.to_dict(), "version": found.version}, ensure_ascii=False)
+    assert len(held.encode()) <= 1024 + 2 * (belief.answer + belief.query).count('"') + held.count("\\")
+
+
+@pytest.mark.parametrize("key", ["", "white space", "new\nline", "nul\0", "x" * 129, None, 7, "\u200b"])
+def test_keys_that_some_store_could_not_hold(store, key):
+    for operation in (store.get, store.forget, lambda found: store.put(found, A)):
+        with pytest.raises(InputError, match="key"):
+            operation(key)
+
+
+def test_options_are_checked():
+    for options in ({"namespace": ""}, {"namespace": "a:b"}, {"namespace": "*"}, {"ttl": 0}, {"ttl": -1}, {"ttl": "1"}):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            open_beliefs("memory", **options)
+    for spec in ("mysql://host", "sqlite:", ""):
+        with pytest.raises(OptionError, match="no belief store"):
+            open_beliefs(spec)
+
+
+class TestBelief:
+    def test_long_answers_are_cut_at_a_character(self):
+        belief = Belief("é" * 1000 + "end", 1, 0, "q" * 1000)
+        assert belief.answer == "é" * 240
+        assert len(belief.query) == 160
+
+    def test_control_characters_and_lone_surrogates_become_harmless(self):
+        assert Belief("a\0b\x1b[31m\n\u2028c\ud800", 1, 0).answer == "a b [31m c"
+
+    @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "1", None, True])
+    def test_weights_must_be_shares(self, value):
+        with pytest.raises(InputError, match="support"):
+            Belief("a", value, 0.0)
+
+    def test_dictionaries_come_back(self):
+        assert Belief.from_dict(A.to_dict()) == A
+        assert Belief.from_dict({"answer": "", "support": 0, "conflict": 0}) == Belief("", 0, 0)
+
+
+class TestKey:
+    def test_the_same_question_has_the_same_key(self):
+        assert len({belief_key(q) for q in ("Who is it?", "  who  IS it ", "who is it", "Ｗｈｏ is it?!")}) == 1
+        assert belief_key("Who is it?") != belief_key("Who was it?")
+
+    def test_it_never_changes(self):
+        assert belief_key("Who is the mayor?") == "6cf73fd4e5ffd1a4eb2c34b10bd2d8d9"
+
+
+@pytest.mark.parametrize("kind", ["redis", "postgres"])
+def test_a_server_that_is_not_there_is_a_store_error_that_keeps_the_password(kind, spec):
+    spec(kind)  # skipped where the client is absent
+    scheme = {"redis": "redis", "postgres": "postgresql"}[kind]
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        open_beliefs(f"{scheme}://user:geheim@127.0.0.1:9/0")
+    assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["redis", "postgres"])
+def test_a_server_that_goes_and_comes_back(kind, request):
+    from beliefs.conftest import started
+
+    servers = started(kind)
+    server = next(servers)
+    try:
+        store = open_beliefs(server.url)
+        store.put("k", A)
+        server.stop()
+        for operation in (lambda: store.get("k"), lambda: store.put("k", B), lambda: list(store.items())):
+            with pytest.raises(StoreError, match="cannot be reached"):
+                operation()
+        server.start()
+        store.put("k", B)
+        assert store.get("k") == B
+        assert "@" not in repr(store)
+        store.close()
+    finally:
+        servers.close()

@@ -1,0 +1,173 @@
+"""The papers' tables: every preset can be read, names what stands in for what, and runs or says what it lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unpoison.errors import UnknownNameError
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.presets import load_preset, preset_names
+from unpoison.evaluation.records import Cell
+from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.summary import summarise
+from unpoison.registry import find, parse
+
+NAMED_IN_THE_DOCS = {
+    "grada-table-1",
+    "grada-tables-6-8",
+    "ragdefender-figure-4",
+    "ragdefender-table-8",
+    "trustrag-table-2",
+    "trustrag-table-6",
+    "radar-table-1",
+    "radar-table-6",
+}
+
+
+def published(name: str, **wanted: str) -> list[float | None]:
+    """The numbers of one row or column of a preset, in order."""
+    return [
+        one.value
+        for one in load_preset(name).published
+        if all(getattr(one, field) == value for field, value in wanted.items())
+    ]
+
+
+def test_promised_presets_are_there() -> None:
+    assert set(preset_names()) >= NAMED_IN_THE_DOCS
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_preset_is_sound(name: str) -> None:
+    """Every number is a share, every scenario's attack and defense exist, and what is measured is a measure."""
+    preset = load_preset(name, encoder="minilm", generator="extractive")
+    assert preset.title
+    assert preset.source.split(",")[0] in ("GRADA", "RAGDefender", "TrustRAG", "RADAR")
+    assert set(preset.used) <= {"data", "encoder", "generator", "nli"}
+    assert all(one.value is None or 0 <= one.value <= 1 for one in preset.published)
+    assert {one.measure for one in preset.published} <= MEASURES.keys()
+    assert preset.scenarios
+    for scenario in preset.scenarios:
+        find("defenses", parse(scenario.defense)[0])
+        if not scenario.clean:
+            find("attacks", parse(scenario.attack)[0])
+            assert scenario.twin in preset.scenarios
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_preset_without_anything_runs_or_says_what_it_lacks(name: str) -> None:
+    preset = load_preset(name)
+    assert preset.scenarios or preset.lacks
+    assert "data: the built-in sample" in preset.describe()
+
+
+def test_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="grada-table-1"):
+        load_preset("grada-table1")
+
+
+def test_published_numbers_are_the_papers() -> None:
+    """Spot checks by hand against the papers' tables."""
+    hrsim = {"table": "GPT-3.5-Turbo", "row": "GRADA (HRSIM)", "measure": "asr_substring"}
+    assert published("grada-table-1", **hrsim) == [0.10, 0.03, 0.085, 0.27, 0.02, 0.01]
+    assert published("grada-tables-6-8", table="Table 6", row="None") == [0.99, 0.99, 0.96, 0.94]
+    assert published("grada-tables-6-8", table="Table 8", row="GRADA (HRSIM)") == [0.19, 0.18, 0.26, 0.20]
+    assert published("ragdefender-table-8", table="GPT-4o") == [0.25, 0.36, 0.03]
+    assert published("ragdefender-table-7", table="Gemini") == [0.06, 0.02, 0.03, 0.06, 0.02, 0.07]
+    trust = {"table": "Llama 3.1 8B, NQ", "row": "TrustRAG stage 1&2"}
+    assert published("trustrag-table-2", **trust, measure="accuracy") == [0.83, 0.85, 0.84, 0.83, 0.82, 0.82]
+    assert published("trustrag-table-2", **trust, measure="asr_exclusive") == [0.02, 0.01, 0.01, 0.01, 0.09]
+    assert published("trustrag-table-6", table="SimCSE, NQ", row="stage 1", measure="clean_kept")[-1] == 0.85
+    assert published("trustrag-table-13", table="w/ question, poison in context, NQ", row="after stage 1") == [
+        0.01,
+        0.0,
+        0.0,
+        0.0,
+        0.19,
+    ]
+    radar = {"table": "DeepSeek, top 50", "row": "RADAR"}
+    assert published("radar-table-1", **radar, measure="asr_substring") == [0.05, 0.03, 0.03, 0.07, 0.05, 0.03]
+    assert published("radar-table-6", row="noise 0.5") == [0.64, 0.18, 0.78, 0.07]
+
+
+def test_numbers_that_a_figure_does_not_print_are_none() -> None:
+    assert set(published("grada-figure-6")) == {None}
+    assert 0.84 in published("ragdefender-figure-4", row="RobustRAG")
+
+
+def test_scenario_follows_row_and_column() -> None:
+    preset = load_preset("radar-table-6", generator="extractive", seed=3)
+    one = next(one for one in preset.published if one.row == "noise 0.3" and one.column.endswith("position 10"))
+    assert one.scenario is not None
+    assert (one.scenario.nli_noise, one.scenario.positions, one.scenario.k) == (0.3, (10,), 10)
+    assert (one.scenario.policy, one.scenario.defense, one.scenario.seed) == ("replace-at", "radar", 3)
+
+
+def test_encoder_is_also_the_retriever_of_a_dense_preset() -> None:
+    scenario = load_preset("grada-table-1", encoder="minilm").scenarios[-1]
+    assert (scenario.encoder, scenario.retriever) == ("minilm", "minilm")
+
+
+def test_substitutions_are_named() -> None:
+    told = load_preset("grada-table-1", encoder="minilm", generator="extractive").describe()
+    assert "instead: encoder: minilm instead of Contriever" in told
+    assert "instead: generator: the extractive reader instead of GPT-3.5-Turbo (0125) and Llama-3.1-8B-Instruct" in told
+    assert "instead: data: the built-in sample" in told
+
+
+def test_what_is_lacking_is_one_sentence_each() -> None:
+    lacks = load_preset("grada-table-2").lacks
+    assert any("without a generator" in sentence for sentence in lacks)
+    assert any("follows an encoder's gradient, which lexical has not" in sentence for sentence in lacks)
+    assert any("HLATR" in sentence for sentence in lacks)
+    assert not any("gradient" in sentence for sentence in load_preset("grada-table-2", encoder="minilm").lacks)
+
+
+def test_defense_that_needs_a_generator_is_not_run_without_one() -> None:
+    preset = load_preset("radar-table-1")
+    assert preset.scenarios == ()
+    assert any("without a generator" in sentence for sentence in preset.lacks)
+
+
+def test_data_folder_is_taken_by_file_name(tmp_path: Path) -> None:
+    row = (
+        '{"id": "a", "dataset": "nq", "question": "q", "correct_answers": ["x"], "incorrect_answers": ["y"], '
+        '"passages": []}'
+    )
+    (tmp_path / "nq_poisoned.jsonl").write_text(row + "\n")
+    (tmp_path / "corpus.jsonl").write_text("")
+    preset = load_preset("trustrag-table-2", data=tmp_path)
+    assert {scenario.data for scenario in preset.scenarios} == {str(tmp_path / "nq_poisoned.jsonl")}
+    assert {scenario.corpus for scenario in preset.scenarios} == {str(tmp_path / "corpus.jsonl")}
+    assert "data: NQ 1 of 100 questions" in preset.substitutions
+    assert any(sentence.startswith("MS MARCO is left out") for sentence in preset.lacks)
+
+
+def test_measured_numbers_stand_beside_the_published_ones(tmp_path: Path) -> None:
+    preset = load_preset("trustrag-table-6", limit=3)
+    run = Runner(tmp_path, preset.scenarios).run()
+    pairs = preset.beside(summarise(run.cells))
+    assert len(pairs) == len(preset.published)
+    measured = {(one.row, one.column): found for one, found in pairs if one.table.startswith("SimCSE, NQ")}
+    assert measured["stage 1", "NQ, 0 %"] is not None
+    assert all(found is None for one, found in pairs if one.scenario is None)
+
+
+def test_number_without_a_measured_cell_has_no_counterpart() -> None:
+    preset = load_preset("trustrag-table-6", limit=3)
+    empty = summarise([Cell("x", preset.scenarios[0])])
+    assert all(found is None for one, found in preset.beside(empty) if one.scenario != preset.scenarios[0])
+
+
+@pytest.mark.shared_data
+def test_presets_find_the_shared_data(shared_data: Path) -> None:
+    preset = load_preset("grada-tables-6-8", data=shared_data)
+    assert len({scenario.data for scenario in preset.scenarios}) == 3
+    assert any(sentence.startswith("data: NQ ") for sentence in preset.substitutions)
+
+
+def test_documentation_lists_every_preset_and_every_measure() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    assert [name for name in (*preset_names(), *MEASURES) if f"| `{name}` |" not in text] == []
