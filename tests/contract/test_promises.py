@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unpoison import Defense, Passage, Screening, registry
 from unpoison.errors import InputError
-from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison.models import FakeCrossEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.doubles import FakeLanguageModel
 
 QUERY = "where do the sharks play in san jose"
@@ -58,6 +58,7 @@ def make(name: str) -> Defense:
             lambda premise, hypothesis: (0.8, 0.1, 0.1) if premise[-9:] == hypothesis[-9:] else (0.1, 0.6, 0.3)
         ),
         "language_model": FakeLanguageModel(),
+        "cross_encoder": FakeCrossEncoder(lambda query, text: float(len(set(query) & set(text)))),
     }
     spec = "perplexity:threshold=40" if name == "perplexity" else name
     accepted = target.__init__.__annotations__

@@ -265,7 +265,7 @@ class TestStore:
         assert answer.belief.previous == "A"
         assert answer.belief.prior == (0.7, 0.1)
         assert [prompt.task for prompt in radar.models.generator.prompts].count("atomic") == 3
-        assert sum(call.purpose == "atomic answer" for call in answer.calls) == 3
+        assert sum((call.kind, call.purpose) == ("generate", "atomic answer") for call in answer.calls) == 3
         assert sum(call.purpose == "final answer" for call in answer.calls) == 3
 
     def test_rivals_without_end_are_an_error(self):

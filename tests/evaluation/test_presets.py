@@ -41,12 +41,14 @@ def test_promised_presets_are_there() -> None:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_preset_is_sound(name: str) -> None:
-    """Every number is a share, every scenario's attack and defense exist, and what is measured is a measure."""
+    """Every number is in its range, every scenario's attack and defense exist, and what is measured is a measure."""
     preset = load_preset(name, encoder="minilm", generator="extractive")
     assert preset.title
     assert preset.source.split(",")[0] in ("GRADA", "RAGDefender", "TrustRAG", "RADAR")
-    assert set(preset.used) <= {"data", "encoder", "generator", "nli"}
-    assert all(one.value is None or 0 <= one.value <= 1 for one in preset.published)
+    assert set(preset.used) <= {"data", "encoder", "retriever", "generator", "nli"}
+    for one in preset.published:
+        top = 1 if MEASURES[one.measure].unit == "share" else 10
+        assert one.value is None or 0 <= one.value <= top
     assert {one.measure for one in preset.published} <= MEASURES.keys()
     assert preset.scenarios
     for scenario in preset.scenarios:
@@ -90,6 +92,8 @@ def test_published_numbers_are_the_papers() -> None:
     radar = {"table": "DeepSeek, top 50", "row": "RADAR"}
     assert published("radar-table-1", **radar, measure="asr_substring") == [0.05, 0.03, 0.03, 0.07, 0.05, 0.03]
     assert published("radar-table-6", row="noise 0.5") == [0.64, 0.18, 0.78, 0.07]
+    bio = {"row": "RADAR", "column": "Bio, Poison, top 10, position 1"}
+    assert published("radar-table-2", **bio) == [8.44, 8.26, 8.82]
 
 
 def test_numbers_that_a_figure_does_not_print_are_none() -> None:
@@ -113,6 +117,7 @@ def test_encoder_is_also_the_retriever_of_a_dense_preset() -> None:
 def test_substitutions_are_named() -> None:
     told = load_preset("grada-table-1", encoder="minilm", generator="extractive").describe()
     assert "instead: encoder: minilm instead of Contriever" in told
+    assert "instead: retriever: BM25 instead of Contriever" in load_preset("grada-table-1").describe()
     assert "instead: generator: the extractive reader instead of GPT-3.5-Turbo (0125) and Llama-3.1-8B-Instruct" in told
     assert "instead: data: the built-in sample" in told
 

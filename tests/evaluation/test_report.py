@@ -199,7 +199,7 @@ def test_half_a_run_gives_a_report_that_says_so(tmp_path: Path) -> None:
     half = Report.of(run.folder)
     text = page(half)
     assert "Incomplete:" in text
-    assert "the run was interrupted" in text
+    assert "the run is not finished" in text
     assert "questions are not measured" in text
     assert json.loads(as_json(half))["complete"] is False
     assert as_markdown(half)
@@ -265,16 +265,37 @@ def test_format_is_chosen_by_suffix(report: Report, tmp_path: Path, suffix: str)
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".png"])
-def test_figures_for_print(report: Report, tmp_path: Path, suffix: str) -> None:
+def test_figures_for_print(report: Report, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
+    monkeypatch.setattr("unpoison.evaluation.report.plots.MAX_PLOTS", 6)
     first = write_report(report, tmp_path / f"a{suffix}")
     second = write_report(report, tmp_path / f"b{suffix}")
-    figures = sum(
-        1 for found in (poison_figures, trade_off_figures, sweep_figures, rank_figures) for _ in found(report)
+    assert [path.name for path in first] == (
+        [f"a{suffix}"] if suffix == ".pdf" else [f"a-{i}.png" for i in range(1, 7)]
     )
-    assert len(first) == (1 if suffix == ".pdf" else figures)
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert first[0].read_bytes().startswith(b"%PDF" if suffix == ".pdf" else b"\x89PNG")
+
+
+def test_every_kind_of_figure_is_drawn_for_print(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from unpoison.evaluation.report import plots
+
+    kinds = [next(iter(found(report))) for found in (poison_figures, trade_off_figures, sweep_figures, rank_figures)]
+    monkeypatch.setattr(plots, "_figures", lambda report: iter(kinds))
+    assert len(write_report(report, tmp_path / "kinds.png")) == 4
+
+
+def test_run_without_anything_to_draw_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from unpoison.evaluation.runner import Runner
+    from unpoison.evaluation.scenarios import Scenario
+
+    run = Runner(tmp_path / "run", [Scenario(data="sample", limit=2)]).run()
+    with pytest.raises(OptionError, match="nothing to draw"):
+        write_report(run, tmp_path / "report.pdf")
 
 
 def test_unknown_suffix_and_missing_run_are_refused(report: Report, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from unpoison.evaluation.journal import Journal, read_rows, write_rows
 from unpoison.evaluation.noise import NoisyNLI
 from unpoison.evaluation.records import Record
 from unpoison.evaluation.runner import Runner
-from unpoison.evaluation.runs import folder_name, open_run
+from unpoison.evaluation.runs import folder_name, locked, open_run
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged
 from unpoison.evaluation.summary import summarise
@@ -301,7 +301,7 @@ def test_answers_come_from_what_was_kept(tmp_path, data):
         for defense in ("vanilla", "no-rag")
     ]
     run = Runner(tmp_path / "run", scenarios, models={"scripted": generator}).run()
-    alpha, beta, gamma = run.cells[0].records
+    alpha, _, gamma = run.cells[0].records
     assert (alpha.answer, alpha.abstained, alpha.calls) == ("It is false alpha.", False, 1)
     assert alpha.seconds >= alpha.screening_seconds > 0
     assert gamma.abstained
@@ -373,6 +373,12 @@ def test_the_folders_name_follows_the_scenarios():
     assert folder_name(SCENARIOS) == folder_name(list(SCENARIOS)) != folder_name(SCENARIOS[1:])
 
 
+def test_one_process_at_a_time(tmp_path):
+    with locked(tmp_path), pytest.raises(InputError, match="another process runs"):
+        Runner(tmp_path, SCENARIOS[:1]).run()
+    assert Runner(tmp_path, SCENARIOS[:1]).run().complete
+
+
 def test_a_journal_cuts_what_was_torn(tmp_path):
     path = tmp_path / "journal.jsonl"
     write_rows(path, [{"a": 1}, {"a": "\ud800"}])
@@ -401,6 +407,25 @@ def test_crafting_goes_on_where_it_stopped(tmp_path, data):
     assert list(whole) == ["alpha", "beta", "gamma"]
     with pytest.raises(OptionError, match="takes no question prefix"):
         make_attack("hotflip", prefix=True)
+
+
+def test_a_trigger_is_asked_with_and_without(tmp_path):
+    with_trigger = Scenario("sample", attack="phantom", poisons=1, limit=1)
+    first, second = Runner(tmp_path, [with_trigger, replace(with_trigger, triggered=False)]).run().cells
+    run = open_run(tmp_path)
+    asked = [run.staged(cell)["sample-01"].context for cell in (first, second)]
+    assert asked[0].query.startswith("abcdefghijk ")
+    assert asked[0].query.endswith(asked[1].query)
+    assert asked[0].passages == asked[1].passages
+
+
+def test_a_retriever_with_an_encoder(tmp_path, data):
+    encoder = FakeEncoder()
+    scenario = Scenario(data, attack="poisonedrag", poisons=1, policy="retrieve", retriever="fake", k=2)
+    (cell,) = Runner(tmp_path / "run", [scenario], models={"fake": encoder}).run().cells
+    assert cell.complete
+    assert len(encoder.calls) == 1
+    assert {record.size for record in cell.records} == {2}
 
 
 def test_saved_things_are_checked():

@@ -143,6 +143,8 @@ class PostgresBeliefs:
                     f"the table unpoison_beliefs was made by something else ({_line(error)}); use another database"
                 ) from error
             except self._psycopg.Error as error:
+                if self._connection is not None and self._connection.broken:
+                    self._connection.close()
                 raise StoreError(
                     f"{self!r} cannot be reached ({_line(error)}); see whether the server runs and lets you in"
                 ) from error

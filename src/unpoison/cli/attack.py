@@ -29,11 +29,12 @@ def attack(
     name: Annotated[str, typer.Option("--attack", "-a", metavar="NAME[:OPTIONS]", help="See --list.")] = "poisonedrag",
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts planted per question.")] = 1,
     policy: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="POLICY", help="prepend, retrieve, corpus, replace-at, replace-last, middle or pool: where they go."
+            metavar="POLICY",
+            help="Where they go: prepend (the default), retrieve, corpus, replace-at, replace-last, middle or pool.",
         ),
-    ] = "prepend",
+    ] = None,
     position: Annotated[
         str, typer.Option(metavar="P+P", help="Places from 1 for replace-at, one for each text, joined by +.")
     ] = "",
@@ -105,7 +106,9 @@ def attack(
         raise OptionError(f"--count {count} needs {count} places, got --position {position}")
     scenarios = Grid.of({**axes, "baseline": False, "clean": False}).scenarios()
     if len(scenarios) != 1 or not scenarios[0].attacked:
-        raise OptionError(f"'attack' plants one attack in one way; -a {name} --policy {policy} is not that")
+        raise OptionError(
+            f"'attack' plants one attack in one way; -a {name}{f' --policy {policy}' if policy else ''} is not that"
+        )
     accounts = Accounts()
     with progress() as told:
         rows = attacked_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=told)

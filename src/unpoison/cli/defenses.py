@@ -34,12 +34,14 @@ def defenses(
     from unpoison.cli.display import show
 
     table = Table(show_lines=True)
-    for heading in ("name", "what it does", "options", "needs", "calls", "source"):
+    for heading in ("name", "what it does", "options", "needs"):
         table.add_column(heading, overflow="fold")
     for one in described:
         options = "\n".join(option["described"] for option in one.get("options", ()))
+        what = "\n\n".join(filter(None, (one["summary"], one["source"])))
         needs = ", ".join(one["needs"]) or "nothing"
-        table.add_row(*map(Text, (one["name"], one["summary"], options, needs, one["calls"], one["source"])))
+        calls = f"\n\ncalls: {one['calls']}" if one["calls"] else ""
+        table.add_row(*map(Text, (one["name"], what, options, needs + calls)))
     show(table)
 
 

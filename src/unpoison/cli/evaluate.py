@@ -65,6 +65,9 @@ def evaluate(
     prefix: Annotated[
         bool | None, typer.Option("--prefix/--no-prefix", help="Put the question before planted texts, or not.")
     ] = None,
+    triggered: Annotated[
+        bool | None, typer.Option("--triggered/--untriggered", help="Ask with a trigger attack's trigger, or without.")
+    ] = None,
     k: Annotated[Texts, _axis("--k", metavar="K,...", help="Passages per question; 10.")] = None,
     retriever: Annotated[
         Texts, _axis("--retriever", metavar="ENCODER,...", help="For the policies retrieve and corpus; bm25.")
@@ -97,6 +100,9 @@ def evaluate(
     ] = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help=f"Where the run is kept; {RUNS}/HASH by default.")
+    ] = None,
+    encoder_cache: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=f"Where vectors are kept; {RUNS}/vectors.db, or in the folder.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")] = 1,
     deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.")] = 120.0,
@@ -148,6 +154,7 @@ def evaluate(
         "policy": policy,
         "positions": positions,
         "prefix": prefix,
+        "triggered": triggered,
         "k": k,
         "retriever": retriever,
         "encoder": encoder,
@@ -165,6 +172,8 @@ def evaluate(
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
     chosen = runs.choose(given, config, preset, manifest)
+    if folder is None:
+        RUNS.mkdir(exist_ok=True)
     with runs.progress() as told:
         runner = Runner(
             folder or RUNS / folder_name(chosen.scenarios),
@@ -172,6 +181,7 @@ def evaluate(
             jobs=jobs,
             limits=Limits(deadline=deadline),
             retry_failed=retry_failed,
+            vectors=encoder_cache or (None if folder else RUNS / "vectors.db"),
             progress=told,
             command=sys.argv,
         )
@@ -191,7 +201,9 @@ def evaluate(
     if as_json:
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:
-        show(runs.figures_table(found))
+        show("Percent, with 95 % intervals. Clean: the same defense without an attack.", "")
+        for table in runs.figures_tables(found):
+            show(table, "")
         if chosen.preset is not None:
             show(runs.published_table(found, chosen.preset))
     runs.say_problems(found)

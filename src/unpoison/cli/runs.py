@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rich.text import Text
 from unpoison.cli.running import counted, say
 from unpoison.errors import OptionError
 from unpoison.evaluation.grids import Grid
+from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
@@ -28,7 +30,7 @@ __all__ = [
     "Chosen",
     "check_outputs",
     "choose",
-    "figures_table",
+    "figures_tables",
     "presets_table",
     "progress",
     "published_table",
@@ -131,32 +133,34 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
         yield told
 
 
-def figures_table(report: Report) -> Table:
-    """One row per scenario; beside each what the defense does without an attack."""
+def figures_tables(report: Report) -> Iterator[Table]:
+    """One table for each scenario, defenses below one another; beside each what it does without an attack."""
     shown = [name for name in SHOWN if any(summary.applies(name) for summary in report.summaries)]
     beside = [name for name in CLEAN if name not in SHOWN or name in shown]
-    table = Table(title=Text("Percent, with 95 % intervals. Clean: the same without an attack."), title_justify="left")
-    table.add_column("defense", overflow="fold")
-    for name in shown:
-        table.add_column(heading(MEASURES[name]), justify="right")
-    for name in beside:
-        table.add_column(f"clean: {heading(MEASURES[name])}", justify="right")
     for scenario, group in report.groups():
-        table.add_row(Text(plain(report.caption(scenario)), style="bold"))
-        for place, summary in enumerate(group):
+        table = Table(box=None, padding=(0, 1), title_justify="left")
+        table.title = Text(plain(report.caption(scenario)), style="bold")
+        table.add_column("defense", overflow="fold")
+        for name in shown:
+            table.add_column(heading(MEASURES[name]), justify="right")
+        clean = [name for name in beside if not (scenario.clean and name in shown)]
+        for name in clean:
+            title = heading(MEASURES[name])
+            table.add_column(title if scenario.clean else f"clean: {title}", justify="right")
+        for summary in group:
             twin = report.twin(summary)
-            table.add_row(
-                Text(plain(summary.scenario.defense)),
-                *(figure(summary.figures.get(name), MEASURES[name]) for name in shown),
-                *(_bare(twin, name) for name in beside),
-                end_section=place == len(group) - 1,
-            )
-    return table
+            own = [_with_interval(summary[name]) for name in shown]
+            table.add_row(Text(plain(summary.scenario.defense)), *own, *(_bare(twin, name) for name in clean))
+        yield table
+
+
+def _with_interval(found: Estimate) -> str:
+    """Such as "63.2 [51-74]", in percent; short, for a terminal has 80 columns."""
+    return "-" if isnan(found.value) else f"{100 * found.value:.1f} [{100 * found.low:.0f}-{100 * found.high:.0f}]"
 
 
 def _bare(summary: Summary | None, name: str) -> str:
-    """A figure without its interval."""
-    return "-" if summary is None else figure(summary.figures.get(name), MEASURES[name]).partition(" ")[0]
+    return "-" if summary is None or not summary.applies(name) else f"{100 * summary[name].value:.1f}"
 
 
 def published_table(report: Report, preset: Preset) -> Table:
@@ -167,8 +171,7 @@ def published_table(report: Report, preset: Preset) -> Table:
     for name in ("published %", "measured %"):
         table.add_column(name, justify="right")
     for one, found in preset.beside(report.summaries):
-        published = "-" if one.value is None else f"{100 * one.value:.1f}"
-        told = (plain(one.table), plain(one.column), plain(one.row), one.measure, published)
+        told = (plain(one.table), plain(one.column), plain(one.row), one.measure, one.told)
         table.add_row(*map(Text, told), figure(found, MEASURES[one.measure]))
     return table
 

@@ -92,7 +92,8 @@
     `${record.id} ${data.contexts[record.context].query} ${record.answer ?? ""} ${record.error ?? ""}`.toLowerCase();
 
   const passage = (record, index) => {
-    const { text: words, title, kind } = data.contexts[record.context].passages[index];
+    const shown = data.contexts[record.context].passages[index] ?? { text: "(not kept)", title: "", kind: "" };
+    const { text: words, title, kind } = shown;
     const [kept, score, rank, reason] = record.verdicts[index];
     const item = make("li", kept ? "kept" : "dropped");
     const verdict = make("p", "verdict");

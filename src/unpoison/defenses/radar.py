@@ -85,8 +85,9 @@ class Radar(StaticRadar):
             remembered it is always made from the atomic answers, in `reference` mode from the beginning.
         lenient_below: When answering from atomic answers, allow the model its own knowledge if fewer than this are
             trusted, as the released code does with 3; 0 never.
-        fallback: When nothing is trusted: `abstain`, repeat the `previous` answer, answer from `all` passages as the
-            released code does, or answer from the model's `memory` alone. Nothing of it is remembered.
+        fallback: When nothing is trusted: repeat the `previous` answer, where one is remembered, and else abstain;
+            always `abstain`; answer from `all` passages, as the released code does; or answer from the model's
+            `memory` alone. Nothing of it is remembered, and the belief stays as it was.
         on_store_error: When the store cannot be reached: `raise`, or answer with the `static` method and say so in
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
@@ -108,7 +109,7 @@ class Radar(StaticRadar):
         contradiction_cut: float | None = None,
         final: Literal["documents", "answers"] = "documents",
         lenient_below: int = 0,
-        fallback: Literal["abstain", "previous", "all", "memory"] = "abstain",
+        fallback: Literal["previous", "abstain", "all", "memory"] = "previous",
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         limits: Limits | None = None,
@@ -123,7 +124,7 @@ class Radar(StaticRadar):
         )
         self.final = among("final", final, ("documents", "answers"))
         self.lenient_below = at_least("lenient_below", lenient_below, 0)
-        self.fallback = among("fallback", fallback, ("abstain", "previous", "all", "memory"))
+        self.fallback = among("fallback", fallback, ("previous", "abstain", "all", "memory"))
         self.on_store_error = among("on_store_error", on_store_error, ("raise", "static"))
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
@@ -264,8 +265,10 @@ class Radar(StaticRadar):
     def _synthesized(self, reading: Reading, belief: Belief, found: Recollection) -> Flow[Answer]:
         """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
         said, details = [*reading.said, belief.answer], {"atomic_answers": reading.answers}
-        if found.trusted == [len(reading.said)] or (not found.trusted and self.fallback == "previous"):
+        if found.trusted == [len(reading.said)]:
             return Answer(belief.answer, found.screening, details=details)  # there is nothing to synthesize
+        if not found.trusted and self.fallback == "previous":
+            return _noted(Answer(belief.answer, found.screening, details=details), "the previous answer is repeated")
         if not found.trusted and self.fallback == "abstain":
             return abstention(found.screening, details)
         question = reading.query.text

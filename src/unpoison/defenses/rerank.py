@@ -10,6 +10,8 @@ from unpoison.checks import at_least
 from unpoison.defenses.base import Defense
 from unpoison.driver import Limits
 from unpoison.kernels.ranking import best_first
+from unpoison.models.cross_encoders import CrossEncoderScorer
+from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder, Generator
 from unpoison.requests import Flow, compare
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -51,7 +53,8 @@ class Rerank(Defense):
         limits: Limits | None = None,
     ) -> None:
         self.keep = at_least("keep", keep, 1)
-        super().__init__(cross_encoder=cross_encoder or f"cross:{model}", generator=generator, limits=limits)
+        scorer = cross_encoder or CrossEncoderScorer(model)
+        super().__init__(cross_encoder=scorer, generator=generator, limits=limits)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -108,5 +111,5 @@ class Hlatr(Rerank):
         generator: Generator | str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        spec = f"hlatr:{model}" + ("" if head is None else f",head={head}")
-        super().__init__(keep=keep, cross_encoder=cross_encoder or spec, generator=generator, limits=limits)
+        scorer = cross_encoder or HlatrScorer(model, head=head)
+        super().__init__(keep=keep, cross_encoder=scorer, generator=generator, limits=limits)

@@ -1,6 +1,8 @@
-"""Measure defenses: data sets, contexts with poison in them, metrics, intervals.
+"""Measure defenses: data sets, contexts with poison in them, scenarios, metrics, intervals.
 
-from unpoison.evaluation import clean_contexts, load, planted, prepend, tally
+run = Runner("unpoison-runs/first", Grid.of({"data": "sample", "defense": "grada"}).scenarios()).run()
+for summary in summarise(run.cells):
+    print(summary.scenario.defense, summary["poisoned"])
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from unpoison.evaluation.contexts import Candidate, Context, clean_contexts, labelled_context
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, LabelledPassage, Loaded, Problem
+from unpoison.evaluation.grids import Grid
 from unpoison.evaluation.injection import (
     inject,
     middle,
@@ -23,23 +26,37 @@ from unpoison.evaluation.intervals import Difference, Estimate, mcnemar_exact, p
 from unpoison.evaluation.matching import MATCHERS, Matcher, matcher
 from unpoison.evaluation.metrics import Detection, Tally, auroc, detection, tally
 from unpoison.evaluation.rates import PoisonRate
+from unpoison.evaluation.records import Cell, Record
+from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.runs import Run, open_run
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.summary import Comparison, Summary, compare, summarise
 
 __all__ = [
     "MATCHERS",
     "Candidate",
+    "Cell",
+    "Comparison",
     "Context",
     "Detection",
     "Difference",
     "Estimate",
     "Example",
+    "Grid",
     "LabelledPassage",
     "Loaded",
     "Matcher",
     "PoisonRate",
     "Problem",
+    "Record",
+    "Run",
+    "Runner",
+    "Scenario",
+    "Summary",
     "Tally",
     "auroc",
     "clean_contexts",
+    "compare",
     "detection",
     "inject",
     "labelled_context",
@@ -48,6 +65,7 @@ __all__ = [
     "matcher",
     "mcnemar_exact",
     "middle",
+    "open_run",
     "paired_bootstrap",
     "planted",
     "pool",
@@ -56,6 +74,7 @@ __all__ = [
     "replace_last",
     "retrieve",
     "retrieve_corpus",
+    "summarise",
     "tally",
     "wilson",
 ]

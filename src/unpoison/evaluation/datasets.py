@@ -23,6 +23,9 @@ __all__ = ["PREFIXES", "load", "load_passages"]
 PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir", "hub")
 """What may stand before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
 
+BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
+"""The built-in samples and their formats; `timeline` has questions whose answers change."""
+
 MAX_BYTES = 1 << 30
 """Larger files are refused: questions with their passages are megabytes, and they are held in memory."""
 
@@ -36,9 +39,9 @@ def load(spec: str | Path) -> Loaded:
     """Read a data set.
 
     Args:
-        spec: `sample`; a path to a JSON Lines file in the shared format; or `poisonedrag:FILE`, `robustrag:FILE`,
-            `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`, `hub:NAME`. Files may be JSON Lines
-            (`.jsonl`), a JSON list, or a JSON object of rows by id.
+        spec: `sample` or `timeline`; a path to a JSON Lines file in the shared format; or `poisonedrag:FILE`,
+            `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`, `hub:NAME`. Files may
+            be JSON Lines (`.jsonl`), a JSON list, or a JSON object of rows by id.
 
     Returns:
         The usable examples and the rows left out: malformed ones, ids met before, and targets whose wrong answer
@@ -51,10 +54,10 @@ def load(spec: str | Path) -> Loaded:
     text = str(spec)
     prefix, colon, rest = text.partition(":")
     digest = hashlib.sha256()
-    if text == "sample":
-        data = files("unpoison").joinpath("data", "sample.jsonl").read_bytes()
+    if text in BUILT_IN:
+        data = files("unpoison").joinpath("data", f"{text}.jsonl").read_bytes()
         digest.update(data)
-        rows, form, name = _lines(data.split(b"\n")), "shared", "sample"
+        rows, form, name = _lines(data.split(b"\n")), BUILT_IN[text], text
     elif colon and prefix == "beir":
         rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
     elif colon and prefix == "hub":

@@ -97,7 +97,7 @@ def radar_dynamic(row: Mapping[str, Any], position: int, dataset: str) -> list[R
                 "question": row.get("question"),
                 "correct_answers": _answers(step, "answer"),
                 "incorrect_answers": _answers(step, "incorrect_answer"),
-                "passages": [*documents, *_poisons(step, "incorrect_context")],
+                "passages": [*documents, *_poisons(step, "incorrect_context"), *_poisons(step, "injection", "pia")],
                 "series": series,
                 "year": _year(year),
             }

@@ -44,6 +44,7 @@ AXES = (
     "retriever",
     "policy",
     "prefix",
+    "triggered",
     "attack",
     "poisons",
     "positions",
@@ -224,7 +225,7 @@ def _value(name: str, item: Any) -> Any:
     else:
         if name == "rate":
             return poison_rate(text)
-        if name == "prefix" and text.lower() in ("true", "false"):
+        if name in ("prefix", "triggered") and text.lower() in ("true", "false"):
             return text.lower() == "true"
         if name in _TEXTS and isinstance(item, str) and text:
             return text
@@ -236,7 +237,7 @@ _WANTED = {
     **dict.fromkeys(_WHOLE, "whole numbers"),
     "nli_noise": "numbers from 0 to 1",
     "positions": "places from 1, several for one question joined by +",
-    "prefix": "true or false",
+    **dict.fromkeys(("prefix", "triggered"), "true or false"),
 }
 
 

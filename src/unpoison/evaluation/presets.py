@@ -31,11 +31,12 @@ DATA = {
     "hotpotqa": ("HotpotQA", "hotpotqa_poisoned.jsonl", "corpus.jsonl"),
     "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
     "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
+    "biogen": ("Bio", "biogen.jsonl", ""),
 }
 """The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
 
 _WITHOUT_GRADIENTS = ("lexical", "onnx", "openai")
-_MODEL_NAMES = {"extractive": "the extractive reader", "lexical": "the lexical model"}
+_MODEL_NAMES = {"extractive": "the extractive reader", "lexical": "the lexical model", "bm25": "BM25"}
 _NEED_REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match", "abstained")
 
 
@@ -48,7 +49,8 @@ class Published:
         row: The defense as the paper calls it.
         column: Data set and attack as the paper calls them.
         measure: The name of the measure that comes closest here.
-        value: The published number as a share; None where the paper draws it without printing it.
+        value: The published number in the unit of the measure, a share or a score; None where the paper draws it
+            without printing it.
         scenario: What is measured for it; None where this machine or package cannot.
     """
 
@@ -58,6 +60,13 @@ class Published:
     measure: str
     value: float | None
     scenario: Scenario | None
+
+    @property
+    def told(self) -> str:
+        """The number as tables print it, shares in percent."""
+        if self.value is None:
+            return "not printed"
+        return f"{100 * self.value:.1f}" if measure(self.measure).unit == "share" else f"{self.value:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ class Preset:
         title: What the table shows.
         source: The paper and the table.
         about: How the scenarios follow the paper, in a sentence or two.
-        used: What the paper used: data, encoder, generator, NLI model.
+        used: What the paper used: data, encoder, retriever, generator, NLI model.
         scenarios: What to run; empty when something is lacking for all of it.
         published: Every number of the table, in its order.
         substitutions: What stands in for what the paper used, one sentence each.
@@ -176,7 +185,9 @@ class _Sources:
             has_corpus = bool(corpus) and (folder / corpus).is_file()
             self.fields[alias] = {"data": str(folder / file), "corpus": str(folder / corpus) if has_corpus else ""}
             count = len(load(folder / file)[:limit])
-            if count != questions:
+            if not questions:
+                self.substitutions.append(f"data: {title} {count} questions; the paper does not say how many it has")
+            elif count != questions:
                 self.substitutions.append(f"data: {title} {count} of {questions} questions")
 
     def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
@@ -184,7 +195,8 @@ class _Sources:
         count = len(load(spec)[:limit])
         known = "the built-in sample" if spec == "sample" else spec
         self.fields[first] = {"data": spec, "corpus": ""}
-        self.substitutions.append(f"data: {known} ({count} questions) instead of {DATA[first][0]} ({wanted[first]})")
+        theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
+        self.substitutions.append(f"data: {known} ({count} questions) instead of {theirs}")
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)
             self.lacks.append(f"{titles} is left out: give a folder of data sets instead")
@@ -201,8 +213,8 @@ def _numbers(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any
                 label = f"{title}, {column['label']}" if "label" in column else title
                 measures = column.get("measures", table.get("measures"))
                 for name, value in zip(measures, cell.split("/"), strict=False):
-                    share = None if value == "-" else round(float(value) / raw["scale"], 6)
-                    yield Published(table["model"], row["label"], label, measure(name).name, share, scenario)
+                    number = None if value == "-" else round(float(value) / raw["scale"], 6)
+                    yield Published(table["model"], row["label"], label, measure(name).name, number, scenario)
 
 
 def _scenario(
@@ -230,7 +242,7 @@ def _known(row: Mapping[str, Any]) -> bool:
 
 def _substitutions(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[str]:
     yield from sources.substitutions
-    for kind in ("encoder", "generator", "nli"):
+    for kind in ("encoder", "retriever", "generator", "nli"):
         theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
         if theirs and ours:
             yield f"{kind}: {_MODEL_NAMES.get(ours, ours)} instead of {theirs}"
@@ -242,11 +254,12 @@ def _lacks(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any])
     measures = {name for table in raw["tables"] for name in table.get("measures", ())}
     rows = [row for table in raw["tables"] for row in table["rows"]]
     columns = [column for table in raw["tables"] for column in table["columns"]]
-    if models["generator"] is None and measures & set(_NEED_REPLIES):
-        yield "without a generator (-g) there are no replies, so ASR and accuracy are not measured, only the screening"
-    if models["generator"] is None and any(row.get("generator") for row in rows):
-        needing = dict.fromkeys(row["label"] for row in rows if row.get("generator"))
-        yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
+    if models["generator"] is None:
+        needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and _known(row))
+        if measures & set(_NEED_REPLIES) and any(_known(row) and not row.get("generator") for row in rows):
+            yield "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
+        if needing:
+            yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
     if any(c.get("gradients") for c in columns) and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
         labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
         yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"

@@ -29,6 +29,7 @@ from unpoison.evaluation.runs import (
     Run,
     contexts_path,
     environment,
+    locked,
     moment,
     peak_memory,
     poisons_path,
@@ -55,6 +56,7 @@ class Runner:
         models: Ready-made models by the string that scenarios call them.
         limits: Bounds on the model calls of one answer.
         retry_failed: Try again what failed before.
+        vectors: Where encoders remember their vectors; in the folder by default. Several runs may share a file.
         progress: Told of every finished unit.
         command: The command line, for the manifest.
 
@@ -71,6 +73,7 @@ class Runner:
         models: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         retry_failed: bool = False,
+        vectors: str | Path | None = None,
         progress: Progress = lambda done, total, doing: None,
         command: Sequence[str] = (),
     ) -> None:
@@ -79,7 +82,7 @@ class Runner:
         if not self.scenarios:
             raise OptionError("there is nothing to run; give at least one scenario")
         self.jobs = at_least("jobs", jobs, 1)
-        self.bench = Workbench(self.folder, models, limits)
+        self.bench = Workbench(self.folder, models, limits, vectors=vectors)
         self.retry_failed = retry_failed
         self._progress = progress
         self._command = list(command)
@@ -89,9 +92,13 @@ class Runner:
         """Do what is missing and return everything.
 
         Raises:
-            InputError: A data or corpus file cannot be read.
+            InputError: A data or corpus file cannot be read, or another process runs in the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder):
+            return self._run()
+
+    def _run(self) -> Run:
         cells = [read_cell(self.folder, self._cell(scenario)) for scenario in self.scenarios]
         started, resumed = moment(), sum(len(cell.records) for cell in cells)
         self._total = sum(cell.expected for cell in cells)
@@ -180,15 +187,21 @@ class Runner:
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
         retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever)
-        if retriever is not None and scenario.policy == "corpus":
-            bench.remember(retriever, [passage.text for passage in bench.corpus(scenario)])
+        clean = {} if scenario.policy in ("corpus", "labelled") else bench.clean(scenario)
+        corpus = bench.corpus(scenario) if scenario.policy == "corpus" else ()
+        crafted = self._crafted(scenario, attack) if attack else {}
+        if retriever is not None:
+            passages = [*corpus, *(passage for context in clean.values() for passage in context.passages)]
+            texts = [text.text for one in crafted.values() for text in one.texts]
+            questions = [example.question for example in bench.examples(scenario)]
+            bench.remember(retriever, [*questions, *(passage.text for passage in passages), *texts])
         staged = stage(
             scenario,
             bench.examples(scenario),
-            {} if scenario.policy in ("corpus", "labelled") else bench.clean(scenario),
-            bench.corpus(scenario),
+            clean,
+            corpus,
             attack=attack,
-            crafted=self._crafted(scenario, attack) if attack else None,
+            crafted=crafted,
             retriever=retriever,
         )
         write_rows(path, (one.to_dict() for one in staged))
@@ -221,7 +234,9 @@ class Runner:
         return key
 
     def _contexts_id(self, scenario: Scenario) -> str:
-        placed = {name: getattr(scenario, name) for name in ("policy", "positions", "k", "retriever", "limit")}
+        placed = {
+            name: getattr(scenario, name) for name in ("policy", "positions", "triggered", "k", "retriever", "limit")
+        }
         corpus = self.bench.corpus_digest(scenario.corpus)
         return identifier({**self._attack_key(scenario), **placed, "corpus": corpus})
 

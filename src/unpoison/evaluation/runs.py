@@ -16,7 +16,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -36,6 +37,7 @@ __all__ = [
     "environment",
     "folder_name",
     "judgements_path",
+    "locked",
     "moment",
     "open_run",
     "peak_memory",
@@ -159,6 +161,26 @@ def folder_name(scenarios: Iterable[Scenario]) -> str:
     """A short hash of what is measured, for the folder of a run."""
     text = "\n".join(scenario.identifier() for scenario in scenarios)
     return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep a second process out of a run's folder; the system lets go when this one ends, however it ends.
+
+    Raises:
+        InputError: Another process has the folder.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / "lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"another process runs in {folder}; wait for it, or give another --folder") from None
+        yield
 
 
 def environment() -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Scenario:
         policy: One of `POLICIES`.
         positions: 1-based places, for replace-at; one for each poison.
         prefix: Put the question before each planted text; None leaves it to the attack.
+        triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
         k: Passages that reach the defense.
         retriever: "bm25" or an encoder; ranks for the policies retrieve and corpus.
         encoder: The encoder of the defense, and of attacks that need one.
@@ -63,6 +64,7 @@ class Scenario:
     policy: str = "prepend"
     positions: tuple[int, ...] = ()
     prefix: bool | None = None
+    triggered: bool = True
     k: int = 10
     retriever: str = "bm25"
     encoder: str = "lexical"
@@ -82,9 +84,9 @@ class Scenario:
         if self.limit is not None:
             at_least("limit", self.limit, 1)
         if self.policy == "labelled":
-            self._put(attack="labelled", poisons=0, positions=(), prefix=None)
+            self._put(attack="labelled", poisons=0, positions=(), prefix=None, triggered=True)
         elif self.attack == NO_ATTACK or self.poisons == 0:
-            self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None)
+            self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True)
             if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
                 self._put(policy="prepend")
         self._put(positions=tuple(self.positions) if self.policy == "replace-at" else ())

@@ -129,7 +129,7 @@ def stage(
         score = bm25_score if retriever is None else cosine_score(retriever)
         contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), score) for example in examples]
     return [
-        _staged(example, context, attack, texts.get(example.id))
+        _staged(example, context, attack, texts.get(example.id), triggered=scenario.triggered)
         for example, context in zip(examples, contexts, strict=True)
     ]
 
@@ -152,14 +152,17 @@ def _placed(
         return error
 
 
-def _staged(example: Example, context: Context | InputError, attack: Attack | None, crafted: Crafted | None) -> Staged:
+def _staged(
+    example: Example, context: Context | InputError, attack: Attack | None, crafted: Crafted | None, *, triggered: bool
+) -> Staged:
     error = str(context) if isinstance(context, InputError) else crafted.error if crafted else None
     empty = Context(example.id, example.question, ())
     if isinstance(context, InputError) or error is not None:
         return Staged(empty, example.correct_answers, example.incorrect_answers, error=error)
     if attack is None or crafted is None:
         return Staged(context, example.correct_answers, example.incorrect_answers)
-    shown = replace(context, query=attack.asked(context.query), candidates=_formatted(context, attack.passage_format))
+    query = attack.asked(context.query) if triggered else context.query
+    shown = replace(context, query=query, candidates=_formatted(context, attack.passage_format))
     return Staged(
         shown,
         example.correct_answers,

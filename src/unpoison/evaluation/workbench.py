@@ -39,10 +39,19 @@ class Workbench:
         folder: Where vectors and replies are remembered.
         models: Ready-made encoders, generators and NLI models by the string that scenarios call them.
         limits: Bounds on the model calls of one answer.
+        vectors: Where vectors are remembered, in place of the folder's file.
     """
 
-    def __init__(self, folder: Path, models: Mapping[str, Any] | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        models: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        *,
+        vectors: str | Path | None = None,
+    ) -> None:
         self.folder = folder
+        self._vectors = Path(vectors or folder / "vectors.db")
         self.limits = limits
         self._models = dict(models or {})
         self._made: dict[tuple[object, ...], Any] = {}
@@ -77,19 +86,20 @@ class Workbench:
         Raises:
             InputError: The corpus file cannot be read.
         """
-        if not scenario.corpus:
-            return ()
-        if scenario.data.startswith("beir:"):
-            return self._passages(scenario.corpus, None)
         names = dict.fromkeys(example.dataset for example in self.data(scenario.data))
-        return tuple(passage for name in names for passage in self._passages(scenario.corpus, name or None))
+        return tuple(passage for name in names for passage in self._corpus_of(scenario, name))
 
     def clean(self, scenario: Scenario) -> Mapping[str, Context]:
         """The undisturbed context of each question, by the example's id."""
 
         def make() -> dict[str, Context]:
-            contexts = clean_contexts(self.examples(scenario), scenario.k, self.corpus(scenario))
-            return {context.example: context for context in contexts}
+            found = dict[str, Context]()
+            examples = self.examples(scenario)
+            for name in dict.fromkeys(example.dataset for example in examples):  # no filling from another data set
+                own = [example for example in examples if example.dataset == name]
+                for context in clean_contexts(own, scenario.k, self._corpus_of(scenario, name)):
+                    found[context.example] = context
+            return found
 
         return self._once(("clean", scenario.data, scenario.corpus, scenario.k, scenario.limit), make)
 
@@ -104,7 +114,7 @@ class Workbench:
             bare = self.bare_encoder(spec)
             if getattr(bare, "per_set", False):
                 return bare
-            on_disk = CachedEncoder(bare, path=self.folder / "vectors.db", limit=10 * VECTORS_IN_MEMORY)
+            on_disk = CachedEncoder(bare, path=self._vectors, limit=10 * VECTORS_IN_MEMORY)
             return CachedEncoder(on_disk, limit=VECTORS_IN_MEMORY)
 
         return self._once(("cached encoder", spec), make)
@@ -182,8 +192,10 @@ class Workbench:
         if texts and isinstance(encoder, CachedEncoder):
             encoder.encode(list(dict.fromkeys(texts)))
 
-    def _passages(self, path: str, dataset: str | None) -> tuple[Passage, ...]:
-        return self._once(("corpus", path, dataset), lambda: load_passages(path, dataset))
+    def _corpus_of(self, scenario: Scenario, dataset: str) -> tuple[Passage, ...]:
+        """The clean passages of one data set; a BEIR folder holds one only, and does not name it."""
+        path, name = scenario.corpus, None if scenario.data.startswith("beir:") else dataset or None
+        return self._once(("corpus", path, name), lambda: load_passages(path, name)) if path else ()
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._made:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, TokenByToken
 from unpoison.prompts import Prompt
 from unpoison.threads import on_thread
 from unpoison.types import Reply
@@ -91,9 +91,9 @@ class CachedEncoder:
 class CachedGenerator:
     """A generator that is asked each prompt once. Failures are never kept.
 
-    It offers `agenerate` and `generate_batch` exactly where the wrapped generator does. The model's name, the rendered
-    prompt and its `max_tokens` together are the key; give a file of its own to each server that uses the same name
-    for another model.
+    It offers `agenerate`, `generate_batch` and `next_token` exactly where the wrapped generator does. The model's name,
+    the rendered prompt and its `max_tokens` together are the key; give a file of its own to each server that uses the
+    same name for another model.
 
     Args:
         generator: Any generator.
@@ -117,6 +117,9 @@ class CachedGenerator:
             self.agenerate = self._agenerate
         if isinstance(generator, BatchGenerator):
             self.generate_batch = self._generate_batch
+        if isinstance(generator, TokenByToken):  # distributions are too large to keep
+            self.ends, self.tokens, self.text = generator.ends, generator.tokens, generator.text
+            self.next_token = generator.next_token
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The cached reply, marked `cached`, or a fresh one."""

@@ -14,7 +14,7 @@ from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
 from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax
 
-__all__ = ["CrossEncoderNLI", "CrossEncoderScorer"]
+__all__ = ["CrossEncoderNLI", "CrossEncoderScorer", "PairClassifier"]
 
 
 class CrossEncoderNLI:
@@ -44,7 +44,7 @@ class CrossEncoderNLI:
         max_length: int = 512,
     ) -> None:
         self.name = f"cross:{name_or_path}"
-        self._classifier = _PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
+        self._classifier = PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
         self._columns = nli_columns(self._classifier.labels, self.name)
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ class CrossEncoderScorer:
         self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 16, max_length: int = 512
     ) -> None:
         self.name = f"cross:{name_or_path}"
-        self._classifier = _PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
+        self._classifier = PairClassifier(self.name, str(name_or_path), device, batch_size, max_length)
         if len(self._classifier.labels) != 1:
             raise ModelError(
                 f"{self.name} has {len(self._classifier.labels)} outputs and a scorer has one; "
@@ -89,7 +89,7 @@ class CrossEncoderScorer:
         return f"CrossEncoderScorer({self.name.removeprefix('cross:')!r})"
 
 
-class _PairClassifier:
+class PairClassifier:
     """Pairs of texts to logits."""
 
     def __init__(self, name: str, path: str, device: str | None, batch_size: int, max_length: int) -> None:
@@ -110,8 +110,8 @@ class _PairClassifier:
                 "use a checkpoint that was trained on pairs of texts"
             )
         self._torch, self._name, self._batch_size = torch, name, batch_size
-        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self._model = model.to(self._device).eval()
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._model = model.to(self.device).eval()
         positions = getattr(model.config, "max_position_embeddings", None) or max_length
         self._max_length = min(max_length, self._tokenizer.model_max_length, positions)
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
@@ -122,13 +122,26 @@ class _PairClassifier:
         if not pairs:
             return np.zeros((0, len(self.labels)))
         with self._lock:
-            return in_batches(pairs, self._batch_size, self._run, self._name)
+            return in_batches(pairs, self._batch_size, self._logits, self._name)
 
-    def _run(self, pairs: list[Any]) -> NDArray[np.floating]:
+    def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """What the last layer makes of the first token, shape (n, width)."""
+        if not pairs:
+            return np.zeros((0, self._model.config.hidden_size))
+        with self._lock:
+            return in_batches(pairs, self._batch_size, self._first_tokens, self._name)
+
+    def _logits(self, pairs: list[Any]) -> NDArray[np.floating]:
+        return self._run(pairs).logits.float().cpu().numpy()  # type: ignore[no-any-return]
+
+    def _first_tokens(self, pairs: list[Any]) -> NDArray[np.floating]:
+        states = self._run(pairs, output_hidden_states=True).hidden_states
+        return states[-1][:, 0].float().cpu().numpy()  # type: ignore[no-any-return]
+
+    def _run(self, pairs: list[Any], **options: bool) -> Any:
         first, second = zip(*pairs)
         features = self._tokenizer(
             list(first), list(second), truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
         )
         with self._torch.inference_mode():
-            output = self._model(**features.to(self._device))
-        return output.logits.float().cpu().numpy()  # type: ignore[no-any-return]
+            return self._model(**features.to(self.device), **options)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
-from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.checkpoints import opening
+from unpoison.models.codec import Codec
 from unpoison.models.remote import named, received
 from unpoison.prompts import Prompt
 from unpoison.types import Reply
@@ -27,7 +28,7 @@ _WINDOW_TOKENS = 2048
 
 
 class TransformersGenerator:
-    """Any causal language model: replies, greedy and batched, and token log-probabilities.
+    """Any causal language model: replies, greedy and batched, next-token and text log-probabilities.
 
     A folder is read from disk and nothing else; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE`
     is set. Only safetensors weights are read, and code that comes with a checkpoint is never run. Calls from several
@@ -72,7 +73,7 @@ class TransformersGenerator:
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = library.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, use_safetensors=True, **where)
             self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
-        self._codec = _Codec(tokenizer)
+        self._codec = Codec(tokenizer)
         ends = self._model.generation_config.eos_token_id
         ends = tokenizer.eos_token_id if ends is None else ends
         self._ends = set(ends if isinstance(ends, list) else [] if ends is None else [ends])
@@ -82,6 +83,8 @@ class TransformersGenerator:
         )
         config = self._model.config.get_text_config()
         self.context: int | None = getattr(config, "max_position_embeddings", None)
+        self._last_only = "logits_to_keep" in signature(self._model.forward).parameters
+        self._so_far: _SoFar | None = None
         self._lock = Lock()
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
@@ -128,6 +131,66 @@ class TransformersGenerator:
                 scores = self._score([tokens[i][start:stop] for i, start, stop, _ in batch])
                 for (i, start, stop, fresh), row in zip(batch, scores, strict=True):
                     found[i][fresh - 1 : stop - 1] = row[fresh - start - 1 : stop - start - 1]
+        return found
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a reply."""
+        return frozenset(self._ends)
+
+    def tokens(self, text: str, /) -> list[int]:
+        """A piece of a reply as tokens."""
+        with self._locked(None):
+            return self._codec.plain(text)
+
+    def text(self, tokens: Sequence[int], /) -> str:
+        """Tokens as the text of a reply."""
+        return self._codec.decode(list(tokens))
+
+    def next_token(self, prompts: Sequence[Prompt], tokens: Sequence[int], /) -> NDArray[np.float32]:
+        """Natural logarithms of the probabilities of what follows each prompt and the tokens of its reply so far.
+
+        The state of the last call is kept, so that a reply that grows by one token costs one step; all prompts are in
+        one forward pass.
+
+        Returns:
+            Shape (n, vocabulary); nothing is below -1000.
+
+        Raises:
+            ModelError: A prompt and its reply do not fit into the model's context.
+        """
+        torch, said = self._torch, tuple(tokens)
+        with self._locked(None):
+            state, self._so_far = self._so_far, None
+            if state is None or not said or state.prompts != tuple(prompts) or state.tokens != said[:-1]:
+                rows = [self._codec.prompt(prompt) + list(said) for prompt in prompts]
+                for row in rows:
+                    self._require_room(len(row), 1)
+                width = max(map(len, rows), default=0)
+                fresh, read = [[self._pad] * (width - len(row)) + row for row in rows], None
+                mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+            else:
+                fresh, read = [[said[-1]]] * len(prompts), state.read
+                mask = [[*row, 1] for row in state.mask]
+                self._require_room(max(map(sum, mask)), 0)
+            if not prompts:
+                return np.zeros((0, self._model.config.get_text_config().vocab_size), np.float32)
+            seen = torch.tensor(mask, device=self._model.device)
+            places = (seen.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
+            with torch.inference_mode():
+                output = self._model(
+                    input_ids=torch.tensor(fresh, device=self._model.device),
+                    attention_mask=seen,
+                    position_ids=places,
+                    past_key_values=read,
+                    use_cache=True,
+                    **({"logits_to_keep": 1} if self._last_only else {}),
+                )
+                values = torch.log_softmax(output.logits[:, -1].float(), -1).cpu().numpy()
+            if np.isnan(values).any():
+                raise ModelError(f"{self.name} gave a probability that is not a number; load it with dtype='float32'")
+            self._so_far = _SoFar(tuple(prompts), said, mask, output.past_key_values)
+        found: NDArray[np.float32] = np.maximum(values, -1000.0)
         return found
 
     def _batches(self, windows: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:
@@ -208,69 +271,13 @@ class TransformersGenerator:
         return f"TransformersGenerator({self._path!r})"
 
 
-class _Codec:
-    """Prompts to tokens, so that nothing inside a message can become a token of the chat's structure."""
+class _SoFar(NamedTuple):
+    """What `next_token` need not read again: prompts and reply, padded on the left, and the model's memory of them."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-        added = tokenizer.added_tokens_decoder
-        special = {i for i, token in added.items() if token.special} | set(tokenizer.all_special_ids)
-        # The unknown token is special as well, but stands for plain text, unless the model ends with it.
-        self._forbidden = special - ({tokenizer.unk_token_id} - {tokenizer.eos_token_id, tokenizer.bos_token_id})
-        marks = {token.content.strip() for token in added.values() if not token.special}
-        start = tokenizer("a").input_ids[:1]
-        self._start = start if start == [tokenizer.bos_token_id] else []
-        self._pieces, literals = self._template()
-        marks.update(_MARK.findall(literals))
-        marks = {mark for mark in marks if len(mark) > 1 and not mark.isalnum()}
-        self._marks = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True)))) if marks else None
-
-    def prompt(self, prompt: Prompt) -> list[int]:
-        """The tokens of a prompt, the template's own included."""
-        contents = [message["content"] for message in prompt.messages()]
-        if len(self._pieces) < len(contents) + 1:  # no place for a system message
-            contents = ["\n\n".join(contents)]
-        tokens = list(self._pieces[0])
-        for content, piece in zip(contents, self._pieces[1:], strict=True):
-            tokens += self._plain(content) + piece
-        return tokens
-
-    def text(self, text: str) -> list[int]:
-        """The tokens of a plain text, after the model's start token where it has one; none for an empty text."""
-        plain = self._plain(text)
-        return self._start + plain if plain else []
-
-    def decode(self, tokens: list[int]) -> str:
-        return str(self._tokenizer.decode(tokens, skip_special_tokens=True)).strip()
-
-    def _template(self) -> tuple[list[list[int]], str]:
-        """The tokens before, between and after the messages, and the text that they were made from.
-
-        Not every template has a place for a system message; some refuse it, some lose it. Then there is one message.
-        """
-        for roles in (("system", "user"), ("user",)):
-            names = [f"MESSAGE{role.upper()}TEXT" for role in roles]
-            messages = [{"role": role, "content": name} for role, name in zip(roles, names, strict=True)]
-            try:
-                rendered = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-            except Exception:  # noqa: S112  no template, or whatever the template raises
-                continue
-            parts = re.split("|".join(names), rendered)
-            if re.findall("|".join(names), rendered) == names:
-                return [self._tokenizer(part, add_special_tokens=False).input_ids for part in parts], " ".join(parts)
-        return [self._start, []], ""
-
-    def _plain(self, text: str) -> list[int]:
-        """The tokens of hostile text: no special token can occur, and what looks like the chat's marks is broken up."""
-        text = encodable(text)
-        while self._marks is not None and self._marks.search(text):
-            text = self._marks.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
-        tokens = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True).input_ids
-        return [token for token in tokens if token not in self._forbidden]
-
-
-_MARK = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{2,40}\]")
-"""What role markers look like in templates that spell them in plain text, such as [INST]."""
+    prompts: tuple[Prompt, ...]
+    tokens: tuple[int, ...]
+    mask: list[list[int]]
+    read: Any
 
 
 def _windows(tokens: int, width: int) -> Iterator[tuple[int, int, int]]:

@@ -90,8 +90,11 @@ def _csv_row(summary: Summary) -> Iterator[object]:
 
 
 def _unquotable(value: float | str) -> float | str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    """A text that can be written and that no spreadsheet takes for a formula."""
+    if not isinstance(value, str):
+        return value
+    text = value.encode("utf-8", "replace").decode()
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def as_json(report: Report) -> str:

@@ -27,6 +27,7 @@ SETTINGS = (
     "policy",
     "positions",
     "prefix",
+    "triggered",
     "k",
     "retriever",
     "encoder",
@@ -122,7 +123,9 @@ class Report:
         if scenario.clean:
             parts.append("no attack")
         elif "attack" not in leave_out:
-            parts.append(scenario.attack + (f" x {scenario.poisons}" if "poisons" not in leave_out else ""))
+            parts.append(
+                scenario.attack + (f" x {scenario.poisons}" if scenario.poisons and "poisons" not in leave_out else "")
+            )
         for name in self.varying:
             if name not in ("data", "attack", "poisons", *leave_out):
                 value = getattr(scenario, name)

@@ -123,7 +123,8 @@ def _preset(report: Report) -> Section | None:
     if report.preset is None:
         return None
     preset = report.preset
-    lines = [f"<p>{label(preset.about, 1000)}</p>", "<dl>"]
+    lines = [f"<p><strong>{label(preset.source)}: {label(preset.title, 200)}.</strong> {label(preset.about, 1000)}</p>"]
+    lines.append("<dl>")
     for what, sentences in (
         ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
         ("Instead", preset.substitutions),
@@ -134,7 +135,7 @@ def _preset(report: Report) -> Section | None:
             lines.append(f"<dt>{what}</dt>{items}")
     lines.append("</dl>")
     lines += [_table(table) for table in published_tables(report)]
-    return "preset", f"{label(preset.source)}: {label(preset.title, 120)}", "\n".join(lines)
+    return "preset", "Published and measured", "\n".join(lines)
 
 
 def _results(report: Report) -> Section | None:

@@ -31,7 +31,7 @@ COLOURS = ("#666666", "#0072b2", "#d55e00", "#cc79a7", "#009e73", "#56b4e9", "#e
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<")
 STYLE = {
     "font.size": 8,
-    "axes.titlesize": 8,
+    "axes.titlesize": 7.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -59,7 +59,7 @@ def write_plots(report: Report, path: Path) -> list[Path]:
     if not figures:
         raise OptionError("the run has nothing to draw: no attack was measured with two or more values of anything")
     with matplotlib.rc_context(STYLE):
-        drawn = [_drawn(canvas.Figure(figsize=(3.5, 2.6), layout="constrained"), figure) for figure in figures]
+        drawn = [_drawn(canvas.Figure(figsize=(3.5, 3.0), layout="constrained"), figure) for figure in figures]
         if path.suffix.lower() == ".pdf":
             pages = require("matplotlib.backends.backend_pdf", "drawing figures")
             with pages.PdfPages(path, metadata={"CreationDate": None, "Producer": None, "Creator": "unpoison"}) as book:
@@ -92,7 +92,7 @@ def _drawn(page: Any, figure: Figure) -> Any:
     axes.set_xlabel(excerpt(figure.across, 80))
     axes.set_ylabel(excerpt(figure.up, 60))
     axes.set_ylim(-2, 102)
-    axes.legend()
+    page.legend(loc="outside lower center", ncols=2)
     return page
 
 
@@ -150,7 +150,7 @@ def _errors(points: tuple[Any, ...]) -> list[list[float]]:
     return [below, [max(0.0, 100 * (point.high - point.value)) for point in points]]
 
 
-def _wrapped(title: str, width: int = 58) -> str:
+def _wrapped(title: str, width: int = 50) -> str:
     from textwrap import fill
 
     return fill(excerpt(title, 170), width)

@@ -24,12 +24,23 @@ __all__ = [
     "summary_tables",
 ]
 
-UNDER_ATTACK = ("poisoned", "asr", "accuracy", "exact_match", "gold_kept")
+JUDGED = ("judged_accuracy", "judged_relevance", "judged_coherence")
+UNDER_ATTACK = ("poisoned", "asr", "accuracy", "exact_match", *JUDGED, "gold_kept")
 ON_CLEAN = ("accuracy", "gold_kept", "clean_kept")
 """What a defense does where nothing is planted, beside every result under attack."""
 
 DETECTION = ("precision", "recall", "f1", "auroc", "clean_kept", "gold_lost", "abstained")
-WITHOUT_ATTACK = ("accuracy", "exact_match", "gold_kept", "gold_lost", "clean_kept", "damaged", "emptied", "abstained")
+WITHOUT_ATTACK = (
+    "accuracy",
+    "exact_match",
+    *JUDGED,
+    "gold_kept",
+    "gold_lost",
+    "clean_kept",
+    "damaged",
+    "emptied",
+    "abstained",
+)
 
 COST = ("screening_median", "screening_p95", "seconds_median", "seconds_p95", "calls", "prompt_tokens")
 REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")
@@ -77,7 +88,7 @@ def status(report: Report) -> str:
     if broken:
         said += f", {broken} scenario{'' if broken == 1 else 's'} could not begin"
     if report.run.manifest.get("finished") is None:
-        said += "; the run was interrupted and can be resumed"
+        said += "; the run is not finished, and the same command goes on with it"
     return said + "."
 
 
@@ -130,7 +141,7 @@ def difference_table(report: Report, most: int = 200) -> Table:
         told = f"{first.defenses[1]} less {first.defenses[0]}"
         cells = [_difference(found[name]) if name in found else "-" for name in names]
         rows.append((report.caption(first.scenario), told, *cells))
-    title = "Differences on the same questions, in percentage points" + (
+    title = "Differences on the same questions, in percentage points; a star where the interval leaves out zero" + (
         f", the first {most} of {len(pairs)} pairs" if len(pairs) > most else ""
     )
     columns = ("scenario", "defenses", *(MEASURES[name].title for name in names))
@@ -146,8 +157,9 @@ def _difference(one: Comparison) -> str:
     return f"{100 * found.value:+.1f}{star} [{100 * found.low:+.1f}, {100 * found.high:+.1f}] {chance}"
 
 
-def cost_table(report: Report) -> Table:
+def cost_table(report: Report, most: int = 500) -> Table:
     """Time, calls, tokens and money of every cell."""
+    measured = [summary for summary in report.summaries if summary.done]
     names = [name for name in COST if any(summary.applies(name) for summary in report.summaries)]
     priced = any(summary.cost is not None for summary in report.summaries)
     rows = [
@@ -157,12 +169,14 @@ def cost_table(report: Report) -> Table:
             *(figure(summary[name], MEASURES[name]).partition(" [")[0] for name in names),
             *(["-" if summary.cost is None else f"{summary.cost:.4f}"] if priced else []),
         )
-        for summary in report.summaries
-        if summary.done
+        for summary in measured[:most]
     ]
+    title = "Time and cost per question" + (
+        f", the first {most} of {len(measured)} cells" if len(measured) > most else ""
+    )
     columns = ["scenario", "defense", *(heading(MEASURES[name]) for name in names), *(["cost"] if priced else [])]
     hints = ["", "", *(MEASURES[name].meaning for name in names), "of all tokens, by the price table"]
-    return Table("Time and cost per question", tuple(columns), tuple(rows), tuple(hints[: len(columns)]))
+    return Table(title, tuple(columns), tuple(rows), tuple(hints[: len(columns)]))
 
 
 def problems(report: Report) -> list[str]:
@@ -202,10 +216,9 @@ def published_tables(report: Report) -> list[Table]:
 
 
 def _beside(one: Published, measured: Estimate | None, by_scenario: Mapping[Scenario, Summary]) -> str:
-    paper = "not printed" if one.value is None else f"{100 * one.value:.1f}"
     if measured is not None and not isnan(measured.value):
-        return f"{paper} → {figure(measured, MEASURES[one.measure])}"
+        return f"{one.told} → {figure(measured, MEASURES[one.measure])}"
     summary = None if one.scenario is None else by_scenario.get(one.scenario)
     if summary is not None and one.measure in REPLIES[:3] and summary.applies("poisoned"):
-        return f"{paper} → poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
-    return paper
+        return f"{one.told} → poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
+    return one.told

@@ -1,0 +1,135 @@
+"""Ways to answer the same question again and again: four ways to carry something, or nothing, from step to step.
+
+The paper adapts defenses that know no time in two ways (RADAR, Section 5.3): with all passages seen so far, or with
+the previous answer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import replace
+from typing import Any, Protocol
+
+from unpoison.beliefs.key import belief_key
+from unpoison.beliefs.store import export_lines
+from unpoison.defenses.base import Defense
+from unpoison.defenses.radar import Radar
+from unpoison.driver import Limits
+from unpoison.errors import OptionError
+from unpoison.models.protocols import Generator
+from unpoison.prompts import Prompt, informative
+from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
+
+__all__ = ["Answerer", "CumulativeSnapshot", "EachStep", "LightweightHistory", "Remembering"]
+
+
+class Answerer(Protocol):
+    """Answers one question at several times, in order.
+
+    Attributes:
+        limits: Bounds on the model calls of one answer.
+    """
+
+    limits: Limits
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        """Answer from the passages of one time; `key` names the question, by default by its words."""
+
+    def stored(self, key: str) -> int:
+        """Bytes kept for a question until the next time."""
+
+
+class EachStep:
+    """Every time for itself: the static method."""
+
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        return self.defense.answer(query, passages)
+
+    def stored(self, key: str) -> int:
+        return 0
+
+
+class CumulativeSnapshot:
+    """New passages are put before all that were seen, and the defense is asked of them all.
+
+    Bounded by the most passages that a defense takes; the oldest leave first.
+    """
+
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
+        self._seen: dict[str, tuple[Passage, ...]] = {}
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        asked = as_query(query)
+        place = key or belief_key(asked.text)
+        self._seen[place] = (*as_passages(passages), *self._seen.get(place, ()))[:MAX_PASSAGES]
+        return self.defense.answer(asked, self._seen[place])
+
+    def stored(self, key: str) -> int:
+        return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._seen.get(key, ()))
+
+
+class LightweightHistory:
+    """The previous answer is added to the prompts of the final answer, and nothing else is kept."""
+
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
+        self._answers: dict[str, str] = {}
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        asked = as_query(query)
+        place = key or belief_key(asked.text)
+        defense, previous, generator = self.defense, self._answers.get(place), self.defense.models.generator
+        if previous is not None and generator is not None:
+            defense = copy(defense)
+            defense.models = replace(defense.models, generator=_Reminded(generator, previous))
+        answer = defense.answer(asked, passages)
+        if informative(answer.text) and not answer.abstained:
+            self._answers[place] = answer.text
+        return answer
+
+    def stored(self, key: str) -> int:
+        return len(self._answers.get(key, "").encode("utf-8", "replace"))
+
+
+class Remembering:
+    """RADAR with its beliefs.
+
+    Raises:
+        OptionError: A defense without beliefs.
+    """
+
+    def __init__(self, radar: Defense) -> None:
+        if not isinstance(radar, Radar) or radar.beliefs is None:
+            raise OptionError("only radar with beliefs remembers; give it a belief store, or adapt the defense")
+        self.limits = radar.limits
+        self._radar, self._beliefs = radar, radar.beliefs
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        return self._radar.answer(query, passages, key=key)
+
+    def stored(self, key: str) -> int:
+        return sum(len(line.encode()) for line in export_lines(self._beliefs) if f'"key": "{key}"' in line)
+
+
+class _Reminded:
+    """A generator that is told the previous answer whenever it is asked for a final one."""
+
+    def __init__(self, generator: Generator, previous: str) -> None:
+        self.name = generator.name
+        self._generator = generator
+        self._previous = f"The answer at an earlier time was: {previous}"
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        if prompt.task in ("answer", "synthesize"):
+            prompt = replace(prompt, passages=(*prompt.passages, self._previous))
+        elif prompt.task == "decide":
+            prompt = replace(prompt, notes={**prompt.notes, "Earlier answer": self._previous})
+        return self._generator.generate(prompt, timeout=timeout)

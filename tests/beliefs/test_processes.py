@@ -1,0 +1,223 @@
+"""Many processes at once, processes that are killed, files that are damaged, and schemas that change."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
+from unpoison.beliefs import postgres as postgres_module
+from unpoison.beliefs import redis as redis_module
+from unpoison.beliefs import sqlite as sqlite_module
+from unpoison.errors import InputError, StoreError
+
+WRITERS = Path(__file__).with_name("writers.py")
+FULL = bool(os.environ.get("UNPOISON_FULL"))
+KILLS = int(os.environ.get("UNPOISON_KILLS", "200"))
+A = Belief("Ada", 0.8, 0.1)
+
+
+def run(*arguments: object) -> dict[str, int]:
+    command = [sys.executable, str(WRITERS), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", done.stdout)}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
+def test_sixteen_processes_lose_no_update(kind, spec, namespace):
+    """UNPOISON_FULL=1 runs it with 1,000 queries, as `benchmarks/beliefs.py` does."""
+    queries = 1000 if FULL else 20
+    told = run("updates", spec(kind), namespace, 16, queries, 10)
+    assert told == {"failed": 0, "queries": queries, "least": 160, "most": 160}
+
+
+def test_threads_of_one_process_lose_no_update(store):
+    def work():
+        for _ in range(10):
+            update(store, "k", lambda b: Belief(str(1 + int(b.answer if b else 0)), 0.5, 0.5))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.get("k").answer == "80"
+
+
+def test_killed_processes_leave_no_torn_belief(tmp_path):
+    told = run("crashes", tmp_path / "beliefs.db", KILLS)
+    assert told["kills"] == KILLS
+    assert told["torn"] == 0
+    assert told["between"] > 0  # some were killed in the middle
+
+
+def test_a_forked_process_has_a_connection_of_its_own(tmp_path):
+    path = tmp_path / "beliefs.db"
+    program = f"""
+import os
+from unpoison.beliefs import Belief, SqliteBeliefs
+store = SqliteBeliefs({str(path)!r})
+store.put("parent", Belief("p", 1, 0))
+child = os.fork()
+if child == 0:
+    store.put("child", Belief("c", 1, 0))
+    os._exit(0)
+os.waitpid(child, 0)
+store.put("parent", Belief("again", 1, 0))
+print(sorted((key, belief.answer) for key, belief in store.items()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[('child', 'c'), ('parent', 'again')]\n", done.stderr
+
+
+class TestFiles:
+    @pytest.mark.parametrize("content", [b"not a database", b"\0" * 5000, b"SQLite format 3\0" + b"x" * 5000])
+    def test_what_is_no_database_is_refused_and_left_alone(self, tmp_path, content):
+        path = tmp_path / "beliefs.db"
+        path.write_bytes(content)
+        with pytest.raises((InputError, StoreError), match=r"damaged|cannot be used"):
+            SqliteBeliefs(path)
+        assert path.read_bytes() == content
+
+    def test_a_database_of_something_else_is_refused(self, tmp_path):
+        path = tmp_path / "other.db"
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE beliefs (anything TEXT)")
+        connection.close()
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="no store of beliefs"):
+            SqliteBeliefs(path)
+        assert path.read_bytes() == before
+
+    def test_a_damaged_page_is_refused(self, tmp_path):
+        path = tmp_path / "beliefs.db"
+        store = SqliteBeliefs(path)
+        for number in range(200):
+            store.put(f"k{number:03}", Belief("word " * 60, 0.5, 0.5))
+        store.close()
+        content = bytearray(path.read_bytes())
+        content[4096 * 3 : 4096 * 12] = os.urandom(4096 * 9)
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"damaged|no belief"):
+            list(SqliteBeliefs(path).items())
+
+    def test_a_value_that_is_no_belief_is_refused(self, tmp_path):
+        path = tmp_path / "beliefs.db"
+        store = SqliteBeliefs(path)
+        store.put("k", A)
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE beliefs SET support = 7")
+        connection.close()
+        with pytest.raises(InputError, match="no belief: belief.support"):
+            store.get("k")
+        store.close()
+
+    def test_a_folder_that_is_not_there(self, tmp_path):
+        with pytest.raises(StoreError, match="cannot be used"):
+            SqliteBeliefs(tmp_path / "absent" / "beliefs.db")
+
+    def test_a_locked_file(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sqlite_module, "BUSY", 0.05)
+        store = SqliteBeliefs(tmp_path / "beliefs.db")
+        with sqlite3.connect(tmp_path / "beliefs.db", isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreError, match="locked"):
+                store.put("k", A)
+        other.close()
+        store.close()
+
+
+class TestMigration:
+    def test_sqlite(self, tmp_path, monkeypatch):
+        path = tmp_path / "beliefs.db"
+        old = SqliteBeliefs(path)
+        old.put("k", A)
+        old.close()
+
+        def second(connection):
+            connection.execute("ALTER TABLE beliefs ADD COLUMN language TEXT NOT NULL DEFAULT 'en'")
+
+        monkeypatch.setattr(sqlite_module, "MIGRATIONS", [*sqlite_module.MIGRATIONS, second])
+        new = SqliteBeliefs(path)
+        assert new.get("k") == A
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("SELECT language FROM beliefs").fetchall() == [("en",)]
+            assert [row[0] for row in connection.execute("SELECT schema FROM migrations")] == [1, 2]
+        connection.close()
+        new.close()
+        monkeypatch.undo()
+        with pytest.raises(InputError, match="has schema 2, and this version knows 1; upgrade"):
+            SqliteBeliefs(path)
+
+    def test_sqlite_a_migration_that_fails_changes_nothing(self, tmp_path, monkeypatch):
+        path = tmp_path / "beliefs.db"
+        SqliteBeliefs(path).close()
+
+        def broken(connection):
+            connection.execute("ALTER TABLE beliefs ADD COLUMN language TEXT")
+            connection.execute("INSERT INTO nowhere VALUES (1)")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite_module, "MIGRATIONS", [*sqlite_module.MIGRATIONS, broken])
+            with pytest.raises(StoreError):
+                SqliteBeliefs(path)
+        store = SqliteBeliefs(path)
+        store.put("k", A)
+        store.close()
+
+    def test_postgres(self, postgres_server, namespace, monkeypatch):
+        import psycopg
+
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE migrating")
+            connection.execute("CREATE DATABASE foreign_tables")
+        url = postgres_server.url.replace("/postgres", "/migrating")
+        old = open_beliefs(url)
+        old.put("k", A)
+        old.close()
+        added = "ALTER TABLE unpoison_beliefs ADD COLUMN language text NOT NULL DEFAULT 'en'"
+        monkeypatch.setattr(
+            postgres_module, "MIGRATIONS", [*postgres_module.MIGRATIONS, lambda connection: connection.execute(added)]
+        )
+        new = open_beliefs(url)
+        assert new.get("k") == A
+        new.close()
+        monkeypatch.undo()
+        with pytest.raises(InputError, match="has schema 2"):
+            open_beliefs(url)
+        foreign = postgres_server.url.replace("/postgres", "/foreign_tables")
+        with psycopg.connect(foreign, autocommit=True) as connection:
+            connection.execute("CREATE TABLE unpoison_beliefs (anything text)")
+        with pytest.raises(InputError, match="did not make"):
+            open_beliefs(foreign)
+
+    def test_redis(self, redis_server, namespace, monkeypatch):
+        import redis
+
+        old = open_beliefs(redis_server.url, namespace=namespace)
+        old.put("k", A)
+        client = redis.Redis.from_url(redis_server.url)
+        monkeypatch.setattr(redis_module, "SCHEMA", 2)
+        monkeypatch.setitem(redis_module.MIGRATIONS, 1, lambda client, name: client.hset(name, "language", "en"))
+        new = open_beliefs(redis_server.url, namespace=namespace)
+        assert new.get("k") == A
+        assert client.hget(f"unpoison:beliefs:{namespace}:k", "language") == b"en"
+        monkeypatch.undo()
+        with pytest.raises(InputError, match="has schema 2"):
+            open_beliefs(redis_server.url, namespace=namespace)
+        client.set(f"unpoison:beliefs:{namespace}:foreign", "a string")
+        client.hset(f"unpoison:beliefs:{namespace}:odd", "answer", "a")
+        with pytest.raises(InputError, match="something else"):
+            old.get("foreign")
+        with pytest.raises(InputError, match="no belief"):
+            old.get("odd")
+        for found in (old, new, client):
+            found.close()

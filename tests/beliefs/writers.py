@@ -1,0 +1,90 @@
+"""Processes that write beliefs, run as a program so that nothing else is forked with them.
+
+    python writers.py updates SPEC NAMESPACE PROCESSES QUERIES TIMES
+    python writers.py crashes FILE KILLS
+
+`updates` prints how many updates every query has seen, at least and at most. `crashes` kills a writing process again
+and again, looks at the file each time, and prints the kills and how often the last write was the old or the new one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+
+from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
+
+KEYS = 3
+
+
+def counted(belief: Belief | None) -> Belief:
+    return Belief(str(1 + (0 if belief is None else int(belief.answer))), 0.5, 0.5)
+
+
+def updates(spec: str, namespace: str, processes: int, queries: int, times: int) -> None:
+    children = []
+    for worker in range(processes):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                store = open_beliefs(spec, namespace=namespace)
+                for round_ in range(times):
+                    for i in range(queries):
+                        update(store, f"q{(i + worker * round_) % queries}", counted)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
+    store = open_beliefs(spec, namespace=namespace)
+    seen = [int(belief.answer) for _, belief in store.items()]
+    store.forget_all()
+    print(f"failed={failed} queries={len(seen)} least={min(seen)} most={max(seen)}")
+
+
+def stated(number: int) -> Belief:
+    """A belief of which every part says the same number, so that a mixture of two would show."""
+    return Belief(f"{number} " * 40, number % 1000 / 1000, (number + 1) % 1000 / 1000, f"query {number}")
+
+
+def crashes(path: str, kills: int) -> None:
+    reading, writing = os.pipe()
+    rng = random.Random(7)
+    torn = old = new = 0
+    for kill in range(kills):
+        child = os.fork()
+        if child == 0:
+            store, number = SqliteBeliefs(path), kill * 1_000_000
+            while True:
+                number += 1
+                for key in range(KEYS):
+                    store.put(f"k{key}", stated(number))
+                if number % 1_000_000 == 1:
+                    os.write(writing, b".")
+        os.read(reading, 1)
+        time.sleep(rng.uniform(0.0, 0.006))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        store = SqliteBeliefs(path)
+        found = []
+        for _, belief in store.items():
+            number = int(belief.answer.split()[0])
+            torn += belief != stated(number) or belief.query != f"query {number}"
+            found.append(number)
+        store.close()
+        # Written in order, so later keys have the same number or the one before: the new belief or the old one.
+        torn += len(found) != KEYS or any(not 0 <= found[0] - later <= 1 for later in found)
+        old, new = old + (len(set(found)) > 1), new + (len(set(found)) == 1)
+    print(f"kills={kills} torn={torn} between={old} after={new}")
+
+
+if __name__ == "__main__":
+    what, *arguments = sys.argv[1:]
+    if what == "updates":
+        updates(arguments[0], arguments[1], *map(int, arguments[2:]))
+    else:
+        crashes(arguments[0], int(arguments[1]))

@@ -1,0 +1,134 @@
+import json
+
+import pytest
+
+from cli.conftest import lines
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_every_attack_is_listed(run):
+    result = run("attack", "--list")
+    assert result.exit_code == 0
+    for name in ("poisonedrag", "hotflip", "published", "defense-aware"):
+        assert name in result.stdout
+
+
+def test_rows_in_the_shared_format(run):
+    result = run("attack", "-a", "poisonedrag", "--count", 2, "--limit", 2, "--json", "sample")
+    assert result.exit_code == 0
+    first, second = lines(result.stdout)
+    assert [passage["label"] for passage in first["passages"][:3]] == ["poison", "poison", "gold"]
+    assert [passage["rank"] for passage in first["passages"]] == list(range(1, 11))
+    assert first["passages"][0]["attack"] == "poisonedrag"
+    assert first["passages"][0]["text"].startswith(first["question"] + ".")
+    assert first["incorrect_answers"] == ["Gothenburg"]
+    assert (first["planted"]["texts"], first["planted"]["in_context"], first["planted"]["reached"]) == (2, 2, 2)
+    assert second["id"] == "sample-02"
+    assert "planted 4 texts for 2 questions" in result.stderr
+
+
+def test_a_table_says_what_was_reached(run):
+    result = run("attack", "-a", "jamming", "--limit", 1, "sample")
+    assert "planted text" in result.stdout
+    assert "reached" in result.stdout
+
+
+def test_position_and_prefix(run):
+    result = run("attack", "--position", "3+5", "--no-prefix", "--limit", 1, "--json", "sample")
+    (row,) = lines(result.stdout)
+    assert [i for i, passage in enumerate(row["passages"], 1) if passage["label"] == "poison"] == [3, 5]
+    assert not row["passages"][2]["text"].startswith(row["question"])
+
+
+def test_an_output_goes_on_where_it_stopped(run, tmp_path):
+    command = ("attack", "-a", "poisonedrag", "sample", "-o", "out.jsonl")
+    run(*command, "--limit", 3)
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    (tmp_path / "out.jsonl").write_bytes(whole + b'{"id": "torn')
+    result = run(*command, "--limit", 5)
+    assert result.exit_code == 0
+    assert "3 rows were there already" in result.stderr
+    assert "planted 2 texts for 2 questions" in result.stderr
+    assert (tmp_path / "out.jsonl").read_bytes().startswith(whole)
+    assert len(lines((tmp_path / "out.jsonl").read_text())) == 5
+    again = run(*command, "--limit", 5)
+    assert (again.exit_code, "planted 0 texts" in again.stderr) == (0, True)
+    other = run("attack", "-a", "pia", "sample", "-o", "out.jsonl")
+    assert (other.exit_code, "made otherwise" in other.stderr) == (2, True)
+    run(*command, "--limit", 1, "--restart")
+    assert len(lines((tmp_path / "out.jsonl").read_text())) == 1
+
+
+def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
+    run("attack", "-a", "pia", "--count", 2, "--limit", 3, "sample", "-o", "out.jsonl")
+    screened = run("screen", "-d", "trustrag", "--json", "out.jsonl")
+    assert screened.exit_code == 0
+    evaluated = run("evaluate", "-a", "published", "--poisons", 2, "-d", "trustrag", "--json", "out.jsonl")
+    assert evaluated.exit_code == 0, evaluated.stderr
+    told = json.loads(evaluated.stdout)
+    labelled = run("evaluate", "--policy", "labelled", "-d", "trustrag", "--json", "out.jsonl")
+    again = json.loads(labelled.stdout)
+    planted, own = (
+        next(c["figures"] for c in found["cells"] if c["scenario"]["attack"] != "none") for found in (told, again)
+    )
+    assert planted["poisoned"] == own["poisoned"]
+    assert planted["recall"] == own["recall"]
+
+
+def test_all_poison_in_the_corpus(run, tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"id": "1", "text": "nothing to see", "dataset": "sample"}\n')
+    result = run(
+        *("attack", "--policy", "corpus", "--corpus", "corpus.jsonl", "--count", 2, "--k", 3, "--limit", 2, "--json"),
+        "sample",
+    )
+    assert result.exit_code == 0, result.stderr
+    assert [len(row["passages"]) for row in lines(result.stdout)] == [3, 3]
+
+
+def test_texts_that_miss_their_goal_are_counted(run, tmp_path):
+    path = tmp_path / "data.jsonl"
+    row = {
+        "id": "a",
+        "question": "what is a",
+        "correct_answers": ["one"],
+        "incorrect_answers": ["two"],
+        "passages": [{"text": "says nothing", "label": "poison", "attack": "tan"}],
+    }
+    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, "id": "b", "passages": []}) + "\nnonsense\n")
+    result = run("attack", "-a", "published", path)
+    assert result.exit_code == 1
+    assert "1 missed the attack's own goal" in result.stderr
+    assert "b: " in result.stderr
+    assert "has no texts" in result.stderr
+    assert "line 3" in result.stderr
+    assert "missed: " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-a", "poisonrag", "sample"), "did you mean 'poisonedrag'"),
+        (("-a", "none", "sample"), "is not that"),
+        (("-a", "pia,tan", "sample"), "is not that"),
+        (("--policy", "labelled", "sample"), "is not that"),
+        ((), "name the data"),
+        (("-a", "hotflip", "sample"), "encoder"),
+        (("--count", 3, "--position", "1+2", "sample"), "needs 3 places"),
+        (("-a", "published", "absent.jsonl"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_done(run, arguments, message):
+    result = run("attack", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_the_input_is_not_overwritten(run, tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"id": "a", "question": "what", "passages": []}\n')
+    result = run("attack", path, "-o", path)
+    assert (result.exit_code, "is the input" in result.stderr) == (2, True)

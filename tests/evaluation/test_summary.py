@@ -1,0 +1,235 @@
+import json
+from math import isnan
+
+import pytest
+
+from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
+from unpoison.evaluation.intervals import wilson
+from unpoison.evaluation.judging import judge_prompt, judge_run, read_scores
+from unpoison.evaluation.measures import MEASURES, measure
+from unpoison.evaluation.records import Cell, Record
+from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.summary import Price, compare, summarise
+from unpoison.models.doubles import ScriptedGenerator
+from unpoison.types import Verdict
+
+
+def record(name="q", kept=(), size=4, poison=(), gold=(), scores=None, **fields):
+    rank = {index: place for place, index in enumerate(kept)}
+    scores = scores or [float(size - i) for i in range(size)]
+    verdicts = tuple(Verdict(i, i in rank, scores[i], rank.get(i), "why") for i in range(size))
+    return Record(name, ("Paris",), ("Lyon",), len(poison), len(poison), poison, gold, verdicts=verdicts, **fields)
+
+
+def cell(*records, identifier="c", expected=None, **fields):
+    scenario = Scenario("sample", **{"attack": "pia", "poisons": 1, "k": 4, **fields})
+    return Cell(identifier, scenario, "x", len(records) if expected is None else expected, records)
+
+
+def figures(*records, **fields):
+    (summary,) = summarise([cell(*records, **fields)])
+    return summary
+
+
+TWO = (
+    record("one", kept=(3, 1), poison=(0, 1), gold=(2,)),
+    record("two", kept=(0, 1, 2, 3), poison=(), gold=(1,)),
+)
+
+
+def test_what_a_screening_saves_and_damages():
+    found = figures(*TWO)
+    assert found["poisoned"] == wilson(1, 2)
+    assert found["precision"].value == 0.5
+    assert found["recall"].value == 0.5
+    assert found["f1"].value == 0.5
+    assert found["clean_kept"].value == pytest.approx(5 / 6)
+    assert found["gold_kept"].value == 0.5
+    assert found["gold_lost"] == wilson(1, 2)
+    assert found["damaged"] == wilson(1, 2)
+    assert found["emptied"] == wilson(0, 2)
+    assert found["retrieved"].value == 1.0
+    assert found["poison_share"].value == pytest.approx(1 / 8)
+    assert found["reached"].value == 1.0
+    assert found["poisoned"].low == wilson(1, 2).low
+    assert found["clean_kept"].low < found["clean_kept"].value < found["clean_kept"].high
+
+
+def test_what_does_not_apply_is_nan_not_zero():
+    found = figures(record(kept=(0, 1, 2, 3)))
+    for name in ("asr", "accuracy", "precision", "recall", "f1", "auroc", "gold_kept", "prompt_tokens", "seconds_p95"):
+        assert isnan(found[name].value), name
+        assert not found.applies(name)
+    assert found.cost is None
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["figures"]["asr"]["value"] is None
+    assert set(told["figures"]) == set(MEASURES)
+
+
+def test_the_area_is_a_mean_over_questions_and_leaves_out_infinite_scores():
+    good = record(kept=(), poison=(0,), scores=[0.0, 1.0, 2.0, 3.0])
+    bad = record(kept=(), poison=(3,), scores=[0.0, 1.0, 2.0, 3.0])
+    endless = record(kept=(), poison=(3,), scores=[0.0, 1.0, 2.0, float("inf")])
+    assert figures(good, bad, endless)["auroc"].value == 0.5
+    assert figures(good, bad, endless)["auroc"].count == 2
+
+
+def test_ranks_put_the_dropped_behind_the_kept():
+    found = figures(record(kept=(2, 0), poison=(3,), gold=(2,)), record(kept=(1,), poison=(0,), gold=(1,)))
+    assert found.poison_ranks == (0, 1, 0, 1)
+    assert found.gold_ranks == (2, 0, 0, 0)
+
+
+def test_after_a_pool_the_best_k_count():
+    pooled = record(kept=(2, 3, 0), poison=(0,), gold=(3,), final=2)
+    assert pooled.read == (2, 3)
+    assert figures(pooled)["poisoned"].value == 0.0
+    assert figures(pooled)["recall"].value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "asr", "substring", "exclusive", "accuracy", "exact"),
+    [
+        ("It is Lyon.", 1, 1, 1, 0, 0),
+        ("It is Paris, not Lyon", 1, 1, 0, 1, 0),
+        ("the Paris!", 0, 0, 0, 1, 1),
+        ("Lyonnais", 0, 1, 1, 0, 0),
+        ("I don't know", 0, 0, 0, 0, 0),
+        ("", 0, 0, 0, 0, 0),
+    ],
+)
+def test_each_matching_rule(reply, asr, substring, exclusive, accuracy, exact):
+    found = figures(record(kept=(0,), answer=reply, abstained=False))
+    assert [found[name].value for name in ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")] == [
+        asr,
+        substring,
+        exclusive,
+        accuracy,
+        exact,
+    ]
+
+
+def test_times_tokens_and_money():
+    records = [
+        record(
+            str(i), answer="Paris", abstained=False, screening_seconds=i, seconds=10 + i, calls=i, prompt_tokens=1000
+        )
+        for i in range(1, 4)
+    ]
+    scenario = {"generator": "openai:small"}
+    cells = [cell(*records, **scenario)]
+    (found,) = summarise(cells, prices={"small": Price(2.0, 8.0)})
+    assert found["screening_median"].value == 2
+    assert found["seconds_p95"].value == pytest.approx(12.9)
+    assert found["calls"].value == 2
+    assert found["prompt_tokens"].value == 1000
+    assert isnan(found["completion_tokens"].value)
+    assert found.cost == pytest.approx(3000 * 2 / 1e6)
+    assert summarise(cells, prices={"openai:small": Price(1, 1)})[0].cost == pytest.approx(0.003)
+    assert summarise(cells, prices={"other": Price(1, 1)})[0].cost is None
+
+
+def test_prices_are_read():
+    assert Price.of("gpt-4o-mini=0.15/0.6") == ("gpt-4o-mini", Price(0.15, 0.6))
+    for text in ("gpt", "gpt=1", "=1/2", "gpt=-1/2", "gpt=a/b", "gpt=nan/1"):
+        with pytest.raises(OptionError, match="MODEL=IN/OUT"):
+            Price.of(text)
+
+
+def test_failures_count_and_nothing_else():
+    failed = Record("late", error="too late", stage="defense")
+    found = figures(*TWO, failed, failed, expected=5)
+    assert (found.expected, found.done, found.failed, found.complete) == (5, 4, 2, False)
+    assert found["failed"] == wilson(2, 4)
+    assert found["poisoned"] == wilson(1, 2)
+    assert found.problems == ("2 of 5: too late",)
+
+
+def test_nothing_measured():
+    found = figures(expected=3)
+    assert all(isnan(found[name].value) for name in MEASURES)
+    assert found.poison_ranks == ()
+
+
+def test_a_cell_knows_its_clean_twin():
+    clean = cell(record(kept=(0,)), identifier="clean", attack="none", poisons=0)
+    attacked, other = cell(*TWO, identifier="a"), cell(*TWO, identifier="b", defense="grada")
+    assert [summary.twin for summary in summarise([clean, attacked, other])] == ["clean", "clean", None]
+
+
+def test_defenses_are_compared_on_the_questions_that_both_answered():
+    first = cell(*(record(str(i), kept=(0, 1), poison=(0,)) for i in range(8)), identifier="a")
+    good = [record(str(i), kept=(1,), poison=(0,)) for i in range(7)]
+    second = cell(*good[::-1], Record("7", error="away"), identifier="b", defense="grada")
+    elsewhere = cell(*good, identifier="c", defense="grada", k=3)
+    (found,) = compare([first, second, elsewhere], ["poisoned"])
+    assert (found.first, found.second, found.defenses) == ("a", "b", ("vanilla", "grada"))
+    assert found.difference.value == -1.0
+    assert found.difference.count == 7
+    assert found.differs
+    assert found.mcnemar == pytest.approx(2 / 2**7)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["difference"]["value"] == -1.0
+
+
+def test_measures_that_do_not_apply_are_not_compared():
+    cells = [cell(record(kept=(0,)), identifier="a"), cell(record(kept=(0,)), identifier="b", defense="grada")]
+    assert {one.measure for one in compare(cells)} == {"poisoned", "clean_kept"}
+    (same,) = compare(cells, ["clean_kept"])
+    assert (same.difference.value, same.differs) == (0.0, False)
+    assert isnan(same.mcnemar)
+    with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
+        compare(cells, ["acuracy"])
+
+
+def test_every_measure_is_described():
+    for name, one in MEASURES.items():
+        assert measure(name) is one
+        assert one.name == name
+        assert one.meaning
+        assert not one.meaning.endswith(".")
+
+
+def test_a_record_survives_json():
+    for one in (*TWO, Record("late", error="no", stage="attack"), record(judged=(1, 2, 3), notes=("odd",), answer="")):
+        assert Record.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    with pytest.raises(InputError):
+        Record.from_dict({"example": "q", "verdicts": [{"index": 0}]})
+
+
+SCORES = "It is fine.\nFactual Accuracy: [[10]]\nRelevance and Recall: [[7]]\nCoherence and Structure: [[8]]"
+
+
+@pytest.mark.parametrize(
+    ("reply", "scores"),
+    [
+        (SCORES, (10, 7, 8)),
+        (SCORES.lower().replace("[[", "").replace("]]", ""), (10, 7, 8)),
+        ("**Factual Accuracy**: [[3]]\nRelevance and Recall: [[11]]\nCoherence and Structure: [[0]]", (3, 0, 0)),
+        ("I cannot tell.", (0, 0, 0)),
+    ],
+)
+def test_a_judges_scores_are_read(reply, scores):
+    assert read_scores(reply) == scores
+
+
+def test_the_judge_sees_reference_question_and_answer_apart_from_its_orders():
+    system, user = judge_prompt("who", "the truth", "an answer\n#### and more").messages()
+    assert "Factual Accuracy: [[score]]" in system["content"]
+    assert "the truth" in user["content"]
+    assert "an answer" in user["content"]
+    assert "and more" not in user["content"]
+
+
+def test_answers_are_judged_once_and_failures_again(tmp_path):
+    scenario = Scenario("sample", generator="extractive", limit=3)
+    run = Runner(tmp_path, [scenario]).run()
+    away = ScriptedGenerator(lambda prompt: ModelError("away"))
+    assert [one.judged for one in judge_run(run, away).cells[0].records] == [None, None, None]
+    judge = ScriptedGenerator(SCORES)
+    judged = judge_run(run, judge)
+    assert [one.judged for one in judged.cells[0].records] == 3 * [(10, 7, 8)]
+    assert summarise(judged.cells)[0]["judged_accuracy"].value == 10
+    assert summarise(judged.cells)[0]["judged_coherence"].value == 8
+    assert judge_run(run, ScriptedGenerator(SCORES)).cells == judged.cells
+    assert len(judge.prompts) == 3
