@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from unpoison.attacks.base import Target, contains_answer, with_question
+from unpoison.attacks.rewriting import sentences, with_synonyms
 from unpoison.errors import InputError
 from unpoison.evaluation import Example, load, load_passages
 from unpoison.evaluation.contexts import nearest, text_key
@@ -149,8 +150,12 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
         drop = int(rng.integers(1, 4))
         head = clean[drop : drop + most]
     rows = [(text, False, gold) for text, gold in head]
+    rows = _agreeing(rows, rng)
     if snippets:
         rows = [(_snippet(text, question, rng), False, gold) for text, _, gold in rows]
+    if rows and rng.random() < 0.08:
+        place = 0 if rng.random() < 0.5 else int(rng.integers(len(rows)))
+        rows[place] = (_answered(question, rows[place][0], rng), False, rows[place][2])
     for text in poisons:
         if snippets and rng.random() < 0.25:
             text = _snippet(text, question, rng)
@@ -161,6 +166,33 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
     rows = [rows[i] for i in order]
     texts, poison, gold = zip(*rows)
     return Sample(name + ("-snippets" if snippets else ""), attack, question, texts, poison, gold, prefix)
+
+
+def _agreeing(rows: list[tuple[str, bool, bool]], rng: np.random.Generator) -> list[tuple[str, bool, bool]]:
+    """On the web several pages say the same in nearly the same words: some passages become versions of another."""
+    if len(rows) < 4 or rng.random() > 0.4:
+        return rows
+    source = 0 if rng.random() < 0.7 else int(rng.integers(len(rows)))
+    count = int(rng.integers(1, min(5, len(rows) - 1)))
+    places = [i for i in rng.permutation(len(rows)) if i != source and not rows[i][2]][:count]
+    found = list(rows)
+    for i in places:
+        text = with_synonyms(rows[source][0], [], rng, float(rng.choice([0.0, 0.1, 0.25]))).text
+        parts = sentences(text)
+        if len(parts) > 1:
+            parts = [parts[j] for j in sorted(rng.permutation(len(parts))[: max(1, round(len(parts) * rng.uniform(0.4, 1)))])]
+        if rng.random() < 0.3:
+            parts = [*parts, *sentences(rows[i][0])[:2]]
+        found[i] = (" ".join(parts), False, False)
+    return found
+
+
+def _answered(question: str, text: str, rng: np.random.Generator) -> str:
+    """A page that repeats the question it answers, as lists of frequent questions and forums do."""
+    asked = question[:1].upper() + question[1:] if rng.random() < 0.7 else question
+    asked = asked.rstrip("?") + ("?" if rng.random() < 0.8 else "")
+    form = rng.choice(["{} {}", "{} - {}", "Q: {} A: {}", "{}\n{}", "{} | {}", "{} ... {}"])
+    return str(form).format(asked, text)
 
 
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()

@@ -22,7 +22,7 @@ from unpoison import Radar, TrustRag, Vanilla
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.evaluation.adaptations import Answerer, CumulativeSnapshot, EachStep, LightweightHistory, Remembering
 from unpoison.evaluation.intervals import Estimate
-from unpoison.evaluation.report.charts import legend, svg
+from unpoison.evaluation.report.charts import label, legend, svg
 from unpoison.evaluation.report.figures import Lines, Point, Series
 from unpoison.evaluation.streams import StreamResult, run_stream
 from unpoison.evaluation.timelines import load_timelines
@@ -36,13 +36,16 @@ ATTACKS: dict[str, tuple[str | None, int | None]] = {
     "injection, last": ("pia", None),
 }
 
+DRAWN = ("vanilla, each step", "vanilla, history", "radar, static", "radar, history", "radar, dynamic")
+"""The methods in the pictures."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="timeline", help="the built-in sample, radar-dynamic:FILE, or a file")
     parser.add_argument("--generator", default="extractive")
     parser.add_argument("--nli", default="lexical")
-    parser.add_argument("--dated", action="store_true", help="tell the question's time, as the released code does")
+    parser.add_argument("--dated", action="store_true", help="tell the time of a question, as the released code does")
     parser.add_argument("--limit", type=int, help="the first N questions only")
     parser.add_argument("--html", type=Path, help="draw accuracy and attack success by step into this file")
     options = parser.parse_args()
@@ -72,25 +75,27 @@ def main() -> None:
     print(f"Generator: {options.generator}. NLI: {options.nli}. Encoder: lexical.\n")
     print("| attack | method | accuracy | ASR | unneeded | followed | lag | bytes |")
     print("|---|---|---|---|---|---|---|---|")
-    pictures = []
+    pictures = list[Lines]()
     for attack, (name, position) in ATTACKS.items():
         results = {}
         for method, make in methods.items():
             results[method] = run_stream(make(), timelines, attack=name, position=position, with_date=options.dated)
             print(f"| {attack} | {method} | {' | '.join(cells(results[method]))} |", flush=True)
         pictures += [
-            svg(Lines(f"{what} by step, {attack}", "step", what, series(results, measure)))
+            Lines(f"{what}, attack: {attack}", "step", what, series(results, measure))
             for what, measure in (("accuracy", StreamResult.accuracy), ("attack success", StreamResult.attack_success))
+            if name is not None or what == "accuracy"
         ]
     if options.html:
-        options.html.write_text(page(list(methods), pictures), encoding="utf-8")
+        options.html.write_text(page(pictures), encoding="utf-8")
 
 
-def page(methods: list[str], pictures: list[str]) -> str:
+def page(pictures: list[Lines]) -> str:
     style = files("unpoison").joinpath("data", "report.css").read_text(encoding="utf-8")
-    names = legend((method, hue) for hue, method in enumerate(methods))
+    names = legend((method, hue) for hue, method in enumerate(DRAWN))
+    drawn = "".join(f"<h2>{label(figure.title)}</h2>{svg(figure)}" for figure in pictures)
     head = f"<!doctype html><meta charset=utf-8><title>Answers over time</title><style>{style}</style>"
-    return f"{head}<h1>Answers over time</h1>{names}{''.join(pictures)}"
+    return f"{head}<h1>Answers over time</h1>{names}{drawn}"
 
 
 def cells(result: StreamResult) -> list[str]:
@@ -117,8 +122,8 @@ def series(
         return Point(step, found.value, found.low, found.high, len(result.stored))
 
     return tuple(
-        Series(method, hue, tuple(point(result, step) for step in range(result.steps)))
-        for hue, (method, result) in enumerate(results.items())
+        Series(method, hue, tuple(point(results[method], step) for step in range(results[method].steps)))
+        for hue, method in enumerate(DRAWN)
     )
 
 

@@ -23,7 +23,7 @@ from guard_data import Sample, training_samples
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from unpoison.defenses.guard_model import COMPANY, STEEPEST, WIDEST, WORDING, GuardModel, company, table
+from unpoison.defenses.guard_model import WIDEST, GuardModel, company, table
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.trees import evaluate
 from unpoison.models import load_encoder

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS_A_MODEL = (
     *("OpenAIGenerator", "AnthropicGenerator", "TransformersGenerator"),
-    *("CrossEncoderNLI", "minilm", "my_llm"),
+    *("CrossEncoderNLI", "HlatrScorer", "minilm", "my_llm"),
 )
 
 

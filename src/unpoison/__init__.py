@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
     from unpoison.defenses.discern import Discern
     from unpoison.defenses.grada import Grada
+    from unpoison.defenses.guard import Guard
     from unpoison.defenses.instructrag import InstructRag
     from unpoison.defenses.madam import Madam
     from unpoison.defenses.paraphrase import Paraphrasing
@@ -46,6 +47,7 @@ _HOMES = {
     "Discern": "defenses.discern",
     "Evidence": "types",
     "Grada": "defenses.grada",
+    "Guard": "defenses.guard",
     "Hlatr": "defenses.rerank",
     "InstructRag": "defenses.instructrag",
     "Limits": "driver",
@@ -71,10 +73,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Answer", "AstuteRag", "Call", "Defense", "Discern", "Evidence", "Grada", "Hlatr", "InstructRag", "Limits", "Madam",
-    "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "RagDefender", "ReliabilityRag", "Reply",
-    "Rerank", "RobustRag", "RobustRagDecoding", "SampledReliabilityRag", "Screening", "TrustRag", "UnpoisonError",
-    "Vanilla", "Verdict",
+    "Answer", "AstuteRag", "Call", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr", "InstructRag",
+    "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "RagDefender",
+    "ReliabilityRag", "Reply", "Rerank", "RobustRag", "RobustRagDecoding", "SampledReliabilityRag", "Screening",
+    "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
 ]  # fmt: skip
 
 

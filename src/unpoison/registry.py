@@ -22,6 +22,7 @@ __all__ = ["BUILT_IN", "Option", "create", "find", "names", "options", "parse", 
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "defenses": {
+        "guard": "unpoison.defenses.guard:Guard",
         "grada": "unpoison.defenses.grada:Grada",
         "ragdefender": "unpoison.defenses.ragdefender:RagDefender",
         "trustrag": "unpoison.defenses.trustrag:TrustRag",

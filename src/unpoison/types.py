@@ -6,7 +6,7 @@ All of these are frozen and validated where they are made, so that everything be
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.beliefs.belief import BeliefUpdate
-from unpoison.errors import InputError
+from unpoison.errors import InputError, shown
 from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
 
 __all__ = [
@@ -165,6 +165,30 @@ class Screening:
                 f"items holds {len(items)} objects but {len(self.passages)} passages were screened; pass the same list"
             )
         return [items[i] for i in self.kept_indices]
+
+    def rethreshold(self, threshold: float) -> Self:
+        """The same evidence with another threshold: dropped is what has a higher probability of being poison.
+
+        The kept passages stand in input order. Nothing is computed again, so this costs nothing.
+
+        Args:
+            threshold: In [0, 1]; 1 keeps everything.
+
+        Raises:
+            InputError: The threshold is out of range, or the defense gave no probabilities.
+        """
+        if not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
+            raise InputError(f"threshold must be a probability between 0 and 1, got {shown(threshold)}")
+        probability = self.evidence.arrays.get("probability")
+        if probability is None or probability.shape != (len(self.passages),):
+            raise InputError(
+                f"{self.defense} gives no probabilities, so its threshold cannot be moved afterwards; "
+                "screen again with other options, or use guard"
+            )
+        rank = {int(index): place for place, index in enumerate(np.flatnonzero(probability <= threshold))}
+        verdicts = tuple(replace(v, kept=v.index in rank, rank=rank.get(v.index)) for v in self.verdicts)
+        arrays = {**self.evidence.arrays, "threshold": np.array(float(threshold))}
+        return replace(self, verdicts=verdicts, evidence=replace(self.evidence, arrays=arrays))
 
     def explain(self) -> str:
         """The decision in plain text, for a terminal."""

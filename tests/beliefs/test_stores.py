@@ -177,7 +177,7 @@ def test_no_text_breaks_it_and_none_is_larger_than_a_kilobyte(store, answer, que
     found = store.get("k")
     assert (found.answer, found.weights, found.query) == (belief.answer, belief.weights, belief.query)
     held = json.dumps({"key": "k" * 32, **found.to_dict(), "version": found.version}, ensure_ascii=False)
-    assert len(held.encode()) <= 1024 + 2 * (belief.answer + belief.query).count('"') + held.count("\\")
+    assert len(held.encode()) - held.count("\\") <= 1024
 
 
 @pytest.mark.parametrize("key", ["", "white space", "new\nline", "nul\0", "x" * 129, None, 7, "\u200b"])
@@ -199,8 +199,8 @@ def test_options_are_checked():
 class TestBelief:
     def test_long_answers_are_cut_at_a_character(self):
         belief = Belief("é" * 1000 + "end", 1, 0, "q" * 1000)
-        assert belief.answer == "é" * 240
-        assert len(belief.query) == 160
+        assert belief.answer == "é" * 200
+        assert len(belief.query) == 120
 
     def test_control_characters_and_lone_surrogates_become_harmless(self):
         assert Belief("a\0b\x1b[31m\n\u2028c\ud800", 1, 0).answer == "a b [31m c"

@@ -71,7 +71,8 @@ def crashes(path: str, kills: int) -> None:
         os.waitpid(child, 0)
         store = SqliteBeliefs(path)
         found = []
-        for _, belief in store.items():
+        beliefs = [belief for _, belief in store.items()]
+        for belief in beliefs:
             number = int(belief.answer.split()[0])
             torn += belief != stated(number) or belief.query != f"query {number}"
             found.append(number)

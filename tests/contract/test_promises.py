@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import numpy as np
@@ -92,6 +93,16 @@ def test_two_runs_give_identical_bytes(defense: Defense, given: list[str]) -> No
     assert first == second
 
 
+@pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS.keys())
+def test_it_answers_whatever_it_is_given(defense: Defense, given: list[str]) -> None:
+    if defense.models.generator is None or defense.name == "robustrag-decoding":  # needs token probabilities
+        pytest.skip("this double cannot answer for it")
+    answer = defense.answer(QUERY, given)
+    assert answer.text or answer.abstained
+    assert len(answer.screening.verdicts) == len(given)
+    assert asyncio.run(defense.aanswer(QUERY, given)).to_dict()["text"] == answer.text
+
+
 def test_the_callers_own_objects_come_back_untouched(defense: Defense) -> None:
     given = [{"text": text, "page": i} for i, text in enumerate(SHARKS)]
     before = json.dumps(given)
@@ -114,8 +125,6 @@ def test_batch_equals_single(defense: Defense) -> None:
 
 
 def test_async_equals_sync(defense: Defense) -> None:
-    import asyncio
-
     assert asyncio.run(defense.ascreen(QUERY, SHARKS)).to_dict() == defense.screen(QUERY, SHARKS).to_dict()
 
 

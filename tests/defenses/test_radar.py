@@ -29,7 +29,7 @@ def judged_by(matrix: np.ndarray, conflict: np.ndarray, names: str) -> FakeNLI:
 
 
 def alike(*_: str) -> FakeEncoder:
-    return FakeEncoder({name: [1.0, 0.0] for name in "abcdefghij"})  # noqa: C420  a list each
+    return FakeEncoder({name: [1.0, 0.0] for name in "abcdefghij"})
 
 
 def square(values: dict[tuple[int, int], float], n: int = 4) -> np.ndarray:
@@ -70,7 +70,7 @@ def test_an_attacker_at_the_first_rank_is_still_dropped(mode: str) -> None:
 
 
 def test_the_majority_wins_whichever_bloc_is_true() -> None:
-    inside = square({(i, j): 0.9 for i, j in [(0, 1), (0, 2), (1, 2), (3, 4)]}, 5)
+    inside = square(dict.fromkeys([(0, 1), (0, 2), (1, 2), (3, 4)], 0.9), 5)
     across = square({(i, j): 0.95 for i in range(3) for j in (3, 4)}, 5)
     texts = [*DOCUMENTS, "fifth"]
     radar = Radar(reader(dict(zip(texts, "abcde", strict=True))), judged_by(inside, across, "abcde"), encoder=alike())

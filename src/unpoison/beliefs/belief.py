@@ -11,10 +11,10 @@ from unpoison.errors import InputError, shown
 
 __all__ = ["MAX_ANSWER", "MAX_QUERY", "Belief", "BeliefUpdate", "Weights"]
 
-MAX_ANSWER = 480
+MAX_ANSWER = 400
 """Bytes of an answer that are remembered, in UTF-8; a belief with its key and times stays below 1 KB in every store."""
 
-MAX_QUERY = 160
+MAX_QUERY = 120
 """Bytes of a question that are remembered, so that a person can tell beliefs apart."""
 
 
@@ -70,8 +70,9 @@ class Belief:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the version; `from_dict` reads them back."""
-        names = ("answer", "support", "conflict", "query", "created", "updated", "expires")
-        return {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+        known = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
+        names = ("query", "created", "updated", "expires")
+        return known | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, version: str = "") -> Self:
@@ -80,9 +81,8 @@ class Belief:
         Raises:
             InputError: A field is missing or malformed.
         """
-        for name in ("answer", "support", "conflict"):
-            if values.get(name) is None and not (name == "answer" and "answer" in values):
-                raise InputError(f"a belief needs answer, support and conflict, got the fields {shown(sorted(values))}")
+        if not {"answer", "support", "conflict"} <= values.keys():
+            raise InputError(f"a belief needs answer, support and conflict, got the fields {shown(sorted(values))}")
         return cls(
             values["answer"],
             values["support"],

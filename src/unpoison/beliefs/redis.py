@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from unpoison.beliefs.belief import Belief
@@ -29,21 +31,25 @@ Run on every belief of a namespace; must do no harm when they are run twice, for
 """
 
 _PUT = """
-local found = redis.call('HGET', KEYS[1], 'version')
+local found = redis.call('GET', KEYS[1])
+local version, created = string.match(found or '', '^(%S+) (%S+) ')
 local expected = ARGV[1]
-if expected ~= '*' and expected ~= (found or '') then return 0 end
-local created = redis.call('HGET', KEYS[1], 'created')
-redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], unpack(ARGV, 4))
-if created and ARGV[3] == '0' then redis.call('HSET', KEYS[1], 'created', created) end
-if ARGV[2] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end
+if expected ~= '*' and expected ~= (version or '') then return 0 end
+if ARGV[2] == '1' or not created then created = ARGV[5] end
+redis.call('SET', KEYS[1], ARGV[4] .. ' ' .. created .. ' ' .. ARGV[6])
+if ARGV[3] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[3]) end
 return 1
 """
-"""Compare and set, atomic as every script is. ARGV: expected version, expiry, whether times are kept, fields."""
+"""Compare and set, atomic as every script is.
+
+ARGV: expected version or `*`, whether `created` is new, expiry in milliseconds or nothing, version, created, the rest.
+"""
 
 
 class RedisBeliefs:
-    """Beliefs as one hash each, under `unpoison:beliefs:NAMESPACE:KEY`; Redis itself lets them expire.
+    """Beliefs as one string each, under `unpoison:beliefs:NAMESPACE:KEY`; Redis itself lets them expire.
+
+    A string holds the version, the time of creation and the rest as JSON, separated by spaces.
 
     Whether they survive the server is the server's configuration; for a long memory switch `appendonly` on, and use
     no eviction policy that may drop keys without expiry.
@@ -83,30 +89,23 @@ class RedisBeliefs:
 
     def get(self, key: str) -> Belief | None:
         with self._errors():
-            return self._belief(self._client.hgetall(self._prefix + checked_key(key)))
+            return self._belief(self._client.get(self._prefix + checked_key(key)))
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
         stamps = times(belief, time.time(), self.ttl, keep=keep_times)
-        fields = {
-            "answer": belief.answer,
-            "support": repr(belief.support),
-            "conflict": repr(belief.conflict),
-            "query": belief.query,
-            "version": fresh_version(),
-            **{name: repr(value) for name, value in stamps.items() if value is not None},
-        }
+        rest = json.dumps(replace(belief, **{**stamps, "created": None}).to_dict(), ensure_ascii=False)
         expiry = "" if stamps["expires"] is None else str(int(stamps["expires"] * 1000))
-        arguments = ["*" if expected is None else expected, expiry, str(int(keep_times))]
+        wanted, anew = "*" if expected is None else expected, str(int(keep_times or expected == ""))
+        arguments = [wanted, anew, expiry, fresh_version(), repr(stamps["created"]), rest]
         with self._errors():
-            flat = [text for field in fields.items() for text in field]
-            return bool(self._put(keys=[self._prefix + checked_key(key)], args=[*arguments, *flat]))
+            return bool(self._put(keys=[self._prefix + checked_key(key)], args=arguments))
 
     def items(self) -> Iterator[tuple[str, Belief]]:
         with self._errors():
             names = sorted(set(self._client.scan_iter(match=f"{self._prefix}*", count=500)))
         for name in names:
             with self._errors():
-                belief = self._belief(self._client.hgetall(name))
+                belief = self._belief(self._client.get(name))
             if belief is not None:
                 yield name.decode("utf-8", "replace").removeprefix(self._prefix), belief
 
@@ -136,18 +135,13 @@ class RedisBeliefs:
         if found is None or schema < SCHEMA:
             self._client.hset(marks, self.namespace, SCHEMA)
 
-    def _belief(self, fields: dict[bytes, bytes]) -> Belief | None:
-        if not fields:
+    def _belief(self, value: bytes | None) -> Belief | None:
+        if value is None:
             return None
-        texts = {name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in fields.items()}
         try:
-            numbers: dict[str, Any] = {
-                name: float(texts[name])
-                for name in ("support", "conflict", "created", "updated", "expires")
-                if name in texts
-            }
-            return Belief.from_dict({**texts, **numbers}, version=texts.get("version", ""))
-        except ValueError as error:
+            version, created, rest = value.decode().split(" ", 2)
+            return Belief.from_dict({**json.loads(rest), "created": float(created)}, version=version)
+        except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"{self!r} holds what is no belief: {error}; use another namespace") from None
 
     @contextmanager

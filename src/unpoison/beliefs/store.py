@@ -88,7 +88,12 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
 def export_lines(store: BeliefStore) -> Iterator[str]:
     """One JSON object per belief: key, answer, support, conflict, query and times."""
     for key, belief in store.items():
-        yield json.dumps({"key": key, **belief.to_dict()}, ensure_ascii=False)
+        yield exported(key, belief)
+
+
+def exported(key: str, belief: Belief) -> str:
+    """One line of an export."""
+    return json.dumps({"key": key, **belief.to_dict()}, ensure_ascii=False)
 
 
 def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:

@@ -1,4 +1,6 @@
-"""The command line: `unpoison demo`, `screen`, `ask`, `attack`, `evaluate` and `defenses`, one file per command.
+"""The command line: `unpoison demo`, `screen`, `ask`, `beliefs`, `attack`, `evaluate` and `defenses`.
+
+One file per command.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -18,6 +20,7 @@ from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
 from unpoison.cli.ask import ask
 from unpoison.cli.attack import EXAMPLES as ATTACK_EXAMPLES
 from unpoison.cli.attack import attack
+from unpoison.cli.beliefs import beliefs
 from unpoison.cli.defenses import defenses
 from unpoison.cli.demo import demo
 from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
@@ -65,6 +68,7 @@ app.command(epilog=ASK_EXAMPLES)(ask)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command()(defenses)
+app.add_typer(beliefs, name="beliefs")
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unpoison.cli.beliefs import Namespace
 from unpoison.cli.screen import AsJson, EncoderCache, EncoderName, GeneratorName, Limit, NLIName, Output, RowsFile
 
 if TYPE_CHECKING:
-    from unpoison.defenses.base import Defense
+    from collections.abc import Callable
+
+    from unpoison.beliefs import BeliefStore
+    from unpoison.driver import Limits
     from unpoison.models.protocols import Generator
     from unpoison.rows import Row
     from unpoison.types import Answer
@@ -21,6 +25,7 @@ EXAMPLES = """\b
 Examples:
   unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
   unpoison ask -d radar -g extractive --json retrieved.jsonl > answers.jsonl
+  unpoison ask -d radar -g extractive --stream --beliefs sqlite:beliefs.db timeline
   unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 retrieved.jsonl
 
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
@@ -33,6 +38,14 @@ class OnError(StrEnum):
     RAISE = "raise"
     SKIP = "skip"
     UNSCREENED = "unscreened"
+
+
+class Carry(StrEnum):
+    """What a defense without a memory carries from one time of a stream to the next."""
+
+    NOTHING = "nothing"
+    PASSAGES = "passages"
+    ANSWER = "answer"
 
 
 def ask(
@@ -63,6 +76,31 @@ def ask(
     ] = 32,
     deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.")] = 120.0,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 3,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="The rows are steps in time: each has 'time', 'date' or 'year', or 'yearly_contexts' with the "
+            "passages of every year. 'timeline' is a built-in sample.",
+        ),
+    ] = False,
+    beliefs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STORE",
+            envvar="UNPOISON_BELIEFS",
+            help="Where radar remembers: memory (the default with --stream), sqlite:FILE, redis://... or "
+            "postgresql://...",
+        ),
+    ] = None,
+    namespace: Namespace = "default",
+    carry: Annotated[
+        Carry,
+        typer.Option(
+            help="What a defense without a memory is given besides, with --stream: earlier passages, or the "
+            "previous answer."
+        ),
+    ] = Carry.NOTHING,
     calls: Annotated[
         bool, typer.Option("--calls", help="Show every model call, and the cost of all at the end.")
     ] = False,
@@ -81,31 +119,45 @@ def ask(
     Shows each answer with what it rests on, or adds "screening", "answer" and "generator" to every row and writes
     JSON Lines, in the order of the input. Nothing is answered unscreened unless --on-error unscreened asks for it.
     """
+    from contextlib import closing, nullcontext
+
     from unpoison.cli.accounts import Accounts
     from unpoison.cli.display import show, show_answer
     from unpoison.cli.files import Writer, open_source
     from unpoison.cli.running import Tally, cached_generator, make_defense, make_encoder, outcomes, say, tracked
+    from unpoison.cli.streams import carrying, open_stream
     from unpoison.driver import Limits
-    from unpoison.errors import InputError, ModelError
+    from unpoison.errors import InputError, ModelError, OptionError, StoreError
 
     model = cached_generator(generator, cache)
     limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
+    store = _store(defense, beliefs, namespace, stream=stream)
     chosen = make_defense(
         defense,
         encoder=make_encoder(encoder, encoder_cache),
         generator=model,
         nli=nli,
+        beliefs=store,
         limits=limits,
     )
+    if stream and rows > 1:
+        raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
+    if carry is not Carry.NOTHING and not stream:
+        raise OptionError("--carry is for streams; give --stream as well")
+    answerer = carrying(chosen, carry)
     if generator == "extractive":
         say("note: the extractive reader is no language model; it quotes the best-supported sentence of the passages")
     accounts, unscreened = Accounts(price_in, price_out), 0
-    failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError)
+    failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 
     def work(row: Row) -> tuple[Answer, str | None]:
-        return _answer(row, chosen, model, unscreened=on_error is OnError.UNSCREENED)
+        return _answer(row, answerer.answer, model, limits, unscreened=on_error is OnError.UNSCREENED)
 
-    with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
+    with (
+        (open_stream if stream else open_source)(file) as source,
+        Writer(output, file, to_stdout=as_json) as writer,
+        nullcontext() if store is None else closing(store),
+    ):
         tally = Tally(source.name)
         results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
@@ -138,7 +190,20 @@ def ask(
     raise typer.Exit(tally.exit_code)
 
 
-def _answer(row: Row, defense: Defense, model: Generator, *, unscreened: bool) -> tuple[Answer, str | None]:
+def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:
+    """Where the defense remembers: where the caller says, else in memory for a stream, else nowhere."""
+    from unpoison import registry
+    from unpoison.beliefs import open_beliefs
+
+    name, texts = registry.parse(defense)
+    if spec is None and (name != "radar" or not stream or "beliefs" in texts):
+        return None
+    return open_beliefs(spec or "memory", namespace=namespace)
+
+
+def _answer(
+    row: Row, answer: Callable[..., Answer], model: Generator, limits: Limits, *, unscreened: bool
+) -> tuple[Answer, str | None]:
     """The answer, and why it is unscreened where it is."""
     from dataclasses import replace
 
@@ -146,9 +211,9 @@ def _answer(row: Row, defense: Defense, model: Generator, *, unscreened: bool) -
     from unpoison.errors import ModelError
 
     try:
-        return defense.answer(row.query, row.passages), None
+        return answer(row.query, row.passages), None
     except ModelError as error:
         if not unscreened:
             raise
-        answer = Vanilla(generator=model, limits=defense.limits).answer(row.query, row.passages)
-        return replace(answer, screened=False), str(error)
+        plain = Vanilla(generator=model, limits=limits).answer(row.query, row.passages)
+        return replace(plain, screened=False), str(error)

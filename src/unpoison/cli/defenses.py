@@ -52,7 +52,8 @@ def _described(name: str) -> dict[str, Any]:
         defense = registry.find("defenses", name)
         options = registry.options(defense)
     except Exception as error:  # somebody else's broken package must not hide the others
-        return {"name": name, "summary": f"cannot be loaded: {error}", "needs": [], "calls": "", "source": "", "options": []}
+        unknown = {"needs": [], "calls": "", "source": "", "options": []}
+        return {"name": name, "summary": f"cannot be loaded: {error}", **unknown}
     return {
         "name": name,
         "summary": getattr(defense, "summary", ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,8 +15,14 @@ from unpoison.types import Answer, Screening
 __all__ = ["screening_table", "show", "show_answer"]
 
 
+PAGE_WIDTH = 120
+"""Columns where the output goes to a file or a pipe, which have no width of their own."""
+
 MAX_DROPPED = 10
 """So many dropped passages are listed under an answer."""
+
+
+_KEPT = {True: "kept", False: "gave up", None: ""}
 
 
 class _Console(Console):
@@ -25,6 +33,8 @@ class _Console(Console):
 def show(*items: object) -> None:
     """Print to standard output; strings are printed as they are, without markup."""
     console = _Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PAGE_WIDTH
     for item in items:
         console.print(Text(plain(item)) if isinstance(item, str) else item)
 
@@ -69,6 +79,9 @@ def show_answer(answer: Answer, generator: str) -> None:
         Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
         f"answered by {generator}{state}; {heading(screening)}",
     )
+    if answer.belief is not None:
+        previous = "" if answer.belief.previous is None else f"{_KEPT[answer.belief.kept]} {answer.belief.previous!r}: "
+        show(f"memory: {previous}{answer.belief.reason}")
     for index in screening.dropped_indices[:MAX_DROPPED]:
         show(f"- dropped passage {index}: {screening.verdicts[index].reason}")
     if (more := len(screening.dropped_indices) - MAX_DROPPED) > 0:

@@ -170,7 +170,7 @@ def make_defense(spec: str, **given: Any) -> Defense:
     """
     name, _ = registry.parse(spec)
     accepted = inspect.signature(registry.find("defenses", name)).parameters
-    for option in ("encoder", "nli"):
+    for option in ("encoder", "nli", "beliefs"):
         if given.get(option) is not None and option not in accepted:
             raise OptionError(f"{name} takes no --{option}; leave it out")
     defense: Defense = registry.create("defenses", spec, **given)

@@ -51,7 +51,7 @@ class Discriminator:
     bias: float
 
     @classmethod
-    def train(cls, examples: Sequence[Labelled], encoder: Encoder, *, penalty: float = 0.001) -> Self:
+    def train(cls, examples: Sequence[Labelled], encoder: Encoder, *, penalty: float = 0.01) -> Self:
         """Fit the head to labelled passages.
 
         The loss of a question is the mean cross-entropy of its passages, plus the paper's contrastive term: minus the

@@ -191,7 +191,10 @@ class SampledReliabilityRag(ReliabilityRag):
             shown = list(range(len(passages))) if self.fallback == "all" else []
             notes += (_nothing(self.fallback),) if passages else ()
         kept = sorted(set(shown)) if self.dedupe else list(dict.fromkeys(shown))
-        arrays: dict[str, Any] = {"samples": np.array(drawn, dtype=int).reshape(count, self.size), "contradiction": conflict}
+        arrays: dict[str, Any] = {
+            "samples": np.array(drawn, dtype=int).reshape(count, self.size),
+            "contradiction": conflict,
+        }
         screening = Screening.decided(
             self.name,
             query,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from unpoison.beliefs.key import belief_key
-from unpoison.beliefs.store import export_lines
+from unpoison.beliefs.store import exported
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
@@ -116,7 +116,8 @@ class Remembering:
         return self._radar.answer(query, passages, key=key)
 
     def stored(self, key: str) -> int:
-        return sum(len(line.encode()) for line in export_lines(self._beliefs) if f'"key": "{key}"' in line)
+        belief = self._beliefs.get(key)
+        return 0 if belief is None else len(exported(key, belief).encode())
 
 
 class _Reminded:

@@ -34,7 +34,6 @@ class StepRecord:
         reply: The answer.
         correct: Whether it states a right answer of this time.
         attacked: Whether it states an answer that the attacker wants at this time.
-        stated: Which of the question's answers of any time it states, right or wrong; empty for another or none.
         changed: Whether the right answer is another than at the step before.
         kept: Whether RADAR kept its previous answer; None without a memory.
     """
@@ -45,7 +44,6 @@ class StepRecord:
     reply: str
     correct: bool
     attacked: bool
-    stated: frozenset[str]
     changed: bool
     kept: bool | None = None
 
@@ -127,7 +125,7 @@ def run_stream(
         timelines: The questions.
         attack: Whose published text stands among the passages at every step; None for no attack.
         position: Its 1-based place, whose passage it replaces; None for the last.
-        with_date: Put the time into the question and before the titles, as RADAR's released code does.
+        with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
         rule: What counts as right; whole tokens by default.
         progress: Told of every answer.
 
@@ -139,7 +137,6 @@ def run_stream(
     records, stored = list[StepRecord](), list[int]()
     for timeline in timelines:
         key = belief_key(timeline.id)
-        answers = dict.fromkeys(a for step in timeline.steps for a in (*step.correct_answers, *step.incorrect_answers))
         for number, example in enumerate(timeline.steps):
             context = step_context(example, attack, position)
             if with_date:
@@ -152,7 +149,6 @@ def run_stream(
                 reply=found.text,
                 correct=judge.correct(found.text, example.correct_answers),
                 attacked=judge.attacked(found.text, example.incorrect_answers, example.correct_answers),
-                stated=frozenset(answer for answer in answers if judge.correct(found.text, [answer])),
                 changed=timeline.changed(number),
                 kept=None if found.belief is None else found.belief.kept,
             )

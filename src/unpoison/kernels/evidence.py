@@ -177,9 +177,8 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
     owner, stem = np.divmod(cells, size)
     hits = np.bincount(owner[of_question[stem]], minlength=k + 1)[1:]
     inside = telling & of_question[reading.stem]
-    density = (
-        np.bincount(reading.owner[inside], minlength=k + 1)[1:]
-        / np.maximum(np.bincount(reading.owner[telling], minlength=k + 1)[1:], 1)
+    density = np.bincount(reading.owner[inside], minlength=k + 1)[1:] / np.maximum(
+        np.bincount(reading.owner[telling], minlength=k + 1)[1:], 1
     )
 
     other = (owner > 0) & ~of_question[stem]

@@ -113,7 +113,9 @@ def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
     def share(flags: Sequence[float]) -> Matrix:
         return np.bincount(reading.owner, np.array(flags, float)[reading.word], k) / per_word
 
-    distinct = np.bincount(np.unique(reading.owner * max(len(reading.stop), 1) + reading.stem) // max(len(reading.stop), 1), minlength=k)
+    distinct = np.bincount(
+        np.unique(reading.owner * max(len(reading.stop), 1) + reading.stem) // max(len(reading.stop), 1), minlength=k
+    )
     capitals = share([w[0].isupper() for w in reading.words]) * per_word - sentences
     ends = [text.rstrip().rstrip("\"'\u201d\u2019)]*") for text in cut]
     return {

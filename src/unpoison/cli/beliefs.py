@@ -1,0 +1,177 @@
+"""`unpoison beliefs`: look at, delete and move what RADAR remembers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from unpoison.beliefs import Belief, BeliefStore
+
+__all__ = ["Namespace", "StoreName", "beliefs"]
+
+StoreName = Annotated[
+    str,
+    typer.Option(
+        "--beliefs",
+        "-b",
+        metavar="STORE",
+        envvar="UNPOISON_BELIEFS",
+        help="sqlite:FILE, redis://HOST:PORT/N or postgresql://USER@HOST/NAME. A password is safer in the environment "
+        "variable.",
+    ),
+]
+Namespace = Annotated[str, typer.Option(metavar="NAME", help="Beliefs of other namespaces are not seen.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines instead of a table.")]
+Question = Annotated[str, typer.Argument(metavar="QUESTION", help="The question, or its key from 'list'.")]
+
+DEFAULT = "sqlite:beliefs.db"
+
+beliefs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at, delete and move what is remembered.")
+
+
+@beliefs.command("list")
+def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json: AsJson = False) -> None:
+    """List all beliefs of a namespace."""
+    from unpoison.beliefs import export_lines
+    from unpoison.cli.running import counted, say
+
+    with _opened(store, namespace) as found:
+        if as_json:
+            for line in export_lines(found):
+                typer.echo(line)
+            return
+        from rich.table import Table
+        from rich.text import Text
+
+        from unpoison.cli.display import show
+        from unpoison.rendering import excerpt
+
+        table, count = Table(), 0
+        for heading in ("key", "question", "answer", "support", "conflict", "written", "expires"):
+            table.add_column(heading, overflow="fold")
+        for key, belief in found.items():
+            count += 1
+            texts = (excerpt(key), excerpt(belief.query, 60), excerpt(belief.answer, 60))
+            weights = (f"{belief.support:.2f}", f"{belief.conflict:.2f}")
+            table.add_row(*map(Text, (*texts, *weights, _moment(belief.updated), _moment(belief.expires))))
+        show(table)
+        say(counted(count, "belief"))
+
+
+@beliefs.command()
+def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = "default") -> None:
+    """Show one belief as JSON."""
+    with _opened(store, namespace) as found:
+        key, belief = _found(found, question)
+        times = {name: _moment(getattr(belief, name)) for name in ("created", "updated", "expires")}
+        typer.echo(json.dumps({"key": key, **belief.to_dict(), **times}, ensure_ascii=False, indent=2))
+
+
+@beliefs.command()
+def forget(
+    question: Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="The question, or its key.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Forget all beliefs of the namespace.")] = False,
+    store: StoreName = DEFAULT,
+    namespace: Namespace = "default",
+) -> None:
+    """Delete one belief, or all of a namespace."""
+    from unpoison.cli.running import counted, say
+    from unpoison.errors import OptionError
+
+    if (question is None) != everything:
+        raise OptionError("name one question to forget, or give --all")
+    with _opened(store, namespace) as found:
+        if question is None:
+            count = found.forget_all()
+        else:
+            key, _ = _found(found, question)
+            count = int(found.forget(key))
+        say(f"forgot {counted(count, 'belief')}")
+
+
+@beliefs.command("export")
+def export_(
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")] = None,
+    store: StoreName = DEFAULT,
+    namespace: Namespace = "default",
+) -> None:
+    """Write all beliefs of a namespace as JSON Lines, times included."""
+    from unpoison.beliefs import export_lines
+    from unpoison.cli.running import counted, say
+
+    with _opened(store, namespace) as found:
+        if output is None:
+            for line in export_lines(found):
+                typer.echo(line)
+            return
+        count = 0
+        with output.open("w", encoding="utf-8") as stream:
+            for line in export_lines(found):
+                stream.write(f"{line}\n")
+                count += 1
+    say(f"wrote {counted(count, 'belief')} to {output}")
+
+
+@beliefs.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What 'export' wrote; - reads standard input.")],
+    store: StoreName = DEFAULT,
+    namespace: Namespace = "default",
+) -> None:
+    """Read beliefs from JSON Lines; those of the same key are replaced."""
+    from unpoison.beliefs import import_lines
+    from unpoison.cli.running import counted, say
+
+    with _opened(store, namespace, make=True) as found:
+        if file == "-":
+            count = import_lines(found, sys.stdin)
+        else:
+            with Path(file).open(encoding="utf-8", errors="replace") as stream:
+                count = import_lines(found, stream)
+    say(f"read {counted(count, 'belief')}")
+
+
+@contextmanager
+def _opened(spec: str, namespace: str, *, make: bool = False) -> Iterator[BeliefStore]:
+    """The store; a file that is not there is only made where beliefs come in."""
+    from unpoison.beliefs import open_beliefs
+    from unpoison.errors import InputError, OptionError
+
+    if spec == "memory":
+        raise OptionError("memory holds nothing between two commands; name a file or a server with --beliefs")
+    path = Path(spec.removeprefix("sqlite:"))
+    if not make and "://" not in spec and not path.exists():
+        raise InputError(f"{path} does not exist; name the store with --beliefs")
+    store = open_beliefs(spec, namespace=namespace)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _found(store: BeliefStore, question: str) -> tuple[str, Belief]:
+    """The belief of a question or of a key."""
+    from unpoison.beliefs import belief_key
+    from unpoison.errors import InputError, shown
+
+    for key in (belief_key(question), question):
+        try:
+            belief = store.get(key)
+        except InputError:
+            continue  # a question is no key
+        if belief is not None:
+            return key, belief
+    raise InputError(f"nothing is remembered of {shown(question)}; 'unpoison beliefs list' shows what is")
+
+
+def _moment(seconds: float | None) -> Any:
+    """ISO 8601 in UTC, to the second."""
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,88 @@
+"""What `ask --stream` adds: rows in the order of time, and what is carried from one time to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from unpoison.beliefs import belief_key
+from unpoison.cli.ask import Carry
+from unpoison.cli.files import Record, Source, open_source
+from unpoison.defenses.base import Defense
+from unpoison.defenses.radar import Radar
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory
+from unpoison.evaluation.timelines import stream_rows
+from unpoison.rows import QUERY_FIELDS
+
+__all__ = ["carrying", "open_stream"]
+
+BUILT_IN = "timeline"
+"""The name of the built-in sample, where no file is called so."""
+
+
+class StreamSource:
+    """The steps of another source, each a record of its own with `time`; never back in time for the same question."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name = source.name
+        self.size = source.size
+        self._latest: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self._source:
+            if record.error is not None:
+                yield record
+                continue
+            try:
+                steps = stream_rows(record.fields, record.number, Path(self.name).stem)
+            except InputError as error:
+                yield Record(record.number, record.fields, str(error), record.position)
+                continue
+            for step in steps:
+                yield Record(record.number, step, self._late(step), record.position)
+
+    def _late(self, step: dict[str, object]) -> str | None:
+        """Why a step comes too late, or None."""
+        question, time = next((step[name] for name in QUERY_FIELDS if step.get(name)), None), str(step["time"])
+        if not isinstance(question, str):
+            return None  # reported where the row is read
+        key = belief_key(question)
+        latest = self._latest.get(key, time)
+        if time < latest:
+            return f"time {shown(time)} lies before {shown(latest)}, when the question was asked last; sort the file"
+        self._latest[key] = time
+        return None
+
+
+@contextmanager
+def open_stream(path: str) -> Iterator[Source]:
+    """Open a question file as a stream; `timeline` is the built-in sample.
+
+    Raises:
+        OSError: The file cannot be opened.
+        InputError: Not a Parquet file.
+    """
+    if path == BUILT_IN and not Path(path).exists():
+        with as_file(files("unpoison").joinpath("data", f"{BUILT_IN}.jsonl")) as sample, open_source(str(sample)) as it:
+            it.name = BUILT_IN
+            yield StreamSource(it)
+    else:
+        with open_source(path) as source:
+            yield StreamSource(source)
+
+
+def carrying(defense: Defense, carry: Carry) -> Defense | EachStep | CumulativeSnapshot | LightweightHistory:
+    """The defense with what it carries.
+
+    Raises:
+        OptionError: A defense that remembers by itself.
+    """
+    if carry is Carry.NOTHING:
+        return defense
+    if isinstance(defense, Radar) and defense.beliefs is not None:
+        raise OptionError(f"radar remembers by itself; leave out --carry {carry}, or give -d radar without --beliefs")
+    return CumulativeSnapshot(defense) if carry is Carry.PASSAGES else LightweightHistory(defense)

@@ -1,0 +1,76 @@
+"""Guard's verdicts in words: which evidence spoke against a passage, and which neighbours it involves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
+from unpoison.kernels.evidence import Signs
+
+__all__ = ["GROUPS", "reasons"]
+
+Matrix = NDArray[np.float64]
+
+REMARKABLE = 0.2
+"""Probability from which a passage's evidence is taken apart."""
+
+FEWEST_POINTS = 0.02
+"""Probability that a group of evidence must add to be named."""
+
+GROUPS = {
+    "it answers the question more directly than its neighbours": ("similarity", "coverage", "density", "claim"),
+    "it repeats the question": ("echo",),
+    "it resembles passage {near} more than the question explains": ("support", "centrality", "phrases", "mates"),
+    "it shares telling words with passage {words}": ("words",),
+    "nobody else says what it says": ("novel", "claim_alone", "claim_votes", "claim_share"),
+    "it resembles passages that are suspicious themselves, first of all passage {suspect}": ("suspicious",),
+    "its wording is that of a written claim, not of its neighbours": ("wording", "function_words", "word_length",
+        "distinct", "capitals", "digits", "commas", "quoted", "marks", "year"),
+    "its length and form differ from its neighbours'": ("length", "sentence_length", "ellipsis", "open_end",
+        "lower_start", "foreign", "asks"),
+    "it gives orders to its reader": ("orders",),
+}  # fmt: skip
+"""What to say when these columns, by the beginning of their names, weigh most; columns of the set belong to nobody."""
+
+
+def reasons(model: GuardModel, found: Signs, rows: Matrix, around: Matrix, probability: Matrix) -> list[str]:
+    """One sentence for each passage.
+
+    A group of evidence counts as much as the probability falls when the passage's values of the group are replaced by
+    the set's medians.
+    """
+    names = (*model.columns, *WORDING, *COMPANY)
+    whole = np.hstack([rows, around])
+    middle = np.median(whole, axis=0)
+    members = [[i for i, name in enumerate(names) if name.startswith(starts)] for starts in GROUPS.values()]
+    said = [f"probability of poison {value:.2f}" for value in probability.tolist()]
+    suspects = np.flatnonzero(probability >= REMARKABLE)
+    if not len(suspects):
+        return [f"{sentence}: nothing remarkable" for sentence in said]
+    changed = np.repeat(whole[suspects, None], len(members), axis=1)
+    for place, columns in enumerate(members):
+        changed[:, place, columns] = middle[columns]
+    flat = changed.reshape(-1, whole.shape[1])
+    without = model.judged(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :]).reshape(len(suspects), -1)
+    weight = probability[suspects, None] - without
+    for suspect, points in zip(suspects.tolist(), weight):
+        named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= FEWEST_POINTS]
+        texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
+        said[suspect] += f": {'; '.join(texts)}" if texts else ": by many small signs together"
+    return [sentence if ":" in sentence else f"{sentence}: nothing remarkable" for sentence in said]
+
+
+def _neighbours(found: Signs, probability: Matrix, i: int) -> dict[str, int]:
+    """The positions that a sentence on passage `i` may name."""
+
+    def best(values: Matrix) -> int:
+        others = np.array(values, float)
+        others[i] = -np.inf
+        return int(others.argmax())
+
+    return {
+        "near": best(found.residual[i]),
+        "words": best(found.overlap[i]),
+        "suspect": best(np.clip(found.residual[i], 0, 1) * probability),
+    }

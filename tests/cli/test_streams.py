@@ -1,0 +1,152 @@
+"""`unpoison ask --stream` with each store, and `unpoison beliefs`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from beliefs.conftest import namespace, postgres_server, redis_server, spec  # noqa: F401  fixtures
+from cli.conftest import lines
+from unpoison.beliefs import belief_key, open_beliefs
+
+QUESTION = "Who is the mayor of Tarnford?"
+
+
+def step(time, name, count=3):
+    said = [f"{name} is the mayor of Tarnford.", f"The mayor of Tarnford, {name}, spoke.", f"Mayor {name} of Tarnford."]
+    return {"question": QUESTION, "time": time, "passages": said[:count]}
+
+
+@pytest.fixture
+def stream_file(tmp_path):
+    def stream_file(*steps):
+        path = tmp_path / "stream.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in steps))
+        return path
+
+    return stream_file
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
+def test_the_sample_with_each_store(run, spec, namespace, kind):  # noqa: F811
+    where = spec(kind)
+    options = ("-d", "radar", "-g", "extractive", "--stream", "--json", "--beliefs", where, "--namespace", namespace)
+    result = run("ask", *options, "--limit", 12, "timeline")
+    assert result.exit_code == 0, result.stderr
+    told = lines(result.stdout)
+    assert [row["time"] for row in told] == ["2021", "2022", "2023", "2024"] * 3
+    assert [row["answer"]["belief"]["previous"] is None for row in told] == [True, False, False, False] * 3
+    assert all(row["answer"]["belief"]["saved"] for row in told)
+    if kind != "memory":
+        store = open_beliefs(where, namespace=namespace)
+        found = dict(store.items())
+        assert found[belief_key(QUESTION)].answer == told[3]["answer"]["belief"]["now"]["answer"]
+        store.forget_all()
+        store.close()
+
+
+def test_a_row_per_step_follows_a_change(run, stream_file):
+    path = stream_file(step("2021-05", "Ada Quill"), step("2022-05", "Ada Quill"), step("2023-05", "Bo Stone"))
+    result = run("ask", "-d", "radar", "-g", "extractive", "--stream", "--json", path)
+    beliefs = [row["answer"]["belief"] for row in lines(result.stdout)]
+    assert [belief["kept"] for belief in beliefs] == [None, True, False]
+    assert "Bo Stone" in beliefs[2]["now"]["answer"]
+    shown = run("ask", "-d", "radar", "-g", "extractive", "--stream", path).stdout
+    assert "memory: nothing was remembered" in shown
+    assert "memory: gave up" in shown
+
+
+def test_steps_out_of_order_or_without_a_time_are_reported(run, stream_file):
+    path = stream_file(step("2022", "Ada Quill"), step("2021", "Ada Quill"), {"question": "q", "passages": []})
+    result = run("ask", "-d", "radar", "-g", "extractive", "--stream", "--json", path)
+    assert result.exit_code == 1
+    assert "time '2021' lies before '2022'" in lines(result.stdout)[1]["error"]
+    assert "time is missing" in lines(result.stdout)[2]["error"]
+
+
+@pytest.mark.parametrize(("carry", "kept"), [("nothing", 3), ("passages", 6), ("answer", 3)])
+def test_other_defenses_carry_what_they_are_told(run, stream_file, carry, kept):
+    path = stream_file(step("2021", "Ada Quill"), step("2022", "Bo Stone"))
+    result = run("ask", "-d", "simple", "-g", "extractive", "--stream", "--carry", carry, "--json", path)
+    assert result.exit_code == 0, result.stderr
+    assert len(lines(result.stdout)[1]["screening"]["verdicts"]) == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("-d", "radar", "--stream", "--rows", "2"), "leave out --rows"),
+        (("-d", "radar", "--carry", "answer"), "give --stream"),
+        (("-d", "radar", "--stream", "--carry", "answer"), "radar remembers by itself"),
+        (("-d", "simple", "--beliefs", "memory"), "simple takes no --beliefs"),
+        (("-d", "radar", "--beliefs", "mysql://x"), "no belief store"),
+        (("-d", "radar", "--beliefs", "redis://127.0.0.1:9"), "cannot be reached"),
+    ],
+)
+def test_what_does_not_go_together(run, rows_file, options, says):
+    result = run("ask", "-g", "extractive", *options, rows_file)
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_without_a_stream_beliefs_are_used_where_named(run, tmp_path):
+    where = f"sqlite:{tmp_path / 'b.db'}"
+    for name, previous in (("Ada Quill", None), ("Ada Quill", "Ada Quill is the mayor of Tarnford.")):
+        given = json.dumps(step("2021", name))
+        result = run("ask", "-d", "radar", "-g", "extractive", "--beliefs", where, "--json", "-", given=given)
+        assert lines(result.stdout)[0]["answer"]["belief"]["previous"] == previous
+
+
+class TestBeliefs:
+    @pytest.fixture
+    def where(self, tmp_path):
+        from unpoison.beliefs import Belief
+
+        path = tmp_path / "beliefs.db"
+        store = open_beliefs(f"sqlite:{path}")
+        store.put(belief_key(QUESTION), Belief("Ada [bold]Quill", 0.75, 0.125, QUESTION))
+        store.put("tenant-7", Belief("another", 0.5, 0.5))
+        store.close()
+        return f"sqlite:{path}"
+
+    def test_list(self, run, where):
+        result = run("beliefs", "list", "-b", where)
+        assert "Ada [bold]Quill" in result.stdout
+        assert result.stderr == "2 beliefs\n"
+        assert {row["key"] for row in lines(run("beliefs", "list", "-b", where, "--json").stdout)} == {
+            "tenant-7",
+            belief_key(QUESTION),
+        }
+        assert run("beliefs", "list", "-b", where, "--namespace", "other").stderr == "0 beliefs\n"
+
+    @pytest.mark.parametrize("question", [QUESTION, "who is the MAYOR of tarnford", belief_key(QUESTION)])
+    def test_show_by_question_or_key(self, run, where, question):
+        told = json.loads(run("beliefs", "show", question, "-b", where).stdout)
+        assert (told["answer"], told["support"]) == ("Ada [bold]Quill", 0.75)
+        assert told["updated"].endswith("+00:00")
+
+    def test_forget(self, run, where):
+        assert run("beliefs", "forget", QUESTION, "-b", where).stderr == "forgot 1 belief\n"
+        assert "nothing is remembered" in run("beliefs", "forget", QUESTION, "-b", where).stderr
+        assert "or give --all" in run("beliefs", "forget", "-b", where).stderr
+        assert run("beliefs", "forget", "--all", "-b", where).stderr == "forgot 1 belief\n"
+
+    def test_export_and_import(self, run, where, tmp_path):
+        file, other = tmp_path / "out.jsonl", f"sqlite:{tmp_path / 'other.db'}"
+        assert run("beliefs", "export", "-b", where, "-o", file).exit_code == 0
+        assert file.read_text() == run("beliefs", "export", "-b", where).stdout
+        assert run("beliefs", "import", file, "-b", other).stderr == "read 2 beliefs\n"
+        assert run("beliefs", "export", "-b", other).stdout == file.read_text()
+        assert run("beliefs", "import", "-", "-b", other, given=file.read_text()).exit_code == 0
+        bad = run("beliefs", "import", "-", "-b", other, given='{"key": "k"}')
+        assert bad.exit_code == 2
+        assert "line 1: a belief needs" in bad.stderr
+
+    def test_stores_that_are_not_there(self, run, tmp_path):
+        for spec_, says in ((f"sqlite:{tmp_path / 'no.db'}", "does not exist"), ("memory", "name a file")):
+            result = run("beliefs", "list", "-b", spec_)
+            assert result.exit_code == 2
+            assert says in result.stderr
+        (tmp_path / "foreign.db").write_text("hello, this is no database at all" * 100)
+        assert "damaged" in run("beliefs", "list", "-b", tmp_path / "foreign.db").stderr

@@ -1,0 +1,82 @@
+"""Rerankers as defenses, and as the similarity inside GRADA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unpoison import Grada, Hlatr, Rerank, registry
+from unpoison.errors import ModelError, OptionError
+from unpoison.models import FakeCrossEncoder, ScriptedGenerator
+
+TEXTS = ["a", "b", "c", "d"]
+SCORES = FakeCrossEncoder({("q", text): score for text, score in zip(TEXTS, [0.1, 2.0, -1, 0.5])})
+
+
+def test_the_worked_example() -> None:
+    screening = Rerank(keep=2, cross_encoder=SCORES).screen("q", TEXTS)
+    assert screening.kept_indices == (1, 3)
+    assert screening.verdicts[0].reason == "place 3 of 4, past the 2 kept: relevance 0.1000"
+
+
+def test_up_to_keep_it_only_reorders() -> None:
+    assert Rerank(cross_encoder=SCORES).screen("q", TEXTS).kept_indices == (1, 3, 0, 2)
+
+
+def test_equal_scores_keep_retrieval_order() -> None:
+    assert Rerank(keep=3, cross_encoder=FakeCrossEncoder()).screen("q", TEXTS).kept_indices == (0, 1, 2)
+
+
+def test_one_call_answers_from_the_best() -> None:
+    generator = ScriptedGenerator("x")
+    answer = Rerank(keep=2, cross_encoder=SCORES, generator=generator).answer("q", TEXTS)
+    assert generator.prompts[0].passages == ("b", "d")
+    assert [call.kind for call in answer.calls] == ["compare", "generate"]
+
+
+def test_titles_are_scored_with_the_text() -> None:
+    scorer = FakeCrossEncoder()
+    Rerank(cross_encoder=scorer).screen("q", [{"title": "T", "text": "x"}])
+    assert scorer.calls == [(("q", "T\nx"),)]
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(OptionError, match="keep"):
+        Rerank(keep=0, cross_encoder=SCORES)
+    with pytest.raises(OptionError, match="no cross-encoder 'nonsense'; use cross:NAME_OR_PATH, hlatr:NAME_OR_PATH"):
+        Rerank(cross_encoder="nonsense")
+
+
+@pytest.mark.torch
+def test_any_checkpoint_by_its_folder(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from checkpoints import save_classifier
+
+    folder = save_classifier(tmp_path / "reranker", ["relevance"])
+    given = ["paris is the capital", "a river", "lyon"]
+    by_option = registry.create("defenses", f"rerank:model={folder},keep=2").screen("paris", given)
+    by_string = Rerank(keep=2, cross_encoder=f"cross:{folder}").screen("paris", given)
+    assert by_option.kept_indices == by_string.kept_indices
+    plain = registry.create("defenses", f"hlatr:model={folder},keep=2")
+    assert isinstance(plain, Hlatr)
+    assert plain.screen("paris", given).kept_indices == by_option.kept_indices
+    with pytest.raises(ModelError, match="cannot load"):
+        Rerank(str(tmp_path / "absent"))
+
+
+@pytest.mark.torch
+def test_both_serve_as_similarity_inside_grada(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from checkpoints import save_classifier
+    from unpoison.models.hlatr import HlatrScorer, RankedList
+
+    folder = save_classifier(tmp_path / "reranker", ["relevance"])
+    HlatrScorer.train(folder, [RankedList("paris", ["a river", "paris"], 1)], epochs=2, hidden=8, layers=1).save(
+        tmp_path / "head"
+    )
+    given = ["paris is the capital", "a river", "lyon", "the old tower", "paris is in france", "a city"]
+    for spec in (f"cross:{folder}", f"hlatr:{folder},head={tmp_path / 'head'}"):
+        screening = Grada(similarity="cross-encoder", cross_encoder=spec, keep=3).screen("paris", given)
+        assert len(screening.kept) == 3
+        assert screening.evidence["similarity"].any()

@@ -1,0 +1,171 @@
+"""RobustRAG's keyword aggregation: the worked examples, the order and number of calls, the certificate."""
+
+from __future__ import annotations
+
+import pytest
+
+from unpoison import RobustRag
+from unpoison.errors import OptionError
+from unpoison.models import ExtractiveReader, ScriptedGenerator
+from unpoison.prompts import Prompt
+
+ANSWERS = ["Paris", "Paris", "Lyon", "I don't know", "The city of Paris"]
+
+
+def scripted(answers: list[str], final: str = "final") -> ScriptedGenerator:
+    """Passage "p3" is answered with the fourth answer, every final call with `final`."""
+
+    def reply(prompt: Prompt) -> str:
+        return answers[int(prompt.passages[0][1:])] if prompt.task == "atomic" else final
+
+    return ScriptedGenerator(reply)
+
+
+def passages(answers: list[str]) -> list[str]:
+    return [f"p{i}" for i in range(len(answers))]
+
+
+def test_the_worked_example() -> None:
+    generator = scripted(ANSWERS, "Paris")
+    answer = RobustRag(generator).answer("q", passages(ANSWERS))
+    assert answer.text == "Paris"
+    assert answer.details["keywords"] == ["Paris"]
+    assert answer.details["atomic_answers"] == ANSWERS
+    assert len(answer.calls) == len(ANSWERS) + 1
+    final = generator.prompts[-1]
+    assert final.passages == ("Paris",), "no passage is shown, only what enough of them say"
+    assert all(prompt.task == "atomic" and len(prompt.passages) == 1 for prompt in generator.prompts[:-1])
+
+
+def test_the_isolated_calls_run_at_the_same_time() -> None:
+    generator = ScriptedGenerator("Paris", seconds=0.02)
+    RobustRag(generator).answer("q", [f"p{i}" for i in range(10)])
+    assert generator.most_in_flight == 10
+    assert len(generator.prompts) == 11
+
+
+@pytest.mark.parametrize(("count", "threshold"), [(1, 1), (4, 2), (9, 3), (10, 3), (50, 3)])
+def test_beta_takes_over_at_ten_answers(count: int, threshold: int) -> None:
+    """mu = min(3, 0.3 n): 0.3, 1.2, 2.7, 3, 3."""
+    for stating in (threshold - 1, threshold):
+        answers = ["Paris"] * stating + [f"x{i}" for i in range(count - stating)]
+        found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
+        assert ("Paris" in found) == (stating >= threshold)
+
+
+def test_votes_fall_with_rank_and_sum_to_the_number_of_answers() -> None:
+    defense = RobustRag(gamma=0.5)
+    answers = ["Paris", "Paris", "Lyon", "I don't know", "Paris"]
+    weights = defense._weights(answers)
+    assert weights == pytest.approx({0: 2.2069, 1: 1.1034, 2: 0.5517, 4: 0.1379}, abs=5e-5)
+    assert sum(weights.values()) == pytest.approx(4)
+    assert defense._votes(answers, weights) == pytest.approx({"Paris": 3.4483, "Lyon": 0.5517}, abs=5e-5)
+
+
+def test_an_answer_votes_once_and_the_longest_keyword_comes_first() -> None:
+    answers = ["Paris, Paris, Paris", "Port-au-Prince in Haiti", "Port-au-Prince in Haiti", "x y", "z"]
+    found = RobustRag(scripted(answers), alpha=0.4).answer("q", passages(answers)).details["keywords"]
+    assert found == ["Port-au-Prince in Haiti", "Port-au-Prince", "Haiti"]
+
+
+def test_when_all_abstain_nothing_more_is_asked() -> None:
+    generator = scripted(["I don\u2019t know.", "unknown", ""])
+    answer = RobustRag(generator).answer("q", passages(["", "", ""]))
+    assert (answer.abstained, answer.text, len(generator.prompts)) == (True, "I don't know.", 3)
+    assert RobustRag(ScriptedGenerator([])).answer("q", []).abstained, "no passages, no call"
+
+
+def test_too_few_informative_answers() -> None:
+    assert RobustRag(scripted(ANSWERS), least=5).answer("q", passages(ANSWERS)).abstained
+
+
+def test_without_any_keyword_the_model_is_asked_all_the_same_or_not() -> None:
+    answers = [f"word{i}" for i in range(10)]
+    generator = scripted(answers)
+    assert RobustRag(generator).answer("q", passages(answers)).text == "final"
+    assert generator.prompts[-1].passages == ()
+    silent = scripted(answers)
+    assert RobustRag(silent, empty_hints="abstain").answer("q", passages(answers)).abstained
+    assert len(silent.prompts) == 10
+
+
+def test_long_answers_need_phrases_of_several_words() -> None:
+    answers = ["born in Lagos Island, singer"] * 3 + ["Lagos Island"]
+    defense = RobustRag(scripted(answers), form="long")
+    assert (defense.alpha, defense.beta) == (0.4, 4)
+    assert defense.answer("q", passages(answers)).details["keywords"] == [
+        "born in Lagos Island, singer",
+        "Lagos Island",
+    ]
+
+
+def test_screening_drops_nothing_and_needs_no_model() -> None:
+    assert RobustRag().screen("q", ["a", "b"]).kept_indices == (0, 1)
+
+
+def test_a_single_poison_cannot_speak() -> None:
+    answers = ["Paris"] * 9 + ["Lyon"]
+    found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
+    assert found == ["Paris"]
+
+
+def test_certified_when_the_attacker_has_no_say() -> None:
+    answers = ["Paris"] * 9 + ["whatever"]
+    generator = scripted(answers, "Paris")
+    certificate = RobustRag(generator).certify("q", passages(answers), 1)
+    assert certificate.certified
+    assert certificate.answers == ("Paris",)
+    assert len(generator.prompts) == 9 + 1, "the poisoned passage is not read, and there is nothing in doubt"
+
+
+def test_every_choice_of_the_attacker_is_tried() -> None:
+    """n = 9 and one poison: mu' = 3; Paris has 7 votes, Lyon and Rhone 2 and can be let in."""
+    answers = ["Paris"] * 7 + ["Lyon, Rhone"] * 2 + ["whatever"]
+    generator = scripted(answers, "Paris")
+    certificate = RobustRag(generator).certify("q", passages(answers), 1)
+    assert certificate.optional == ("Lyon, Rhone", "Rhone", "Lyon")
+    assert len(generator.prompts) == 9 + 2**3
+    assert certificate.certified, "whatever is let in, the model says Paris"
+
+    def swayed(prompt: Prompt) -> str:
+        return answers[int(prompt.passages[0][1:])] if prompt.task == "atomic" else prompt.passages[0]
+
+    defense = RobustRag(ScriptedGenerator(swayed))
+    assert not defense.certify("q", passages(answers), 1).certified
+    assert not defense.certify("q", passages(answers), 1, lambda text: text == "Paris").certified
+    assert defense.certify("q", passages(answers), 1, lambda text: "Berlin" not in text).certified
+
+
+def test_enough_poisons_make_any_certificate_void() -> None:
+    answers = ["Paris"] * 10
+    certificate = RobustRag(scripted(answers)).certify("q", passages(answers), 3)
+    assert not certificate.certified
+    assert "3 poisoned answers reach the threshold of 3 votes alone" in certificate.reason
+    assert not RobustRag(scripted(["Paris"])).certify("q", ["p0"], 1).certified
+
+
+def test_too_many_keywords_in_doubt() -> None:
+    answers = [" and ".join(f"name{i}" for i in range(15))] * 2 + ["Paris"] * 7 + ["x"]
+    certificate = RobustRag(scripted(answers)).certify("q", passages(answers), 1)
+    assert not certificate.certified
+    assert "too many" in certificate.reason
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(OptionError, match="gamma must be 1"):
+        RobustRag(scripted(ANSWERS), gamma=0.9).certify("q", passages(ANSWERS))
+    with pytest.raises(OptionError, match="poisoned must be"):
+        RobustRag(scripted(ANSWERS)).certify("q", passages(ANSWERS), 0)
+    with pytest.raises(OptionError, match="alpha"):
+        RobustRag(alpha=2)
+    with pytest.raises(OptionError, match="no generator"):
+        RobustRag().answer("q", ["a"])
+
+
+def test_with_the_extractive_reader() -> None:
+    told = ["Paris is the capital of France.", "The capital of France is Paris.", "France's capital, Paris, is large."]
+    answer = RobustRag(ExtractiveReader()).answer(
+        "What is the capital of France?", [*told, "It is Lyon, France's capital."]
+    )
+    assert "Paris" in answer.text
+    assert not any("Lyon" in keyword for keyword in answer.details["keywords"])

@@ -1,0 +1,119 @@
+"""HLATR's scorer: ranks count with a head and not without, it learns, and it survives its folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkpoints import save_classifier
+from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.models import CrossEncoderScorer, HlatrScorer, load_cross_encoder
+from unpoison.models.hlatr import RankedList
+from unpoison.models.protocols import CrossEncoder
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+TEXTS = ["paris is the capital of france", "lyon", "a river", "the old tower", "a large city"]
+PAIRS = [("paris", text) for text in TEXTS]
+EXAMPLES = [
+    RankedList("the capital", TEXTS[:4], 0),
+    RankedList("old", TEXTS, 3),
+    RankedList("lyon", TEXTS[1:], 0),
+    RankedList("a city", TEXTS[2:], 2),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_classifier(tmp_path_factory.mktemp("reranker"), ["relevance"])
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> HlatrScorer:
+    return HlatrScorer.train(folder, EXAMPLES, hidden=16, layers=2, epochs=60, batch=4, rate=1e-2)
+
+
+def test_without_a_head_the_scores_are_the_checkpoints(folder: Path) -> None:
+    scorer = HlatrScorer(folder)
+    assert isinstance(scorer, CrossEncoder)
+    assert np.array_equal(scorer.score(PAIRS), CrossEncoderScorer(folder).score(PAIRS))
+    assert scorer.score([]).shape == (0,)
+
+
+def test_ranks_count_with_a_head_and_not_without(folder: Path, trained: HlatrScorer) -> None:
+    turned = [4, 3, 2, 1, 0]
+    plain = HlatrScorer(folder)
+    assert np.allclose(plain.score([PAIRS[i] for i in turned]), plain.score(PAIRS)[turned], atol=1e-6)
+    assert not np.allclose(trained.score([PAIRS[i] for i in turned]), trained.score(PAIRS)[turned], atol=1e-3)
+
+
+def test_pairs_of_one_query_are_one_list_wherever_they_stand(trained: HlatrScorer) -> None:
+    others = [("lyon", text) for text in TEXTS]
+    mixed = [pair for both in zip(PAIRS, others, strict=True) for pair in both]
+    assert np.allclose(trained.score(mixed)[::2], trained.score(PAIRS), atol=1e-5)
+    assert np.allclose(trained.score(mixed)[1::2], trained.score(others), atol=1e-5)
+
+
+def test_it_learns_what_it_is_shown(trained: HlatrScorer) -> None:
+    for query, passages, relevant in EXAMPLES:
+        scores = trained.score([(query, text) for text in passages])
+        assert scores.argmax() == relevant
+        assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_equal_training_gives_equal_heads(folder: Path) -> None:
+    made = [HlatrScorer.train(folder, EXAMPLES, hidden=8, layers=1, epochs=2, seed=seed) for seed in (1, 1, 2)]
+    scores = [scorer.score(PAIRS) for scorer in made]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
+
+
+def test_it_survives_its_folder(folder: Path, trained: HlatrScorer, tmp_path: Path) -> None:
+    trained.save(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["head.json", "head.safetensors"]
+    assert np.allclose(HlatrScorer(folder, head=tmp_path).score(PAIRS), trained.score(PAIRS), atol=1e-6)
+    by_string = load_cross_encoder(f"hlatr:{folder},head={tmp_path}")
+    assert np.allclose(by_string.score(PAIRS), trained.score(PAIRS), atol=1e-6)
+
+
+def test_lists_longer_than_the_table_of_ranks(trained: HlatrScorer) -> None:
+    scores = trained.score([("paris", f"{TEXTS[i % 5]} {i}") for i in range(130)])
+    assert scores.shape == (130,)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("damage", ["absent", "settings", "sizes", "other", "weights", "shapes"])
+def test_a_damaged_folder_is_refused(folder: Path, trained: HlatrScorer, tmp_path: Path, damage: str) -> None:
+    trained.save(tmp_path)
+    told = json.loads((tmp_path / "head.json").read_text())
+    if damage == "absent":
+        (tmp_path / "head.json").unlink()
+    elif damage == "settings":
+        (tmp_path / "head.json").write_text("{}")
+    elif damage == "sizes":
+        (tmp_path / "head.json").write_text(json.dumps({**told, "hidden": 10**9}))
+    elif damage == "other":
+        (tmp_path / "head.json").write_text(json.dumps({**told, "checkpoint": "another"}))
+    elif damage == "weights":
+        (tmp_path / "head.safetensors").write_bytes(b"nothing")
+    else:
+        (tmp_path / "head.json").write_text(json.dumps({**told, "hidden": 32}))
+    with pytest.raises(InputError, match="holds no head of HLATR"):
+        HlatrScorer(folder, head=tmp_path)
+
+
+def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no head to save"):
+        HlatrScorer(folder).save(tmp_path)
+    with pytest.raises(InputError, match="position in its list of 2, got 2"):
+        HlatrScorer.train(folder, [RankedList("q", ["a", "b"], 2)])
+    with pytest.raises(InputError, match="no list to train on"):
+        HlatrScorer.train(folder, [])
+    with pytest.raises(OptionError, match="epochs"):
+        HlatrScorer.train(folder, EXAMPLES, epochs=0)
+    with pytest.raises(ModelError, match="3 outputs"):
+        HlatrScorer(save_classifier(tmp_path / "nli", ["entailment", "neutral", "contradiction"]))
