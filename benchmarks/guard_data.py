@@ -7,22 +7,24 @@ Everything else in the folder is measured on and never fitted.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
-from unpoison.attacks.base import Target, contains_answer, with_question
+from quality_cells import SETS, WIKI, cells
+
+from unpoison.attacks.base import contains_answer, with_question
 from unpoison.attacks.rewriting import sentences, with_synonyms
 from unpoison.errors import InputError
-from unpoison.evaluation import Example, load, load_passages
+from unpoison.evaluation import Context, Example, load, load_passages
 from unpoison.evaluation.contexts import nearest, text_key
 from unpoison.registry import create
 from unpoison.types import Passage
 
-__all__ = ["Sample", "held_out", "training_samples"]
+__all__ = ["Sample", "held_out", "measured_samples", "training_samples"]
 
 FREE = ("PoisonedRAG", "RAGDefender", "lost-in-the-middle", "HippoRAG", "HippoRAG-2wiki", "RAMDocs", "TimeQA",
         "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison")  # fmt: skip
@@ -110,6 +112,11 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
                 if texts:
                     snippets = turn == 1 and rng.random() < 0.7
                     yield _attacked(name, attack, example.question, clean, texts, rng, snippets=snippets)
+        every = [p.text for attack in PUBLISHED[:3] for p in example.poisons(attack) if p.source in FREE][:30]
+        for count in rng.permutation([8, 15, 30])[:2]:
+            rows = [(text, True, False) for text in every[:count]] + [(text, False, gold) for text, gold in clean[:5]]
+            texts, poison, gold = zip(*rows)
+            yield Sample(f"{name}-crowd", "crowd", example.question, texts, poison, gold)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
         attack = WRITTEN[int(rng.integers(len(WRITTEN)))]
         texts = _written(attack, example, rng)
@@ -222,3 +229,42 @@ def _snippet(text: str, question: str, rng: np.random.Generator) -> str:
     if rng.random() < 0.15:
         cut = f"{rng.choice(MONTHS)} {int(rng.integers(1, 29))}, {int(rng.integers(2009, 2025))} — {cut}"
     return cut
+
+
+SEEN = ("nq", "hotpotqa", "nq_large", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")
+"""Sets of the quality benchmark of which some questions are fitted."""
+
+
+def measured_samples(folder: Path) -> list[Sample]:
+    """The cells of `quality_cells.py` without the questions that are fitted, and RAGDefender's 5 clean + 10 to 30."""
+    made = list[Sample]()
+    for name in SETS:
+        for cell in cells(folder, name, None):
+            if cell.poisons == 4 or (cell.dataset == "realtimeqa" and cell.order == "given" and cell.poisons > 1):
+                continue
+            for context in cell.contexts:
+                if cell.dataset not in SEEN or held_out(context.query):
+                    rows = context.candidates
+                    made.append(Sample(cell.dataset, cell.attack, context.query, tuple(c.passage.text for c in rows),
+                                       tuple(c.poison for c in rows), tuple(c.gold for c in rows)))  # fmt: skip
+            if cell.dataset in WIKI and cell.attack == "none":
+                examples = {e.id: e for e in load(folder / f"{cell.dataset}_poisoned.jsonl").examples}
+                for context in cell.contexts:
+                    if cell.dataset not in SEEN or held_out(context.query):
+                        made.extend(_many(cell.dataset, examples[context.example], context))
+    return made
+
+
+def _many(name: str, example: Example, context: Context) -> Iterator[Sample]:
+    poisons = [p.text for attack in ("poisonedrag", "poisonedrag-gpt4") for p in example.poisons(attack)]
+    clean = context.candidates[:5]
+    for count in (10, 20, 30):
+        if len(poisons) >= count:
+            yield Sample(
+                name,
+                "5 clean + many",
+                context.query,
+                (*poisons[:count], *(c.passage.text for c in clean)),
+                (True,) * count + (False,) * len(clean),
+                (False,) * count + tuple(c.gold for c in clean),
+            )

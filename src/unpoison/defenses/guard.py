@@ -3,11 +3,13 @@
 The published defenses rerank or delete in every set, so they also cost something where nobody attacks. Guard gathers
 evidence on each passage in the company of the others (`kernels.evidence`), turns it into a probability of poison with
 coefficients fitted on open data (`defenses.guard_model`), and drops only what is above a threshold that was set for a
-stated damage on clean retrievals. What is kept stays in the retriever's order.
+stated damage on clean retrievals. What is kept stays in the retriever's order. With a generator and an NLI model, the
+passages' answers are compared where wording leaves open whom to believe.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -15,18 +17,24 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, within
 from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.guard_consensus import ambiguous, consulted
 from unpoison.defenses.guard_model import GuardModel, company
 from unpoison.defenses.guard_reasons import reasons
+from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
-from unpoison.kernels.evidence import signs
+from unpoison.errors import OptionError
+from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.trees import evaluate
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.requests import Flow, encode
 from unpoison.types import Evidence, Passage, Query, Screening
 
 __all__ = ["Guard"]
 
 Matrix = NDArray[np.float64]
+
+FEWEST_RIVALS = 2
+"""Fewer passages cannot contradict each other."""
 
 
 class Guard(Defense):
@@ -40,9 +48,13 @@ class Guard(Defense):
         coefficients: `minilm`, fitted on the vectors of all-MiniLM-L6-v2, `lexical`, on those of the built-in
             encoder, or `auto`: `lexical` for the built-in encoder's vectors and `minilm` for all others. For an
             encoder other than these two calibrate the threshold.
+        consult: With `nli`, when to compare the passages' answers (`defenses.guard_consensus`): where the evidence is
+            `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
+            the notes say how many were made.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are
             used when the query brings one too, or the encoder can make one.
-        generator: For `answer`.
+        generator: For `answer`, and to read passages where answers are compared.
+        nli: Judges which answers contradict each other. Without it no answers are compared.
         limits: Bounds on the model calls.
 
     Raises:
@@ -60,37 +72,48 @@ class Guard(Defense):
         damage: float = 0.02,
         threshold: float | None = None,
         coefficients: Literal["auto", "minilm", "lexical"] = "auto",
+        consult: Literal["ambiguous", "always", "never"] = "ambiguous",
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
-        among("coefficients", coefficients, ("auto", "minilm", "lexical"))
-        self.coefficients = coefficients
+        super().__init__(encoder=encoder or "lexical", generator=generator, nli=nli, limits=limits)
+        if self.models.nli is not None and self.models.generator is None:
+            raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
+        self.coefficients = among("coefficients", coefficients, ("auto", "minilm", "lexical"))
+        self.consult = among("consult", consult, ("ambiguous", "always", "never"))
         self.damage = damage
         self.threshold = None if threshold is None else within("threshold", threshold, 0.0, 1.0)
         for name in ("minilm", "lexical") if coefficients == "auto" else (coefficients,):
             GuardModel.load(name).threshold(damage)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Evidence, two passes, threshold."""
+        """Evidence, two passes, the comparison of answers where wanted, threshold."""
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         vectors, target, notes = yield from self._vectors(query, passages)
         model = GuardModel.load(self._coefficients(passages, notes))
         found = signs(query.text, [p.text for p in passages], vectors, target)
-
         rows = model.table(found)
         around = company(evaluate(model.first, rows), found)
         probability = model.judged(rows, around)
         threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
+        said = reasons(model, found, rows, around, probability)
+
+        if self._consults(found, probability, threshold):
+            opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))
+            probability = 1 - (1 - probability) * (1 - opinion.conflict)
+            for i in np.flatnonzero(opinion.conflict):
+                said[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
+            notes = (*notes, f"wording was ambiguous: {opinion.read} passages were read, one model call each")
         return Screening.decided(
             self.name,
             query,
             passages,
             kept=np.flatnonzero(probability <= threshold).tolist(),
             scores=1 - probability,
-            reasons=reasons(model, found, rows, around, probability),
+            reasons=said,
             evidence=Evidence(
                 {
                     "probability": probability,
@@ -103,6 +126,16 @@ class Guard(Defense):
                 graph="residual",
             ),
         )
+
+    def _consults(self, found: Signs, probability: Matrix, threshold: float) -> bool:
+        if self.models.nli is None or self.consult == "never" or (probability <= threshold).sum() < FEWEST_RIVALS:
+            return False
+        return self.consult == "always" or ambiguous(found, probability, threshold)
+
+    @cached_property
+    def _radar(self) -> Radar:
+        models = self.models
+        return Radar(models.generator, models.nli, encoder=models.encoder, limits=self.limits)
 
     def _vectors(
         self, query: Query, passages: tuple[Passage, ...]

@@ -43,7 +43,8 @@ HABITS = (*HABITUAL_WORDS, *MARKS)
 
 ORDERS = re.compile(
     r"\b(?:ignore|disregard|override|instructions?|output exactly|(?:respond|reply|answer) with|always answer"
-    r"|only (?:permitted |correct )?answer|you (?:must|should|are asked)|when (?:you are )?asked|the (?:correct )?answer"
+    r"|only (?:permitted |correct )?answer|you (?:must|should|are asked)|when (?:you are )?asked"
+    r"|the (?:correct )?answer"
     r"|system prompt|as an ai|pretend)\b|\[/?inst\]|<\|",
     re.IGNORECASE,
 )
@@ -113,9 +114,8 @@ def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
     def share(flags: Sequence[float]) -> Matrix:
         return np.bincount(reading.owner, np.array(flags, float)[reading.word], k) / per_word
 
-    distinct = np.bincount(
-        np.unique(reading.owner * max(len(reading.stop), 1) + reading.stem) // max(len(reading.stop), 1), minlength=k
-    )
+    size = max(len(reading.stop), 1)
+    distinct = np.bincount(np.unique(reading.owner * size + reading.stem) // size, minlength=k)
     capitals = share([w[0].isupper() for w in reading.words]) * per_word - sentences
     ends = [text.rstrip().rstrip("\"'\u201d\u2019)]*") for text in cut]
     return {

@@ -1,0 +1,153 @@
+"""Guard's tables: every cell of its goals, data sets and attacks left out, reliability.
+
+    python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from guard_data import measured_samples, training_samples
+from train_guard import DAMAGE, Case, Vectors, cases, fit, score, thresholds
+
+from unpoison.defenses.guard_model import GuardModel
+from unpoison.evaluation import wilson
+
+FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
+            "timeqa": ("timeqa",), "ramdocs": ("ramdocs",)}  # fmt: skip
+PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--cache", type=Path, default=Path("build/guard"))
+    parser.add_argument("--damage", type=float, default=0.02)
+    parser.add_argument("--quick", action="store_true", help="without leaving sets and attacks out")
+    arguments = parser.parse_args()
+
+    measured = measured_samples(arguments.folder)
+    test = [s for s in training_samples(arguments.folder, test=True) if s.attack != "garag"]
+    train = [] if arguments.quick else [s for s in training_samples(arguments.folder) if s.attack != "garag"]
+    vectors = Vectors(arguments.encoder, arguments.cache, [*measured, *test, *train])
+    seen, own, fitted = cases(measured, vectors), cases(test, vectors), cases(train, vectors)
+    data = json.loads((files("unpoison.data") / f"guard-{arguments.encoder}.json").read_text())
+    model = GuardModel.of(data)
+    bar = model.threshold(arguments.damage)
+    print(f"## Guard, {arguments.encoder}, damage {arguments.damage}: threshold {bar:.3f}\n")
+    found = [(case, score(model, case)) for case in seen]
+    clean_table([pair for pair in found if pair[0].sample.attack == "none"], bar)
+    attack_table([pair for pair in found if pair[0].sample.attack not in ("none", "5 clean + many")], bar)
+    many_table([pair for pair in found if pair[0].sample.attack == "5 clean + many"], bar)
+    reliability([*found, *((case, score(model, case)) for case in own)])
+    if fitted:
+        left_out(fitted, own, tuple(data["columns"]), arguments.damage)
+
+
+Scored = Sequence[tuple[Case, np.ndarray]]
+
+
+def rate(hits: int, total: int) -> str:
+    if not total:
+        return "-"
+    estimate = wilson(hits, total)
+    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
+
+
+def clean_table(found: Scored, bar: float) -> None:
+    print("| clean set | questions | clean passages kept % | questions that keep a gold passage % | questions touched % |")
+    print("|---|---|---|---|---|")
+    for name, rows in grouped(found, lambda case: case.sample.domain).items():
+        kept = sum(int((p <= bar).sum()) for _, p in rows)
+        whole = sum(len(p) for _, p in rows)
+        gold = [bool((np.array(c.sample.gold) & (p <= bar)).any()) for c, p in rows if any(c.sample.gold)]
+        touched = sum(bool((p > bar).any()) for _, p in rows)
+        print(f"| {name} | {len(rows)} | {rate(kept, whole)} | {rate(sum(gold), len(gold))} | {rate(touched, len(rows))} |")
+    print()
+
+
+def attack_table(found: Scored, bar: float) -> None:
+    print("Contexts with any poison left, %, by number of poisons among ten passages:\n")
+    print("| set | attack | 1 | 2 | 3 | 5 | clean kept % |\n|---|---|---|---|---|---|---|")
+    for (name, attack), rows in grouped(found, lambda case: (case.sample.domain, case.sample.attack)).items():
+        if attack == "as published":
+            left = [bool((c.poison & (p <= bar)).any()) for c, p in rows if c.poison.any()]
+            line = [rate(sum(left), len(left)), "", "", ""]
+        else:
+            by = grouped(rows, lambda case: int(case.poison.sum()))
+            line = []
+            for count in (1, 2, 3, 5):
+                left = [bool((c.poison & (p <= bar)).any()) for c, p in by.get(count, ())]
+                line.append(rate(sum(left), len(left)))
+        kept = sum(int((~c.poison & (p <= bar)).sum()) for c, p in rows)
+        clean = sum(int((~c.poison).sum()) for c, _ in rows)
+        print(f"| {name} | {attack} | {' | '.join(line)} | {100 * kept / max(clean, 1):.1f} |")
+    print()
+
+
+def many_table(found: Scored, bar: float) -> None:
+    print("| set | poisons against 5 clean | questions | precision / recall / F1 of removal | gold passages kept % |")
+    print("|---|---|---|---|---|")
+    for (name, count), rows in grouped(found, lambda case: (case.sample.domain, int(case.poison.sum()))).items():
+        hit = sum(int((c.poison & (p > bar)).sum()) for c, p in rows)
+        dropped, poison = sum(int((p > bar).sum()) for _, p in rows), sum(int(c.poison.sum()) for c, _ in rows)
+        gold = np.concatenate([np.array(c.sample.gold) for c, _ in rows])
+        kept = np.concatenate([p <= bar for _, p in rows])
+        precision, recall = hit / max(dropped, 1), hit / max(poison, 1)
+        f1 = 2 * hit / max(dropped + poison, 1)
+        print(f"| {name} | {count} | {len(rows)} | {precision:.3f} / {recall:.3f} / {f1:.3f} | "
+              f"{rate(int((gold & kept).sum()), int(gold.sum()))} |")  # fmt: skip
+    print()
+
+
+def reliability(found: Scored) -> None:
+    """How often a passage with a probability in each tenth is poison, at even odds of clean and poison."""
+    p = np.concatenate([p for _, p in found if _.sample.attack not in ("garag", "as published")])
+    y = np.concatenate([c.poison for c, _ in found if c.sample.attack not in ("garag", "as published")])
+    w = np.where(y, 0.5 / y.sum(), 0.5 / (~y).sum())
+    print("| probability | passages | share of poison, clean and poison weighing the same |\n|---|---|---|")
+    for low in np.arange(0, 1, 0.1):
+        inside = (p >= low) & (p < low + 0.1 + 1e-9 * (low > 0.85))
+        if inside.any():
+            print(f"| {low:.1f} to {low + 0.1:.1f} | {int(inside.sum())} | {w[inside & y].sum() / w[inside].sum():.2f} |")
+    print()
+
+
+def left_out(fitted: Sequence[Case], own: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
+    print("Fitted again without one data set, then without one attack; measured on held-out questions of what was left "
+          "out:\n\n| left out | threshold | clean kept % | contexts with any poison left % |\n|---|---|---|---|")  # fmt: skip
+    for family, starts in FAMILIES.items():
+        inside = lambda case, starts=starts: case.sample.domain.startswith(starts)  # noqa: E731
+        line(family, [c for c in fitted if not inside(c)], [c for c in own if inside(c)], columns, damage)
+    for attack in PUBLISHED:
+        rest = [c for c in fitted if c.sample.attack != attack]
+        line(attack, rest, [c for c in own if c.sample.attack == attack], columns, damage)
+
+
+def line(name: str, rest: Sequence[Case], target: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
+    data, sums = fit(rest, columns)
+    model = GuardModel.of({**data, "damage": list(DAMAGE), "thresholds": thresholds(rest, sums, data["calibration"])})
+    bar = model.threshold(damage)
+    found = [(case, score(model, case)) for case in target]
+    kept = sum(int((~c.poison & (p <= bar)).sum()) for c, p in found)
+    left = [bool((c.poison & (p <= bar)).any()) for c, p in found if c.poison.any()]
+    clean = sum(int((~c.poison).sum()) for c, _ in found)
+    print(f"| {name} | {bar:.3f} | {rate(kept, clean)} | {rate(sum(left), len(left))} |", flush=True)
+
+
+def grouped(found: Scored, key: Callable[[Case], object]) -> dict:
+    made = defaultdict(list)
+    for pair in found:
+        made[key(pair[0])].append(pair)
+    return dict(made)
+
+
+if __name__ == "__main__":
+    main()
