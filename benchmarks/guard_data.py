@@ -110,8 +110,13 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
             texts = [p.text for p in example.poisons(attack) if p.source in FREE][:many]
             for turn in range(4 if attack.startswith("poisonedrag") else 2):
                 if texts:
-                    snippets = turn == 1 and rng.random() < 0.7
+                    snippets = turn % 2 == 1 and rng.random() < 0.7
                     yield _attacked(name, attack, example.question, clean, texts, rng, snippets=snippets)
+        for attack in PUBLISHED[:4]:
+            texts = [p.text for p in example.poisons(attack) if p.source in FREE][:12]
+            longer = _joined(texts, rng) if rng.random() < 0.5 else _padded(texts, clean, rng)
+            if longer:
+                yield _attacked(name, "longer", example.question, clean, longer, rng, prefix=True)
         every = [p.text for attack in PUBLISHED[:3] for p in example.poisons(attack) if p.source in FREE][:30]
         for count in rng.permutation([8, 15, 30])[:2]:
             rows = [(text, True, False) for text in every[:count]] + [(text, False, gold) for text, gold in clean[:5]]
@@ -124,10 +129,26 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
             yield _attacked(name, attack.partition(":")[0], example.question, clean, texts, rng)
 
 
-def _attacked(name: str, attack: str, question: str, clean: list, texts: list[str], rng, snippets=False) -> Sample:
+def _joined(texts: list[str], rng: np.random.Generator) -> list[str]:
+    """Long poison: several texts on the same claim in one."""
+    return [" ".join(texts[i] for i in rng.permutation(len(texts))[: int(rng.integers(3, 6))]) for _ in range(3) if texts]
+
+
+def _padded(texts: list[str], clean: list[tuple[str, bool]], rng: np.random.Generator) -> list[str]:
+    """Poison hidden in other text: sentences of a clean passage behind it, or before it and behind it."""
+    made = []
+    for text in texts[:3]:
+        filling = sentences(clean[int(rng.integers(len(clean)))][0])[: int(rng.integers(1, 4))]
+        front = int(rng.integers(len(filling) + 1)) if rng.random() < 0.4 else 0
+        made.append(" ".join([*filling[:front], text, *filling[front:]]))
+    return made
+
+
+def _attacked(name: str, attack: str, question: str, clean: list, texts: list[str], rng, snippets=False, prefix=None) -> Sample:
     count = int(rng.choice([1, 1, 1, 1, 2, 2, 3, 3, 5, 5, 8, 20]))
     chosen = [texts[i] for i in rng.permutation(len(texts))[:count]]
-    return _sample(name, attack, question, clean, chosen, rng, snippets=snippets, prefix=bool(rng.random() < 0.25))
+    drawn = bool(rng.random() < 0.25)
+    return _sample(name, attack, question, clean, chosen, rng, snippets=snippets, prefix=drawn if prefix is None else prefix)
 
 
 def _written(spec: str, example: Example, rng) -> list[str]:
@@ -160,7 +181,7 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
     rows = _agreeing(rows, rng)
     if snippets:
         rows = [(_snippet(text, question, rng), False, gold) for text, _, gold in rows]
-    if rows and rng.random() < 0.08:
+    if rows and rng.random() < 0.05:
         place = 0 if rng.random() < 0.5 else int(rng.integers(len(rows)))
         rows[place] = (_answered(question, rows[place][0], rng), False, rows[place][2])
     for text in poisons:

@@ -13,6 +13,7 @@ from inputs import Case, Graph, graph
 from timing import Results, measure
 from unpoison import Grada, Passage, Radar, RagDefender, TrustRag
 from unpoison.defenses.base import Defense
+from unpoison.kernels.mincut import min_cut
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator, load_encoder
 
 __all__ = [
@@ -154,7 +155,8 @@ def measure_forms(results: Results, inputs: Mapping[int, Sequence[Case]], second
 def scores_and_cut(radar: Radar, graph: Graph) -> list[int]:
     """Centrality, S, F and the minimum cut: the trusted positions."""
     k = len(graph.agreement)
-    return np.flatnonzero(radar._cut(graph.agreement, graph.conflict, np.arange(k), k).trusted).tolist()
+    made = radar._graph(graph.agreement, graph.conflict, np.arange(k), k)
+    return np.flatnonzero(min_cut(made.source, made.sink, made.agreement)).tolist()
 
 
 def measure_radar_cuts(results: Results, sizes: Sequence[int], only: str, seconds: float) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison import RobustRag
+from unpoison import Query, RobustRag
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
+from unpoison.passages import as_passages
 from unpoison.prompts import Prompt
 
 ANSWERS = ["Paris", "Paris", "Lyon", "I don't know", "The city of Paris"]
@@ -37,10 +38,12 @@ def test_the_worked_example() -> None:
     assert all(prompt.task == "atomic" and len(prompt.passages) == 1 for prompt in generator.prompts[:-1])
 
 
-def test_the_isolated_calls_run_at_the_same_time() -> None:
-    generator = ScriptedGenerator("Paris", seconds=0.02)
-    RobustRag(generator).answer("q", [f"p{i}" for i in range(10)])
-    assert generator.most_in_flight == 10
+def test_the_isolated_calls_are_asked_for_together() -> None:
+    generator = ScriptedGenerator("Paris")
+    texts = [f"p{i}" for i in range(10)]
+    (together,) = next(RobustRag(generator).answering(Query("q"), as_passages(texts)))
+    assert [prompt.passages for prompt in together.prompts] == [(text,) for text in texts]
+    RobustRag(generator).answer("q", texts)
     assert len(generator.prompts) == 11
 
 

@@ -1,4 +1,4 @@
-"""The command line: `unpoison demo`, `screen`, `ask`, `beliefs`, `attack`, `evaluate` and `defenses`.
+"""The command line: `unpoison demo`, `screen`, `ask`, `beliefs`, `guard`, `attack`, `evaluate` and `defenses`.
 
 One file per command.
 
@@ -25,6 +25,7 @@ from unpoison.cli.defenses import defenses
 from unpoison.cli.demo import demo
 from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
+from unpoison.cli.guard import guard
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.errors import UnpoisonError
@@ -69,6 +70,7 @@ app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
+app.add_typer(guard, name="guard")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,67 @@
+"""`unpoison guard calibrate`: the threshold for the user's own retrievals."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from unpoison.cli.screen import EncoderCache, EncoderName, Limit, RowsFile
+
+__all__ = ["EXAMPLES", "guard"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison guard calibrate retrieved.jsonl
+  unpoison guard calibrate --damage 0.01 -e minilm retrieved.jsonl
+  unpoison screen -d guard:threshold=0.87 retrieved.jsonl
+"""
+
+guard = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Fit the defense 'guard' to your own retrievals.")
+
+
+@guard.callback()
+def commands() -> None:
+    """Fit the defense 'guard' to your own retrievals."""
+
+
+@guard.command(epilog=EXAMPLES)
+def calibrate(
+    file: RowsFile,
+    damage: Annotated[
+        float, typer.Option(min=0.0, max=0.5, help="The share of clean passages that may be lost.")
+    ] = 0.02,
+    encoder: EncoderName = None,
+    encoder_cache: EncoderCache = None,
+    limit: Limit = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object instead of sentences.")] = False,
+) -> None:
+    """Find the threshold that drops at most a given share of your own passages; no labels are needed.
+
+    FILE holds ordinary retrievals, without attack as far as you know. Screen them with the encoder that you will use.
+    """
+    from unpoison.cli.files import open_source
+    from unpoison.cli.running import Tally, counted, make_defense, make_encoder, outcomes, say, tracked
+    from unpoison.defenses.guard_calibration import calibrated
+
+    chosen = make_defense("guard", encoder=make_encoder(encoder, encoder_cache))
+    with open_source(file) as source:
+        tally, screenings = Tally(source.name), []
+        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
+        for outcome in tracked(results, source, rows_on_stdout=False):
+            tally.add(outcome)
+            if outcome.result is not None:
+                screenings.append(outcome.result)
+    found = calibrated(screenings, damage)
+    if as_json:
+        typer.echo(json.dumps(found._asdict()))
+    else:
+        typer.echo(f"guard:threshold={found.threshold:g}")
+        say(
+            f"drops {found.dropped:,} of {counted(found.passages, 'passage')}, in {found.touched:,} of "
+            f"{counted(found.questions, 'question')}"
+        )
+        if found.threshold > 0.99:
+            say("so high a threshold finds little: look at the retrievals first, they may hold poison")
+    raise typer.Exit(tally.exit_code)

@@ -1,0 +1,65 @@
+"""Guard's threshold from a user's own retrievals, without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.types import Screening
+
+__all__ = ["Calibration", "calibrated"]
+
+
+class Calibration(NamedTuple):
+    """A threshold, and what it would have done on the retrievals it was taken from.
+
+    Attributes:
+        threshold: Drop what is above.
+        passages, questions: How many were seen.
+        dropped: Passages above the threshold.
+        touched: Questions with such a passage.
+    """
+
+    threshold: float
+    passages: int
+    questions: int
+    dropped: int
+    touched: int
+
+
+def calibrated(screenings: Iterable[Screening], damage: float = 0.02) -> Calibration:
+    """The lowest threshold that drops at most a share `damage` of the passages.
+
+    The retrievals are taken to be clean. A few poisoned ones among them raise the threshold, so that less is found
+    than could be; they do no other harm.
+
+    Args:
+        screenings: Guard's, of retrievals without attack.
+        damage: The share of clean passages that may be lost, in [0, 1).
+
+    Raises:
+        OptionError: `damage` is out of range.
+        InputError: There are too few passages to measure such a share, or screenings without probabilities.
+    """
+    if not 0 <= damage < 1:
+        raise OptionError(f"damage must be a share in [0, 1), got {shown(damage)}")
+    found = list(screenings)
+    missing = next((s.defense for s in found if len(s.passages) and "probability" not in s.evidence), None)
+    if missing is not None:
+        raise InputError(f"screenings by {missing} hold no probabilities; pass those of guard")
+    parts = [s.evidence["probability"] for s in found if len(s.passages)]
+    values = np.sort(np.concatenate([*parts, np.zeros(0)]))[::-1]
+    allowed = int(np.floor(damage * len(values) + 1e-9))
+    if not len(values) or (damage > 0 and allowed < 1):
+        least = 1 if damage == 0 else int(np.ceil(1 / damage))
+        raise InputError(
+            f"{len(values):,} passages are too few to measure a damage of {damage:g}; give at least {least:,}, "
+            "better ten times as many"
+        )
+    # Rounded up, so that the value can be written down and still drops no more.
+    threshold = min(1.0, float(np.ceil(values[allowed] * 1e5) / 1e5)) if allowed < len(values) else 0.0
+    above = [int((part > threshold).sum()) for part in parts]
+    return Calibration(threshold, len(values), len(parts), sum(above), sum(count > 0 for count in above))
