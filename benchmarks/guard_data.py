@@ -6,7 +6,6 @@ Everything else in the folder is measured on and never fitted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -14,15 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from guard_texts import agreeing, answered, joined, padded, snippet
 from quality_cells import SETS, WIKI, cells
-
 from unpoison.attacks.base import contains_answer, with_question
-from unpoison.attacks.rewriting import sentences, with_synonyms
 from unpoison.errors import InputError
 from unpoison.evaluation import Context, Example, load, load_passages
 from unpoison.evaluation.contexts import nearest, text_key
 from unpoison.registry import create
-from unpoison.types import Passage
 
 __all__ = ["Sample", "held_out", "measured_samples", "training_samples"]
 
@@ -41,6 +38,10 @@ ATTACKED_SETS = ("nq_poisoned", "hotpotqa_poisoned")
 TEST_SHARE = 0.3
 
 MOST_TEXTS = 5
+
+
+Row = tuple[str, bool]
+"""A clean text and whether it is gold."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,11 @@ def training_samples(folder: Path, *, test: bool = False) -> list[Sample]:
     for name in (*ATTACKED_SETS, *CLEAN_SETS):
         examples = [e for e in load(folder / f"{name}.jsonl").examples if held_out(e.question) == test]
         corpus_name = examples[0].dataset if name != "nq_retrieved" else "nq"
-        corpus = [p for p in load_passages(folder / "corpus.jsonl", corpus_name) if p.source in FREE] if (
-            name in (*ATTACKED_SETS, "nq_large_poisoned")) else []
+        corpus = (
+            [p for p in load_passages(folder / "corpus.jsonl", corpus_name) if p.source in FREE]
+            if (name in (*ATTACKED_SETS, "nq_large_poisoned"))
+            else []
+        )
         found = nearest([e.question for e in examples], corpus, 40) if corpus else [[]] * len(examples)
         for example, positions in zip(examples, found):
             made.extend(_of_question(name, example, [corpus[i].text for i in positions]))
@@ -91,9 +95,11 @@ def training_samples(folder: Path, *, test: bool = False) -> list[Sample]:
 
 def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sample]:
     rng = np.random.default_rng(_hash(f"{name} {example.id}"))
-    own = [(p.passage.text, p.label == "gold") for p in sorted(
-        example.labelled("clean", "gold", "noise"), key=lambda p: (p.label != "gold", p.rank or 1000))
-        if p.passage.source in FREE]
+    own = [
+        (p.passage.text, p.label == "gold")
+        for p in sorted(example.labelled("clean", "gold", "noise"), key=lambda p: (p.label != "gold", p.rank or 1000))
+        if p.passage.source in FREE
+    ]
     seen = {text_key(text) for text, _ in own}
     clean = [*own, *((t, False) for t in fill if text_key(t) not in seen)]
     if len(clean) < 2:
@@ -104,24 +110,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     if rng.random() < (0.2 if repeats == 1 else 0.8):
         yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
     if name in ATTACKED_SETS:
-        for attack in PUBLISHED:
-            # A few texts of each attack, so that the encoder's work stays bounded; a tenth of the questions have all.
-            many = MOST_TEXTS if rng.random() < 0.9 else 30
-            texts = [p.text for p in example.poisons(attack) if p.source in FREE][:many]
-            for turn in range(4 if attack.startswith("poisonedrag") else 2):
-                if texts:
-                    snippets = turn % 2 == 1 and rng.random() < 0.7
-                    yield _attacked(name, attack, example.question, clean, texts, rng, snippets=snippets)
-        for attack in PUBLISHED[:4]:
-            texts = [p.text for p in example.poisons(attack) if p.source in FREE][:12]
-            longer = _joined(texts, rng) if rng.random() < 0.5 else _padded(texts, clean, rng)
-            if longer:
-                yield _attacked(name, "longer", example.question, clean, longer, rng, prefix=True)
-        every = [p.text for attack in PUBLISHED[:3] for p in example.poisons(attack) if p.source in FREE][:30]
-        for count in rng.permutation([8, 15, 30])[:2]:
-            rows = [(text, True, False) for text in every[:count]] + [(text, False, gold) for text, gold in clean[:5]]
-            texts, poison, gold = zip(*rows)
-            yield Sample(f"{name}-crowd", "crowd", example.question, texts, poison, gold)
+        yield from _published(name, example, clean, rng)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
         attack = WRITTEN[int(rng.integers(len(WRITTEN)))]
         texts = _written(attack, example, rng)
@@ -129,36 +118,62 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
             yield _attacked(name, attack.partition(":")[0], example.question, clean, texts, rng)
 
 
-def _joined(texts: list[str], rng: np.random.Generator) -> list[str]:
-    """Long poison: several texts on the same claim in one."""
-    return [" ".join(texts[i] for i in rng.permutation(len(texts))[: int(rng.integers(3, 6))]) for _ in range(3) if texts]
+def _published(name: str, example: Example, clean: list[Row], rng: np.random.Generator) -> Iterator[Sample]:
+    """The attacks whose texts come with the data: as they are, longer behind the question, and in crowds."""
+    for attack in PUBLISHED:
+        # A few texts of each attack, so that the encoder's work stays bounded; a tenth of the questions have all.
+        many = MOST_TEXTS if rng.random() < 0.9 else 30
+        texts = _free(example, attack)[:many]
+        for turn in range(4 if attack.startswith("poisonedrag") else 2):
+            if texts:
+                snippets = turn % 2 == 1 and rng.random() < 0.7
+                yield _attacked(name, attack, example.question, clean, texts, rng, snippets=snippets)
+    for attack in PUBLISHED[:4]:
+        texts = _free(example, attack)[:12]
+        longer = joined(texts, rng) if rng.random() < 0.5 else padded(texts, [text for text, _ in clean], rng)
+        if longer:
+            yield _attacked(name, "longer", example.question, clean, longer, rng, prefix=True)
+    every = [text for attack in PUBLISHED[:3] for text in _free(example, attack)][:30]
+    for count in rng.permutation([8, 15, 30])[:2]:
+        rows = [(text, True, False) for text in every[:count]] + [(text, False, gold) for text, gold in clean[:5]]
+        chosen, poison, gold = zip(*rows)
+        yield Sample(f"{name}-crowd", "crowd", example.question, chosen, poison, gold)
 
 
-def _padded(texts: list[str], clean: list[tuple[str, bool]], rng: np.random.Generator) -> list[str]:
-    """Poison hidden in other text: sentences of a clean passage behind it, or before it and behind it."""
-    made = []
-    for text in texts[:3]:
-        filling = sentences(clean[int(rng.integers(len(clean)))][0])[: int(rng.integers(1, 4))]
-        front = int(rng.integers(len(filling) + 1)) if rng.random() < 0.4 else 0
-        made.append(" ".join([*filling[:front], text, *filling[front:]]))
-    return made
+def _free(example: Example, attack: str) -> list[str]:
+    return [p.text for p in example.poisons(attack) if p.source in FREE]
 
 
-def _attacked(name: str, attack: str, question: str, clean: list, texts: list[str], rng, snippets=False, prefix=None) -> Sample:
+def _attacked(
+    name: str,
+    attack: str,
+    question: str,
+    clean: list[Row],
+    texts: list[str],
+    rng: np.random.Generator,
+    *,
+    snippets: bool = False,
+    prefix: bool | None = None,
+) -> Sample:
     count = int(rng.choice([1, 1, 1, 1, 2, 2, 3, 3, 5, 5, 8, 20]))
     chosen = [texts[i] for i in rng.permutation(len(texts))[:count]]
     drawn = bool(rng.random() < 0.25)
-    return _sample(name, attack, question, clean, chosen, rng, snippets=snippets, prefix=drawn if prefix is None else prefix)
+    return _sample(
+        name, attack, question, clean, chosen, rng, snippets=snippets, prefix=drawn if prefix is None else prefix
+    )
 
 
-def _written(spec: str, example: Example, rng) -> list[str]:
+def _written(spec: str, example: Example, rng: np.random.Generator) -> list[str]:
     wrong = example.incorrect_answers[0] if example.dataset == "timeqa" and example.incorrect_answers else None
     wrong = wrong or str(rng.choice(OTHERS))
     if any(contains_answer(wrong, c) or contains_answer(c, wrong) for c in example.correct_answers):
         return []
     try:
         target = replace(example.target(), incorrect=wrong, alternatives=(), texts=())
-        return [p.text for p in create("attacks", spec, seed=int(rng.integers(1000))).craft(target, int(rng.choice([1, 3, 5])))]
+        return [
+            p.text
+            for p in create("attacks", spec, seed=int(rng.integers(1000))).craft(target, int(rng.choice([1, 3, 5])))
+        ]
     except InputError:
         return []
 
@@ -168,7 +183,17 @@ OTHERS = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "Ro
           "the liver", "Helsinki", "sodium chloride", "Queen Victoria", "Toyota", "the Supreme Court")  # fmt: skip
 
 
-def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, prefix=False) -> Sample:
+def _sample(
+    name: str,
+    attack: str,
+    question: str,
+    clean: list[Row],
+    poisons: list[str],
+    rng: np.random.Generator,
+    *,
+    snippets: bool = False,
+    prefix: bool = False,
+) -> Sample:
     k = int(rng.choice([3, 5, 5, 7, 10, 10, 10, 10, 10, 12]))
     k = 25 if rng.random() < 0.04 else k
     k = max(k, len(poisons) + (0 if rng.random() < 0.1 else int(rng.integers(1, 6))))
@@ -178,15 +203,14 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
         drop = int(rng.integers(1, 4))
         head = clean[drop : drop + most]
     rows = [(text, False, gold) for text, gold in head]
-    rows = _agreeing(rows, rng)
+    rows = agreeing(rows, rng)
     if snippets:
-        rows = [(_snippet(text, question, rng), False, gold) for text, _, gold in rows]
+        rows = [(snippet(text, question, rng), False, gold) for text, _, gold in rows]
     if rows and rng.random() < 0.05:
         place = 0 if rng.random() < 0.5 else int(rng.integers(len(rows)))
-        rows[place] = (_answered(question, rows[place][0], rng), False, rows[place][2])
-    for text in poisons:
-        if snippets and rng.random() < 0.25:
-            text = _snippet(text, question, rng)
+        rows[place] = (answered(question, rows[place][0], rng), False, rows[place][2])
+    for poison_text in poisons:
+        text = snippet(poison_text, question, rng) if snippets and rng.random() < 0.25 else poison_text
         rows.append((with_question(question, text) if prefix else text, True, False))
     order = rng.permutation(len(rows))
     if rng.random() < 0.5:
@@ -194,62 +218,6 @@ def _sample(name, attack, question, clean, poisons, rng, *, snippets=False, pref
     rows = [rows[i] for i in order]
     texts, poison, gold = zip(*rows)
     return Sample(name + ("-snippets" if snippets else ""), attack, question, texts, poison, gold, prefix)
-
-
-def _agreeing(rows: list[tuple[str, bool, bool]], rng: np.random.Generator) -> list[tuple[str, bool, bool]]:
-    """On the web several pages say the same in nearly the same words: some passages become versions of another."""
-    if len(rows) < 4 or rng.random() > 0.4:
-        return rows
-    source = 0 if rng.random() < 0.7 else int(rng.integers(len(rows)))
-    count = int(rng.integers(1, min(5, len(rows) - 1)))
-    places = [i for i in rng.permutation(len(rows)) if i != source and not rows[i][2]][:count]
-    found = list(rows)
-    for i in places:
-        text = with_synonyms(rows[source][0], [], rng, float(rng.choice([0.0, 0.1, 0.25]))).text
-        parts = sentences(text)
-        if len(parts) > 1:
-            parts = [parts[j] for j in sorted(rng.permutation(len(parts))[: max(1, round(len(parts) * rng.uniform(0.4, 1)))])]
-        if rng.random() < 0.3:
-            parts = [*parts, *sentences(rows[i][0])[:2]]
-        found[i] = (" ".join(parts), False, False)
-    return found
-
-
-def _answered(question: str, text: str, rng: np.random.Generator) -> str:
-    """A page that repeats the question it answers, as lists of frequent questions and forums do."""
-    asked = question[:1].upper() + question[1:] if rng.random() < 0.7 else question
-    asked = asked.rstrip("?") + ("?" if rng.random() < 0.8 else "")
-    form = rng.choice(["{} {}", "{} - {}", "Q: {} A: {}", "{}\n{}", "{} | {}", "{} ... {}"])
-    return str(form).format(asked, text)
-
-
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-
-
-def _snippet(text: str, question: str, rng: np.random.Generator) -> str:
-    """A passage as a search engine shows it: some twenty words, mostly those nearest to the question, cut off."""
-    words = text.split()
-    size = int(rng.integers(12, 34))
-    if len(words) <= size:
-        return text
-    starts = [0, *(i + 1 for i, word in enumerate(words[:-8]) if word.endswith((".", "!", "?")))]
-    if rng.random() < 0.85:
-        asked = set(question.lower().split())
-        start = max(starts, key=lambda i: sum(w.lower().strip(".,") in asked for w in words[i : i + size]))
-    else:
-        start = int(rng.choice(starts)) if rng.random() < 0.6 else int(rng.integers(len(words) - size))
-    cut = " ".join(words[start : start + size])
-    ending = rng.random()
-    whole = re.search(r".*[.!?]", cut)
-    if ending < 0.5 and whole and len(whole[0]) > 40:
-        cut = whole[0]
-    elif ending < 0.9:
-        cut = f"{cut} ..."
-    if start and rng.random() < 0.15:
-        cut = f"... {cut}"
-    if rng.random() < 0.15:
-        cut = f"{rng.choice(MONTHS)} {int(rng.integers(1, 29))}, {int(rng.integers(2009, 2025))} — {cut}"
-    return cut
 
 
 SEEN = ("nq", "hotpotqa", "nq_large", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")

@@ -1,6 +1,6 @@
 """Guard's tables: every cell of its goals, data sets and attacks left out, reliability.
 
-    python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
+python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from guard_data import measured_samples, training_samples
-from train_guard import DAMAGE, Case, Vectors, cases, fit, score, thresholds
 
+from guard_data import measured_samples, training_samples
+from train_guard import DAMAGE, FAMILIES, Case, Vectors, cases, fit, score, thresholds
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.evaluation import wilson
 
-FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
-            "timeqa": ("timeqa",), "ramdocs": ("ramdocs",)}  # fmt: skip
 PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan")
 
 
@@ -62,14 +60,17 @@ def rate(hits: int, total: int) -> str:
 
 
 def clean_table(found: Scored, bar: float) -> None:
-    print("| clean set | questions | clean passages kept % | questions that keep a gold passage % | questions touched % |")
+    print(
+        "| clean set | questions | clean passages kept % | questions that keep a gold passage % | questions touched % |"
+    )
     print("|---|---|---|---|---|")
     for name, rows in grouped(found, lambda case: case.sample.domain).items():
         kept = sum(int((p <= bar).sum()) for _, p in rows)
         whole = sum(len(p) for _, p in rows)
         gold = [bool((np.array(c.sample.gold) & (p <= bar)).any()) for c, p in rows if any(c.sample.gold)]
         touched = sum(bool((p > bar).any()) for _, p in rows)
-        print(f"| {name} | {len(rows)} | {rate(kept, whole)} | {rate(sum(gold), len(gold))} | {rate(touched, len(rows))} |")
+        shares = rate(kept, whole), rate(sum(gold), len(gold)), rate(touched, len(rows))
+        print(f"| {name} | {len(rows)} | {' | '.join(shares)} |")
     print()
 
 
@@ -116,13 +117,16 @@ def reliability(found: Scored) -> None:
     for low in np.arange(0, 1, 0.1):
         inside = (p >= low) & (p < low + 0.1 + 1e-9 * (low > 0.85))
         if inside.any():
-            print(f"| {low:.1f} to {low + 0.1:.1f} | {int(inside.sum())} | {w[inside & y].sum() / w[inside].sum():.2f} |")
+            print(
+                f"| {low:.1f} to {low + 0.1:.1f} | {int(inside.sum())} | {w[inside & y].sum() / w[inside].sum():.2f} |"
+            )
     print()
 
 
 def left_out(fitted: Sequence[Case], own: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
-    print("Fitted again without one data set, then without one attack; measured on held-out questions of what was left "
-          "out:\n\n| left out | threshold | clean kept % | contexts with any poison left % |\n|---|---|---|---|")  # fmt: skip
+    print("Fitted again without one family of data sets, then without one attack, with thresholds by cross-fitting;")
+    print("measured on held-out questions of what was left out:\n")
+    print("| left out | threshold | clean kept % | contexts with any poison left % |\n|---|---|---|---|")
     for family, starts in FAMILIES.items():
         inside = lambda case, starts=starts: case.sample.domain.startswith(starts)  # noqa: E731
         line(family, [c for c in fitted if not inside(c)], [c for c in own if inside(c)], columns, damage)

@@ -42,6 +42,8 @@ TARGETS: dict[tuple[str, int], float] = {
     ("RAGDefender single-hop", 1000): 1.0,
     ("TrustRAG stage 1", 10): 3e-3,
     ("TrustRAG stage 1", 50): 30e-3,
+    ("Guard", 10): 3e-3,
+    ("Guard", 50): 25e-3,
     **{
         (f"scores and cut, the answers {how}", k): seconds
         for how in ("agree", "divide")

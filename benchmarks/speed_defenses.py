@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import naive
-from inputs import Case, Graph, graph
+from inputs import DIMENSIONS, Case, Graph, graph
 from timing import Results, measure
-from unpoison import Grada, Passage, Radar, RagDefender, TrustRag
+from unpoison import Grada, Guard, Passage, Radar, RagDefender, TrustRag
 from unpoison.defenses.base import Defense
 from unpoison.kernels.mincut import min_cut
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator, load_encoder
@@ -73,6 +73,8 @@ def _given() -> dict[str, dict[str, Call]]:
             "unpoison": _screen(TrustRag(stages=1)),
             **({"naive": lambda case: naive.trustrag(case.texts, case.vectors)} if rouge else {}),
         },
+        # The query's vector is looked up, as a vector store's client would do.
+        "Guard": {"unpoison": _screen(Guard(encoder=FakeEncoder(dimensions=DIMENSIONS)))},
         "RADAR, models that answer at once": {"unpoison": _screen(_instant_radar())},
     }
 

@@ -3,8 +3,8 @@
     python benchmarks/train_guard.py ../shared/data --encoder minilm --output src/unpoison/data/guard-minilm.json
 
 Seven tenths of the questions of the freely licensed sets are fitted, the other three tenths and all other sets are
-measured on (`guard_data.py`). The threshold for each level of damage is the highest that any clean data set of the
-training needs, by cross-fitting over questions.
+measured on (`guard_data.py`). The threshold for each level of damage is the highest that any clean data set needs when
+the coefficients are fitted without its family.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 
 import numpy as np
-from embeddings import Embeddings
-from guard_data import Sample, training_samples
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from embeddings import Embeddings
+from guard_data import Sample, training_samples
 from unpoison.defenses.guard_model import WIDEST, GuardModel, company, table
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.trees import evaluate
@@ -176,6 +176,29 @@ def thresholds(found: Sequence[Case], sums: Sequence[np.ndarray], calibration: d
     return [round(float(value), 5) for value in values]
 
 
+FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
+            "timeqa": ("timeqa",), "ramdocs": ("ramdocs",)}  # fmt: skip
+"""Data sets by where their passages come from, and how the names of their domains begin."""
+
+
+def foreign_thresholds(found: Sequence[Case], columns: tuple[str, ...]) -> list[float]:
+    """For each level of damage the highest probability that a clean data set needs which the fit has never seen.
+
+    Retrievals unlike those of the training lose more than cross-fitting over questions would promise, so each family
+    of data sets is judged by coefficients that were fitted without it.
+    """
+    needed = np.zeros(len(DAMAGE))
+    for starts in FAMILIES.values():
+        data, _ = fit([case for case in found if not case.sample.domain.startswith(starts)], columns)
+        model, by = GuardModel.of({**data, "damage": [], "thresholds": []}), defaultdict(list)
+        for case in found:
+            if case.sample.domain.startswith(starts) and not case.poison.any():
+                by[case.sample.domain].append(score(model, case))
+        for parts in by.values():
+            needed = np.maximum(needed, np.quantile(np.concatenate(parts), 1 - np.array(DAMAGE)))
+    return [round(float(value), 5) for value in needed]
+
+
 def score(model: GuardModel, case: Case) -> np.ndarray:
     rows = model.table(case.found)
     return model.judged(rows, company(evaluate(model.first, rows), case.found))
@@ -193,8 +216,8 @@ def main() -> None:
     digest = sha256("\n".join(repr(s) for s in samples).encode("utf-8", "surrogatepass")).hexdigest()
     found = cases(samples, Vectors(arguments.encoder, arguments.cache, samples))
     columns = tuple(found[0].found.columns)
-    data, sums = fit(found, columns)
-    data |= {"damage": list(DAMAGE), "thresholds": thresholds(found, sums, data["calibration"])}
+    data, _ = fit(found, columns)
+    data |= {"damage": list(DAMAGE), "thresholds": foreign_thresholds(found, columns)}
     head = {"encoder": arguments.encoder, "seed": SEED, "samples": len(samples), "sha256": digest}
     print(head, data["thresholds"])
     if arguments.output:

@@ -177,7 +177,7 @@ class Screening:
         Raises:
             InputError: The threshold is out of range, or the defense gave no probabilities.
         """
-        if not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
+        if isinstance(threshold, bool) or not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
             raise InputError(f"threshold must be a probability between 0 and 1, got {shown(threshold)}")
         probability = self.evidence.arrays.get("probability")
         if probability is None or probability.shape != (len(self.passages),):

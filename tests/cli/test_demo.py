@@ -23,7 +23,7 @@ def test_it_shows_a_catch_a_miss_and_the_figures(output):
     assert "A CATCH: " in output
     assert "AN HONEST MISS: " in output
     assert f"All {len(load_sample())} questions" in output
-    assert "unpoison screen -d grada" in output
+    assert "unpoison screen FILE" in output
     assert "No language model" in output
 
 
@@ -41,7 +41,7 @@ def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
 
 def test_the_figures_are_shares(output):
     shares = [int(share) for share in re.findall(r"(\d+) %", output)]
-    assert len(shares) == 2 * 4 * 4 + 4 * 2
+    assert len(shares) == 2 * 4 * 5 + 5 * 2
     assert all(0 <= share <= 100 for share in shares)
     assert re.search(r"1 │ vanilla\s+│\s+100 % │\s+0 %", output), "undefended, the planted poison is read"
 
@@ -51,7 +51,7 @@ def test_two_runs_give_the_same_bytes(run, output, tmp_path):
     first, second = (run("demo", "--html", page) for page in pages)
     assert first.stdout.replace("1.html", "") == second.stdout.replace("2.html", "")
     assert pages[0].read_bytes() == pages[1].read_bytes()
-    assert pages[0].read_text().count("<svg") == 6
+    assert pages[0].read_text().count("<svg") == 8
 
 
 def test_a_page_that_cannot_be_written(run):

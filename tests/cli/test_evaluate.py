@@ -163,3 +163,38 @@ def test_a_judge_scores_the_answers(run):
     result = run("evaluate", "-d", "vanilla", "-g", "extractive", "--judge", "extractive", "--limit", 1, "--json")
     cell = json.loads(result.stdout)["cells"][0]
     assert cell["figures"]["judged_accuracy"]["value"] == 0.0  # the reader is no judge: it gives no scores
+
+
+def test_over_time_static_stands_beside_dynamic(run, tmp_path):
+    command = ("evaluate", "--stream", "timeline", "-d", "radar,vanilla", "-g", "extractive", "--nli", "lexical")
+    result = run(*command, "--limit", 2, "--report", "r.html", "--report", "r.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "Static against dynamic" in result.stdout
+    assert "radar, dynamic" in result.stdout
+    assert "measured 280 answers of 7 methods over time" in result.stderr
+    assert 'class="chart"' in (tmp_path / "r.html").read_text()
+    assert (tmp_path / "r.csv").read_text().startswith("attack,method,")
+    again = json.loads(run(*command, "--limit", 2, "--json").stdout)
+    assert {one["method"] for one in again["results"]} >= {"radar, dynamic", "vanilla, static"}
+    assert again["questions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--k", 3), "leave --k out"),
+        (("--no-clean",), "leave --no-clean out"),
+        (("sample",), "leave DATA out"),
+        (("--jobs", 1), "leave --jobs out"),
+        (("--preset", "list"), "leave --preset out"),
+        (("-g", "a,b"), "--stream takes one generator"),
+        (("-d", "radar:beliefs=memory"), "leave beliefs out"),
+        (("-d", "grdaa"), "did you mean 'grada'"),
+        (("--report", "r.pdf"), "must end in .html"),
+        (("--report", "absent/r.html"), "absent/r.html"),
+    ],
+)
+def test_what_makes_no_sense_over_time(run, arguments, message):
+    result = run("evaluate", "--stream", "timeline", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr

@@ -143,12 +143,8 @@ def test_nothing_is_encoded_that_brings_its_vector() -> None:
 
 # The comparison of answers.
 
-LIE = "The Sharks play their home games at the Cow Barn in downtown San Jose, where the Sharks have played since 1993."
-TRUTH = [
-    "The Sharks play their home games at the SAP Center in downtown San Jose, where the Sharks have played since 1993.",
-    "Where do the Sharks play? Home of the San Jose Sharks is the SAP Center on Santa Clara Street in San Jose.",
-    "Since 1993 the Sharks play in San Jose, at the arena now called SAP Center; they play 41 games there each year.",
-]
+LIE = CLEAN[0].replace("SAP Center", "Cow Barn")
+TRUTH = CLEAN[:2]
 
 
 def reader(prompt: object) -> str:
@@ -162,14 +158,14 @@ def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
 
 
 def test_a_fluent_lie_is_found_by_what_it_says() -> None:
-    given = [*TRUTH, LIE, CLEAN[3]]
+    given = [*CLEAN[:2], CLEAN[3], LIE]
     blind = Guard(threshold=0.9).screen(QUERY, given)
     guard = Guard(threshold=0.9, generator=ScriptedGenerator(reader), nli=FakeNLI(judge))
     screening = guard.screen(QUERY, given)
     assert 3 in blind.kept_indices
     assert screening.dropped_indices == (3,)
     assert "its answer contradicts passage" in screening.verdicts[3].reason
-    assert any("5 passages were read" in note for note in screening.evidence.notes)
+    assert any("4 passages were read" in note for note in screening.evidence.notes)
 
 
 def test_a_passage_that_does_not_answer_is_not_held_to_be_a_liar() -> None:

@@ -56,7 +56,7 @@ def ask(
         typer.Option(
             "--defense", "-d", metavar="NAME[:OPTIONS]", help="Such as trustrag or radar; see 'unpoison defenses'."
         ),
-    ] = "trustrag",
+    ] = "guard",
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     nli: NLIName = None,

@@ -24,7 +24,13 @@ RETRIEVED = 10
 WITHOUT = "vanilla"
 """What the model reads when nobody defends it: the first five."""
 
-DEFENSES = {WITHOUT: "vanilla:keep=5", "grada": "grada", "ragdefender": "ragdefender", "trustrag": "trustrag"}
+DEFENSES = {
+    WITHOUT: "vanilla:keep=5",
+    "grada": "grada",
+    "ragdefender": "ragdefender",
+    "trustrag": "trustrag",
+    "guard": "guard",
+}
 
 POISONS = (1, 3)
 """How many poisons the attacker plants per question."""
@@ -32,8 +38,8 @@ POISONS = (1, 3)
 NEXT = """\
 Go on:
   unpoison demo --html demo.html               the same two questions as a page with pictures
-  unpoison screen -d grada FILE.jsonl          your own rows: {"query": "...", "passages": ["...", "..."]}
-  unpoison ask -d trustrag -g extractive FILE  an answer in spite of the poison; -g openai:MODEL for a real model
+  unpoison screen FILE.jsonl                   your own rows: {"query": "...", "passages": ["...", "..."]}
+  unpoison ask -g extractive FILE              an answer in spite of the poison; -g openai:MODEL for a real model
   unpoison defenses                            every defense and its options"""
 
 
@@ -214,7 +220,7 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Table:
                 end_section=name == list(DEFENSES)[-1],
             )
     table.caption = (
-        "vanilla and grada keep five passages; ragdefender and trustrag keep what they trust. The lines with 0 poisons "
+        "vanilla and grada keep five passages; the others keep what they trust. The lines with 0 poisons "
         "are the price on clean retrieval. The sample is small and made up: it shows how they work, not how well."
     )
     return table

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.evaluate_streams import TAKEN, evaluate_stream, given_options
+
 __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
@@ -19,6 +21,7 @@ Examples:
   unpoison evaluate --config grid.yaml
   unpoison evaluate --preset grada-table-1 ../shared/data -e minilm
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
+  unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
 
 A run that was interrupted goes on where it stopped: give the same command again.
 Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done.
@@ -35,6 +38,7 @@ def _axis(*names: str, metavar: str, help: str) -> Any:
 
 
 def evaluate(
+    context: typer.Context,
     data: Annotated[
         list[str] | None,
         typer.Argument(
@@ -95,6 +99,14 @@ def evaluate(
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="A paper's table, published numbers beside; 'list' lists them.")
     ] = None,
+    stream: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="Measure over time, static against dynamic: timeline (built in), radar-dynamic:FILE, or rows with a "
+            f"time. Takes {TAKEN} besides.",
+        ),
+    ] = None,
     manifest: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Repeat the run of this manifest.json exactly.")
     ] = None,
@@ -142,6 +154,21 @@ def evaluate(
     from unpoison.evaluation.specs import split_options
     from unpoison.evaluation.summary import Price
 
+    if stream is not None:
+        evaluate_stream(
+            stream,
+            given_options(context),
+            defenses=defense,
+            generator=generator,
+            nli=nli,
+            encoder=encoder,
+            limit=limit,
+            deadline=deadline,
+            folder=folder or RUNS / "streams",
+            reports=report or (),
+            as_json=as_json,
+        )
+        return
     if preset == "list":
         show(runs.presets_table())
         return
@@ -201,10 +228,6 @@ def evaluate(
     if as_json:
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:
-        show("Percent, with 95 % intervals. Clean: the same defense without an attack.", "")
-        for table in runs.figures_tables(found):
-            show(table, "")
-        if chosen.preset is not None:
-            show(runs.published_table(found, chosen.preset))
+        runs.show_figures(found)
     runs.say_problems(found)
     raise typer.Exit(runs.say_outcome(run))

@@ -13,6 +13,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from unpoison.cli.display import show
 from unpoison.cli.running import counted, say
 from unpoison.errors import OptionError
 from unpoison.evaluation.grids import Grid
@@ -36,6 +37,7 @@ __all__ = [
     "published_table",
     "say_outcome",
     "say_problems",
+    "show_figures",
 ]
 
 SHOWN = ("poisoned", "asr", "accuracy")
@@ -131,6 +133,15 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
             bar.update(task, completed=done, total=total, description=plain(doing).replace("[", r"\["))
 
         yield told
+
+
+def show_figures(report: Report) -> None:
+    """Every table on standard output, the preset's last."""
+    show("Percent, with 95 % intervals. Clean: the same defense without an attack.", "")
+    for table in figures_tables(report):
+        show(table, "")
+    if report.preset is not None:
+        show(published_table(report, report.preset))
 
 
 def figures_tables(report: Report) -> Iterator[Table]:

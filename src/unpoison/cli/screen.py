@@ -70,9 +70,12 @@ def screen(
     defense: Annotated[
         str,
         typer.Option(
-            "--defense", "-d", metavar="NAME[:OPTIONS]", help="Such as grada:alpha=0.3,keep=5; see 'unpoison defenses'."
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS]",
+            help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'.",
         ),
-    ] = "grada",
+    ] = "guard",
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     generator: Annotated[

@@ -31,7 +31,7 @@ class Opinion(NamedTuple):
     """What the comparison of answers said.
 
     Attributes:
-        conflict: For each passage the contradiction with the trusted answers, 0 where its own is trusted, shape (k,).
+        conflict: For each passage the mean contradiction with the trusted answers, shape (k,); 0 for the trusted.
         rival: The trusted passage that it contradicts most, -1 for none, shape (k,).
         read: How many passages were read, one model call each.
     """
@@ -60,5 +60,5 @@ def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: N
     for i in screening.dropped_indices:
         if i in answering and len(trusted):
             against = screening.evidence["conflict"][i, trusted]
-            conflict[kept[i]], rival[kept[i]] = against.max(), kept[trusted[against.argmax()]]
+            conflict[kept[i]], rival[kept[i]] = against.mean(), kept[trusted[against.argmax()]]
     return Opinion(conflict, rival, len(kept))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import OptionError
-from unpoison.kernels.evidence import Signs
+from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.trees import Trees, evaluate
 
 __all__ = ["COMPANY", "WORDING", "GuardModel", "company", "table", "wording_columns"]
@@ -108,10 +108,13 @@ class GuardModel:
         deviations = np.clip((found.habits - self.habit_mean) / self.habit_scale, -WIDEST, WIDEST)
         return table(found, self.columns, deviations @ self.habit_weights + self.habit_base)
 
+    def odds(self, rows: Matrix, around: Matrix) -> Matrix:
+        """Log-odds of poison for rows of evidence, with what the first pass said of the others, shape (n,)."""
+        return self.slope * evaluate(self.second, np.hstack([rows, around])) + self.base
+
     def judged(self, rows: Matrix, around: Matrix) -> Matrix:
-        """Probabilities of poison for rows of evidence, with what the first pass said of the others, shape (n,)."""
-        sums = evaluate(self.second, np.hstack([rows, around]))
-        return np.asarray(1 / (1 + np.exp(-(self.slope * sums + self.base))))
+        """The same as probabilities."""
+        return np.asarray(1 / (1 + np.exp(-self.odds(rows, around))))
 
 
 def table(found: Signs, columns: tuple[str, ...], wording: Matrix) -> Matrix:
@@ -121,8 +124,8 @@ def table(found: Signs, columns: tuple[str, ...], wording: Matrix) -> Matrix:
 
 def wording_columns(score: Matrix) -> tuple[Matrix, ...]:
     """`WORDING` from the score, each of shape (k,)."""
-    middle = np.median(score)
-    return score, score - middle, np.full(len(score), middle), np.full(len(score), score.max())
+    typical = middle(score)
+    return score, score - typical, np.full(len(score), typical), np.full(len(score), score.max())
 
 
 def company(sums: Matrix, found: Signs) -> Matrix:
@@ -134,7 +137,7 @@ def company(sums: Matrix, found: Signs) -> Matrix:
     near, alike = np.where(apart, np.clip(found.residual, 0, 1), 0.0), np.where(apart, found.overlap, 0.0)
     return np.column_stack([
         odds,
-        odds - np.median(odds),
+        odds - middle(odds),
         (near * others).max(axis=1),
         (alike * others).max(axis=1),
         (near * others).sum(axis=1) / (near.sum(axis=1) + 0.3),

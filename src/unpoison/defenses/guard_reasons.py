@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,8 @@ Matrix = NDArray[np.float64]
 REMARKABLE = 0.2
 """Probability from which a passage's evidence is taken apart."""
 
-FEWEST_POINTS = 0.02
-"""Probability that a group of evidence must add to be named."""
+LEAST = 0.3
+"""Log-odds that a group of evidence must add to be named."""
 
 GROUPS = {
     "it answers the question more directly than its neighbours": ("similarity", "coverage", "density", "claim"),
@@ -37,28 +39,33 @@ GROUPS = {
 def reasons(model: GuardModel, found: Signs, rows: Matrix, around: Matrix, probability: Matrix) -> list[str]:
     """One sentence for each passage.
 
-    A group of evidence counts as much as the probability falls when the passage's values of the group are replaced by
-    the set's medians.
+    A group of evidence counts as much as the log-odds fall when the passage's values of the group are replaced by
+    those of the least suspicious passage; in a set of one there is none to compare with.
     """
-    names = (*model.columns, *WORDING, *COMPANY)
     whole = np.hstack([rows, around])
-    middle = np.median(whole, axis=0)
-    members = [[i for i, name in enumerate(names) if name.startswith(starts)] for starts in GROUPS.values()]
+    innocent = whole[probability.argmin()]
+    members = _members((*model.columns, *WORDING, *COMPANY))
     said = [f"probability of poison {value:.2f}" for value in probability.tolist()]
     suspects = np.flatnonzero(probability >= REMARKABLE)
     if not len(suspects):
         return [f"{sentence}: nothing remarkable" for sentence in said]
     changed = np.repeat(whole[suspects, None], len(members), axis=1)
     for place, columns in enumerate(members):
-        changed[:, place, columns] = middle[columns]
+        changed[:, place, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
-    without = model.judged(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :]).reshape(len(suspects), -1)
-    weight = probability[suspects, None] - without
+    without = model.odds(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :]).reshape(len(suspects), -1)
+    weight = model.odds(rows[suspects], around[suspects])[:, None] - without
     for suspect, points in zip(suspects.tolist(), weight):
-        named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= FEWEST_POINTS]
+        named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
         texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
         said[suspect] += f": {'; '.join(texts)}" if texts else ": by many small signs together"
     return [sentence if ":" in sentence else f"{sentence}: nothing remarkable" for sentence in said]
+
+
+@cache
+def _members(names: tuple[str, ...]) -> list[list[int]]:
+    """The columns of every group."""
+    return [[i for i, name in enumerate(names) if name.startswith(starts)] for starts in GROUPS.values()]
 
 
 def _neighbours(found: Signs, probability: Matrix, i: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ from unpoison.kernels.cosine import cosine
 from unpoison.kernels.pagerank import pagerank
 from unpoison.kernels.wording import Reading, forms, habits, read
 
-__all__ = ["Signs", "signs"]
+__all__ = ["Signs", "middle", "signs"]
 
 Matrix = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def signs(question: str, texts: Sequence[str], vectors: ArrayLike, target: Array
     columns: dict[str, Matrix] = {**near, **_support(residual, near["similarity"]), **asked, **mates}
     columns["centrality"] = _centrality(rows, near["similarity"])
     columns |= form
-    columns |= {f"{name}_contrast": form[name] - np.median(form[name]) for name in CONTRASTED}
+    columns |= {f"{name}_contrast": form[name] - middle(form[name]) for name in CONTRASTED}
     columns |= {f"set_{name}": _everywhere(form[name].mean(), texts) for name in SHARED_FORMS}
     columns |= {f"mates_{name}": mate_weights @ form[name] for name in MATE_FORMS}
     columns["mates_claim"] = mate_weights @ asked["claim"]
@@ -79,6 +79,12 @@ def signs(question: str, texts: Sequence[str], vectors: ArrayLike, target: Array
     columns["size"] = _everywhere(np.log(len(texts)), texts)
     columns["question_length"] = _everywhere(np.log1p(float((reading.owner == 0).sum())), texts)
     return Signs(columns, habits([question, *texts], reading)[1:], residual, overlap)
+
+
+def middle(values: Matrix) -> float:
+    """The median of at least one value; numpy's takes twenty times as long for so few."""
+    ranked = np.sort(values)
+    return float((ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) / 2)
 
 
 def _everywhere(value: float, texts: Sequence[str]) -> Matrix:
@@ -92,7 +98,7 @@ def _similarity(rows: Matrix, query: Matrix) -> dict[str, Matrix]:
     best, second = ranked[-1], ranked[max(len(own) - 2, 0)]
     return {
         "similarity": own,
-        "similarity_contrast": own - np.median(own),
+        "similarity_contrast": own - middle(own),
         "similarity_lead": own - np.where(own == best, second, best),
         "similarity_rank": np.searchsorted(ranked, own) / max(len(own) - 1, 1),
         "set_similarity": np.full(len(own), own.mean()),
@@ -136,7 +142,7 @@ def _support(residual: Matrix, similarity: Matrix) -> dict[str, Matrix]:
         "support_second": second,
         "support_third": third,
         "support_mean": mean,
-        "support_contrast": first - np.median(first),
+        "support_contrast": first - middle(first),
         "set_support": np.full(len(mean), mean.mean()),
         "nearest_similarity": similarity[nearest],
     }
@@ -196,9 +202,9 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
     coverage, echo = hits / wanted, _echo(reading, k)
     columns = {
         "coverage": coverage,
-        "coverage_contrast": coverage - np.median(coverage),
+        "coverage_contrast": coverage - middle(coverage),
         "density": density,
-        "density_contrast": density - np.median(density),
+        "density_contrast": density - middle(density),
         "words": first,
         "words_second": second,
         "words_third": third,
@@ -206,7 +212,7 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
         "words_inside": (shared / np.maximum(news[:, None], 1)).max(axis=1),
         "set_words": np.full(k, mean.mean()),
         "novel": novel,
-        "novel_contrast": novel - np.median(novel),
+        "novel_contrast": novel - middle(novel),
         **echo,
         **_claims(reading, of_question, table, alike),
     }
@@ -271,5 +277,5 @@ def _claims(reading: Reading, of_question: NDArray[np.bool_], table: Any, alike:
     columns["claim_share"] = np.bincount(owner, held.mean(axis=1), k) / words
     columns["claim_votes"] = np.bincount(owner, (held * voters[owner]).max(axis=1, initial=0.0), k) / words
     columns["claim_alone"] = np.bincount(owner, ~held.any(axis=1), k) / words
-    columns["claim_contrast"] = columns["claim"] - np.median(columns["claim"])
+    columns["claim_contrast"] = columns["claim"] - middle(columns["claim"])
     return columns

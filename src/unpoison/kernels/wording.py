@@ -38,6 +38,7 @@ MARKS = (
     ",", ";", ":", "(", "[", '"', "\u201c", "-", "\u2013", "\u2014", "'s", "\u2019", "?", "!", "*", "|", "/", "%", "$",
     "...", "\u2026", "\n", "  ", " ,", " .", "#", "=", "``", "''",
 )  # fmt: skip
+PLACE = {word: i for i, word in enumerate(HABITUAL_WORDS)}
 HABITS = (*HABITUAL_WORDS, *MARKS)
 """What `habits` counts: words that say nothing of the topic, and punctuation."""
 
@@ -151,8 +152,7 @@ def _marked(text: str) -> float:
 def habits(texts: Sequence[str], reading: Reading) -> Matrix:
     """How often each of `HABITS` occurs per word, shape (k, len(HABITS))."""
     k, size = len(texts), len(HABITUAL_WORDS)
-    place = {word: i for i, word in enumerate(HABITUAL_WORDS)}
-    column = np.array([place.get(word.lower(), -1) for word in reading.words], np.int64)[reading.word]
+    column = np.array([PLACE.get(word.lower(), -1) for word in reading.words], np.int64)[reading.word]
     known = column >= 0
     counted = np.bincount(reading.owner[known] * size + column[known], minlength=k * size).reshape(k, size)
     marked = np.array([[text.count(mark) for mark in MARKS] for text in (t[:LONGEST] for t in texts)], float)

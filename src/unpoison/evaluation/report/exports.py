@@ -24,7 +24,7 @@ from unpoison.evaluation.report.tables import (
 from unpoison.evaluation.summary import Summary
 from unpoison.rendering import plain
 
-__all__ = ["as_csv", "as_json", "as_markdown"]
+__all__ = ["as_csv", "as_json", "as_markdown", "markdown_table", "markdown_text", "spreadsheet_value"]
 
 
 def as_markdown(report: Report) -> str:
@@ -33,14 +33,17 @@ def as_markdown(report: Report) -> str:
     parts = ["# Evaluation", status(report)]
     parts.append("Shares are in percent with 95 % intervals; times are in milliseconds.")
     if report.preset is not None:
-        parts += [f"## {_cell(report.preset.source)}", "\n".join(f"- {_cell(t)}" for t in _told(report))]
-        parts += [_markdown(table) for table in published_tables(report)]
+        parts += [
+            f"## {markdown_text(report.preset.source)}",
+            "\n".join(f"- {markdown_text(t)}" for t in _told(report)),
+        ]
+        parts += [markdown_table(table) for table in published_tables(report)]
     parts.append("## Results")
-    parts += [_markdown(table) for table in summary_tables(report)]
-    parts += [_markdown(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
+    parts += [markdown_table(table) for table in summary_tables(report)]
+    parts += [markdown_table(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
     found = problems(report)
     if found:
-        parts += ["## Problems", "\n".join(f"- {_cell(problem)}" for problem in found)]
+        parts += ["## Problems", "\n".join(f"- {markdown_text(problem)}" for problem in found)]
     parts += ["## Manifest", f"```json\n{json.dumps(manifest, indent=2).replace('```', '')}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -49,18 +52,19 @@ def _told(report: Report) -> list[str]:
     return [] if report.preset is None else report.preset.describe().splitlines()
 
 
-def _markdown(table: Table, level: str = "###") -> str:
-    lines = [f"{level} {_cell(table.title)}", ""]
+def markdown_table(table: Table, level: str = "###") -> str:
+    """A table under its title, a heading of this level."""
+    lines = [f"{level} {markdown_text(table.title)}", ""]
     lines.append(_line(table.columns))
     lines.append("|" + " --- |" * len(table.columns))
     return "\n".join([*lines, *(_line(row) for row in table.rows)])
 
 
 def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
 
 
-def _cell(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Names come from users' files: nothing of them may be read as markup."""
     return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
 
@@ -81,7 +85,7 @@ def _csv_row(summary: Summary) -> Iterator[object]:
     yield summary.id
     for name in ("defense", *SETTINGS, "corpus"):
         value = getattr(scenario, name)
-        yield "" if value in (None, ()) else _unquotable(setting(value))
+        yield "" if value in (None, ()) else spreadsheet_value(setting(value))
     yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
     for name in MEASURES:
         found = summary.figures[name]
@@ -89,7 +93,7 @@ def _csv_row(summary: Summary) -> Iterator[object]:
         yield found.count
 
 
-def _unquotable(value: float | str) -> float | str:
+def spreadsheet_value(value: float | str) -> float | str:
     """A text that can be written and that no spreadsheet takes for a formula."""
     if not isinstance(value, str):
         return value

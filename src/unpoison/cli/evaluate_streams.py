@@ -1,0 +1,120 @@
+"""What `evaluate --stream` does: static against dynamic, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table as Shown
+from rich.text import Text
+
+from unpoison.errors import OptionError, shown
+from unpoison.rendering import plain
+
+if TYPE_CHECKING:
+    from unpoison.evaluation.report.tables import Table
+
+__all__ = ["TAKEN", "evaluate_stream", "given_options"]
+
+ALLOWED = ("defense", "generator", "nli", "encoder", "limit", "deadline", "folder", "report", "json")
+TAKEN = ", ".join(f"--{name}" for name in ALLOWED)
+"""The options that go with `--stream`, for its help."""
+
+DEFENSES = ("vanilla", "radar")
+"""What is measured where no defense is named."""
+
+
+def given_options(context: typer.Context) -> list[str]:
+    """The options that stand on the command line, as they are written there, without those before the command."""
+    found = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            found.append(parameter.opts[0] if parameter.param_type_name == "option" else "DATA")
+    return found
+
+
+def evaluate_stream(
+    data: str,
+    given: Iterable[str],
+    *,
+    defenses: Sequence[str] | None,
+    generator: Sequence[str] | None,
+    nli: Sequence[str] | None,
+    encoder: Sequence[str] | None,
+    limit: int | None,
+    deadline: float,
+    folder: Path,
+    reports: Sequence[Path],
+    as_json: bool,
+) -> None:
+    """Measure over time, and write tables, reports or JSON.
+
+    Raises:
+        OptionError: An option that means nothing over time, or several models of one kind.
+        InputError: Data that cannot be read.
+        ModelError: A model failed for good.
+    """
+    from unpoison.cli.display import show
+    from unpoison.cli.running import counted, say
+    from unpoison.cli.runs import check_outputs, progress
+    from unpoison.driver import Limits
+    from unpoison.evaluation.report import over_time
+    from unpoison.evaluation.specs import split_specs
+    from unpoison.evaluation.stream_study import methods_of, run_study
+
+    for option in given:
+        if option not in ("--stream", *TAKEN.split(", ")):
+            raise OptionError(f"--stream measures over time and takes {TAKEN}; leave {option} out")
+    methods = methods_of([spec for text in defenses or DEFENSES for spec in split_specs(text)])
+    for path in reports:
+        over_time.check_format(path)
+    check_outputs(*reports)
+    folder.mkdir(parents=True, exist_ok=True)
+    with progress() as told:
+        study = run_study(
+            data,
+            methods,
+            generator=_single("generator", generator, "extractive"),
+            nli=_single("nli", nli, "lexical"),
+            encoder=_single("encoder", encoder, "lexical"),
+            limit=limit,
+            limits=Limits(deadline=deadline),
+            replies=folder / "replies.db",
+            progress=told,
+        )
+    for path in reports:
+        over_time.write_over_time(study, path)
+    if as_json:
+        print(over_time.as_json(study), end="")  # noqa: T201  this is what the command line is for
+    else:
+        show(over_time.told(study), "Percent, with 95 % intervals.", "")
+        compared = over_time.static_dynamic_table(study)
+        for table in (*([compared] if compared else []), *over_time.study_tables(study)):
+            show(_shown(table), "")
+    for line in study.left_out:
+        say(f"left out: {line}")
+    answers = len(study.results) * len(methods) * study.steps
+    say(f"measured {counted(answers, 'answer')} of {counted(len(methods), 'method')} over time")
+
+
+def _single(name: str, given: Sequence[str] | None, default: str) -> str:
+    """The one model of its kind."""
+    if not given:
+        return default
+    if len(given) > 1 or "," in given[0]:
+        raise OptionError(f"--stream takes one {name}, got {shown(', '.join(given))}")
+    return given[0]
+
+
+def _shown(table: Table) -> Shown:
+    """A table for the terminal."""
+    made = Shown(box=None, padding=(0, 1), title=Text(plain(table.title), style="bold"), title_justify="left")
+    for number, name in enumerate(table.columns):
+        made.add_column(Text(plain(name)), justify="right" if number else "left", overflow="fold")
+    for row in table.rows:
+        made.add_row(*(Text(plain(cell)) for cell in row))
+    return made
