@@ -152,7 +152,7 @@ def test_a_report_goes_by_its_suffix(study, tmp_path):
     for suffix in over_time.FORMATS:
         over_time.write_over_time(study, tmp_path / f"r{suffix}")
         assert "radar, dynamic" in (tmp_path / f"r{suffix}").read_text()
-    with pytest.raises(OptionError, match="must end in .html"):
+    with pytest.raises(OptionError, match=r"must end in \.html"):
         over_time.write_over_time(study, tmp_path / "r.pdf")
     with pytest.raises(OptionError, match="cannot be written"):
         over_time.write_over_time(study, Path(tmp_path, "absent", "r.md"))

@@ -27,13 +27,15 @@ DEFENSES = ("vanilla", "radar")
 
 
 def given_options(context: typer.Context) -> list[str]:
-    """The options that stand on the command line, as they are written there, without those before the command."""
+    """The options that stand on the command line, by their long names, and DATA for arguments."""
     found = []
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            found.append(parameter.opts[0] if parameter.param_type_name == "option" else "DATA")
+            off = context.params[name] is False and parameter.secondary_opts
+            names = parameter.secondary_opts if off else parameter.opts
+            found.append(names[0] if parameter.param_type_name == "option" else "DATA")
     return found
 
 

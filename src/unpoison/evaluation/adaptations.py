@@ -122,8 +122,9 @@ class Remembering:
         belief = self._beliefs.get(key)
         if belief is None:
             return 0
-        stamps = {name: STAMP for name in ("created", "updated", "expires") if getattr(belief, name) is not None}
-        return len(exported(key, replace(belief, **stamps)).encode())
+        created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
+        timed = replace(belief, created=created, updated=updated, expires=expires)
+        return len(exported(key, timed).encode())
 
 
 class _Reminded:
