@@ -123,6 +123,14 @@ def test_the_page_shows_every_number_and_picture_and_needs_nothing_else(study):
     assert set(re.findall(r'href="(.)', page)) == {"#"}
 
 
+def test_of_many_methods_the_dynamic_one_is_drawn_and_the_rest_is_named():
+    study = run_study("timeline", methods_of(["vanilla", "trustrag", "radar"]), limit=1)
+    drawn = over_time.drawn_methods(study)
+    assert len(drawn) == 8
+    assert drawn[-1] == "radar, dynamic"
+    assert "Not drawn: trustrag, cumulative; radar, cumulative." in over_time.page(study)
+
+
 def test_hostile_text_is_never_markup_nor_a_formula(hostile):
     for text in (over_time.page(hostile), over_time.as_markdown(hostile)):
         assert "<script" not in text

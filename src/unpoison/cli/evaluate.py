@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.evaluate_streams import TAKEN, evaluate_stream, given_options
-
 __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
@@ -103,8 +101,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="DATA",
-            help="Measure over time, static against dynamic: timeline (built in), radar-dynamic:FILE, or rows with a "
-            f"time. Takes {TAKEN} besides.",
+            help="Measure over time instead, static against dynamic: timeline (built in), radar-dynamic:FILE, or a "
+            "file whose rows have a time.",
         ),
     ] = None,
     manifest: Annotated[
@@ -155,6 +153,8 @@ def evaluate(
     from unpoison.evaluation.summary import Price
 
     if stream is not None:
+        from unpoison.cli.evaluate_streams import evaluate_stream, given_options
+
         evaluate_stream(
             stream,
             given_options(context),

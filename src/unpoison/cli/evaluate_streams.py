@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table as Shown
 from rich.text import Text
 
+from unpoison.cli.display import show
+from unpoison.cli.running import counted, say
+from unpoison.cli.runs import check_outputs, progress
+from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
+from unpoison.evaluation.report import over_time
+from unpoison.evaluation.report.tables import Table
+from unpoison.evaluation.specs import split_specs
+from unpoison.evaluation.stream_study import methods_of, run_study
 from unpoison.rendering import plain
 
-if TYPE_CHECKING:
-    from unpoison.evaluation.report.tables import Table
+__all__ = ["evaluate_stream", "given_options"]
 
-__all__ = ["TAKEN", "evaluate_stream", "given_options"]
-
-ALLOWED = ("defense", "generator", "nli", "encoder", "limit", "deadline", "folder", "report", "json")
-TAKEN = ", ".join(f"--{name}" for name in ALLOWED)
-"""The options that go with `--stream`, for its help."""
+ALLOWED = tuple(
+    f"--{name}" for name in ("defense", "generator", "nli", "encoder", "limit", "deadline", "folder", "report", "json")
+)
+"""The options that go with `--stream`."""
 
 DEFENSES = ("vanilla", "radar")
 """What is measured where no defense is named."""
@@ -60,17 +65,9 @@ def evaluate_stream(
         InputError: Data that cannot be read.
         ModelError: A model failed for good.
     """
-    from unpoison.cli.display import show
-    from unpoison.cli.running import counted, say
-    from unpoison.cli.runs import check_outputs, progress
-    from unpoison.driver import Limits
-    from unpoison.evaluation.report import over_time
-    from unpoison.evaluation.specs import split_specs
-    from unpoison.evaluation.stream_study import methods_of, run_study
-
     for option in given:
-        if option not in ("--stream", *TAKEN.split(", ")):
-            raise OptionError(f"--stream measures over time and takes {TAKEN}; leave {option} out")
+        if option not in ("--stream", *ALLOWED):
+            raise OptionError(f"--stream measures over time and takes {', '.join(ALLOWED)}; leave {option} out")
     methods = methods_of([spec for text in defenses or DEFENSES for spec in split_specs(text)])
     for path in reports:
         over_time.check_format(path)

@@ -30,6 +30,7 @@ __all__ = [
     "as_json",
     "as_markdown",
     "check_format",
+    "drawn_methods",
     "page",
     "static_dynamic_table",
     "step_figures",
@@ -102,9 +103,9 @@ def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> It
 
     Args:
         study: What was measured.
-        drawn: The methods with a line; without it the first eight, for more cannot be told apart.
+        drawn: The methods with a line; see `drawn_methods`.
     """
-    names = [name for name in study.methods if drawn is None or name in drawn][:HUES]
+    names = drawn_methods(study) if drawn is None else [name for name in study.methods if name in drawn]
     for measure in BY_STEP:
         heading = SHARES[measure][0]
         for attack, results in study.results.items():
@@ -112,6 +113,13 @@ def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> It
                 continue
             series = tuple(Series(name, hue, _points(study, results[name], measure)) for hue, name in enumerate(names))
             yield Lines(f"{heading} by step, attack: {attack}", "step", f"{heading}, %", series)
+
+
+def drawn_methods(study: StreamStudy) -> list[str]:
+    """At most eight methods, for more lines cannot be told apart: dynamic ones before static ones before adapted."""
+    order = ("beliefs", "nothing", "answer", "passages")
+    chosen = sorted(study.methods, key=lambda name: order.index(study.methods[name].carries))[:HUES]
+    return [name for name in study.methods if name in chosen]
 
 
 def _points(study: StreamStudy, result: StreamResult, measure: str) -> tuple[Point, ...]:
@@ -129,7 +137,10 @@ def _by_step(result: StreamResult, measure: str) -> list[Estimate]:
 def page(study: StreamStudy, drawn: Collection[str] | None = None) -> str:
     """The whole report as HTML; it opens from disk, asks the network for nothing and runs no script."""
     compared = static_dynamic_table(study)
+    drawn = drawn_methods(study) if drawn is None else drawn
     pictures = "\n".join(map(figure_markup, step_figures(study, drawn)))
+    missing = "; ".join(label(name) for name in study.methods if name not in drawn)
+    note = f" Not drawn: {missing}." if missing else ""
     lead = (
         f"<p>{label(told(study), 400)}</p>"
         "<p>Every question is asked at each of its times, with one poisoned passage at every step or without. Shares "
@@ -137,7 +148,11 @@ def page(study: StreamStudy, drawn: Collection[str] | None = None) -> str:
     )
     sections: list[Section | None] = [
         None if compared is None else ("static-dynamic", "Static against dynamic", table_markup(compared)),
-        ("steps", "Step by step", f'<p>Accuracy and ASR at each time.</p>\n<div class="figures">\n{pictures}\n</div>'),
+        (
+            "steps",
+            "Step by step",
+            f'<p>Accuracy and ASR at each time.{note}</p>\n<div class="figures">\n{pictures}\n</div>',
+        ),
         ("results", "All steps together", "\n".join(map(table_markup, study_tables(study)))),
         _left_out(study),
     ]
