@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import naive
-from inputs import DIMENSIONS, Case, Graph, graph
+from inputs import Case, Graph, graph
 from timing import Results, measure
-from unpoison import Grada, Guard, Passage, Radar, RagDefender, TrustRag
+from unpoison import Grada, Guard, Passage, Query, Radar, RagDefender, TrustRag
 from unpoison.defenses.base import Defense
 from unpoison.kernels.mincut import min_cut
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator, load_encoder
@@ -73,15 +73,16 @@ def _given() -> dict[str, dict[str, Call]]:
             "unpoison": _screen(TrustRag(stages=1)),
             **({"naive": lambda case: naive.trustrag(case.texts, case.vectors)} if rouge else {}),
         },
-        # The query's vector is looked up, as a vector store's client would do.
-        "Guard": {"unpoison": _screen(Guard(encoder=FakeEncoder(dimensions=DIMENSIONS)))},
+        "Guard": {"unpoison": _screen(Guard(), with_query=True)},
         "RADAR, models that answer at once": {"unpoison": _screen(_instant_radar())},
     }
 
 
-def _screen(defense: Defense) -> Call:
+def _screen(defense: Defense, *, with_query: bool = False) -> Call:
+    """A call with the passages' vectors, and with one for the query where the defense wants it."""
     return lambda case: defense.screen(
-        case.question, [{"text": text, "embedding": vector} for text, vector in zip(case.texts, case.vectors)]
+        Query(case.question, embedding=case.vectors[-1]) if with_query else case.question,
+        [{"text": text, "embedding": vector} for text, vector in zip(case.texts, case.vectors)],
     )
 
 

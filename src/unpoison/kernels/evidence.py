@@ -25,6 +25,9 @@ SHARED_FORMS = ("length", "capitals", "ellipsis", "open_end", "lower_start")
 MATE_FORMS = ("open_end", "ellipsis", "function_words", "sentence_length")
 """Forms of a passage's mates that say whether they are of one hand."""
 
+DENSE_CELLS = 2_000_000
+"""Passages times stems up to which the table of who says what is an array (16 MB)."""
+
 QUERY_SHARE = 0.4
 """GRADA's alpha."""
 
@@ -167,8 +170,6 @@ def _centrality(rows: Matrix, similarity: Matrix) -> Matrix:
 
 def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
     """What a passage says of the question's words, and which other words it shares with other passages."""
-    from scipy.sparse import csr_array
-
     k = len(alike)
     size = max(len(reading.stop), 1)
     of_question = np.zeros(size, bool)
@@ -192,8 +193,8 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
     holders = np.bincount(stem, minlength=size)
     news = np.bincount(owner, minlength=k)
     common = holders[stem] > 1
-    table = csr_array((np.ones(int(common.sum())), (owner[common], stem[common])), shape=(k, size))
-    shared = np.asarray((table @ table.T).todense(), float)
+    table = _table(owner[common], stem[common], (k, size))
+    shared = _dense(table @ table.T)
     np.fill_diagonal(shared, 0)
     overlap = shared / np.sqrt(np.maximum(news[:, None] * news, 1))
     first, second, third = _best_three(overlap)
@@ -217,6 +218,21 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
         **_claims(reading, of_question, table, alike),
     }
     return columns, overlap
+
+
+def _table(owner: NDArray[np.intp], stem: NDArray[np.intp], shape: tuple[int, int]) -> Any:
+    """1 where a passage holds a stem, shape (k, stems): dense while it is small, which is quicker, else sparse."""
+    if shape[0] * shape[1] <= DENSE_CELLS:
+        dense = np.zeros(shape)
+        dense[owner, stem] = 1
+        return dense
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(owner)), (owner, stem)), shape=shape)
+
+
+def _dense(table: Any) -> Matrix:
+    return table if isinstance(table, np.ndarray) else np.asarray(table.toarray(), float)
 
 
 def _echo(reading: Reading, k: int) -> dict[str, Matrix]:
@@ -271,7 +287,7 @@ def _claims(reading: Reading, of_question: NDArray[np.bool_], table: Any, alike:
     voters = 1 - alike
     np.fill_diagonal(voters, 0)
     distinct, column = np.unique(stem, return_inverse=True)
-    held = table[:, distinct].toarray().T[column] > 0
+    held = _dense(table[:, distinct]).T[column] > 0
     held[np.arange(len(owner)), owner] = False
     words = np.maximum(np.bincount(owner, minlength=k), 1)
     columns["claim_share"] = np.bincount(owner, held.mean(axis=1), k) / words
