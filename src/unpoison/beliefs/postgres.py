@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import RLock
 from typing import Any
 
-from unpoison.beliefs.belief import Belief
-from unpoison.beliefs.key import checked_key, checked_namespace
-from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.beliefs.sql import SqlBeliefs, Statements
 from unpoison.errors import InputError, StoreError
 from unpoison.extras import require
 
@@ -20,14 +16,8 @@ __all__ = ["MIGRATIONS", "PostgresBeliefs"]
 TIMEOUT = 5
 """Seconds to wait for a connection, and for a statement."""
 
-PAGE = 500
-"""Beliefs that a listing reads at once."""
-
 LOCK = int.from_bytes(b"unpb")
 """The advisory lock under which one process migrates."""
-
-_ABANDONED: list[Any] = []
-"""Connections of a parent process, which would end the parent's session if they were closed here."""
 
 
 def _first(connection: Any) -> None:
@@ -44,7 +34,7 @@ MIGRATIONS: list[Callable[[Any], None]] = [_first]
 """What makes schema 1 of nothing, schema 2 of schema 1, and so on. Applied ones stand in `unpoison_migrations`."""
 
 
-class PostgresBeliefs:
+class PostgresBeliefs(SqlBeliefs):
     """Beliefs in the table `unpoison_beliefs`, made where there is none. One connection, used by one thread at a time.
 
     Args:
@@ -61,78 +51,15 @@ class PostgresBeliefs:
 
     def __init__(self, url: str, *, namespace: str = "default", ttl: float | None = None) -> None:
         self._psycopg = require("psycopg", "keeping beliefs in PostgreSQL")
-        self.namespace = checked_namespace(namespace)
-        self.ttl = checked_ttl(ttl)
+        super().__init__(namespace, ttl)
         self._url = url
-        self._connection: Any = None
-        self._process = os.getpid()
-        self._lock = RLock()
         with self._opened():
             pass
-
-    def get(self, key: str) -> Belief | None:
-        with self._opened() as connection:
-            row = connection.execute(_GET, (self.namespace, checked_key(key), time.time())).fetchone()
-        return None if row is None else self._belief(row)
-
-    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
-        now = time.time()
-        values: dict[str, Any] = {
-            "namespace": self.namespace,
-            "key": checked_key(key),
-            "answer": belief.answer,
-            "support": belief.support,
-            "conflict": belief.conflict,
-            "query": belief.query,
-            "version": fresh_version(),
-            "now": now,
-            "expected": expected,
-            "anew": keep_times or expected == "",
-            **times(belief, now, self.ttl, keep=keep_times),
-        }
-        with self._opened() as connection:
-            if self.ttl is not None:
-                connection.execute(_EXPIRE, (now,))
-            statement = _INSERT if expected is None else _REPLACE if expected else _INSERT_IF_NONE
-            return bool(connection.execute(statement, values).rowcount == 1)
-
-    def items(self) -> Iterator[tuple[str, Belief]]:
-        last = ""
-        while True:
-            with self._opened() as connection:
-                rows = connection.execute(_LIST, (self.namespace, last, time.time(), PAGE)).fetchall()
-            for key, *row in rows:
-                yield key, self._belief(row)
-            if len(rows) < PAGE:
-                return
-            last = rows[-1][0]
-
-    def forget(self, key: str) -> bool:
-        return self._deleted(_FORGET, checked_key(key)) == 1
-
-    def forget_all(self) -> int:
-        return self._deleted(_FORGET_ALL)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
-
-    def _deleted(self, statement: str, *values: str) -> int:
-        """Delete, and count those that had not expired."""
-        with self._opened() as connection:
-            connection.execute(_EXPIRE, (time.time(),))
-            return int(connection.execute(statement, (self.namespace, *values)).rowcount)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         """The one connection of this process; every statement is a transaction of its own."""
-        if self._process != os.getpid():
-            self._lock, self._process = RLock(), os.getpid()  # the parent's threads do not live here
-            if self._connection is not None:
-                _ABANDONED.append(self._connection)
-            self._connection = None
+        self._leave_to_the_parent()
         with self._lock:
             try:
                 if self._connection is None or self._connection.closed:
@@ -185,12 +112,9 @@ class PostgresBeliefs:
                     ) from error
                 connection.execute("INSERT INTO unpoison_migrations VALUES (%s, %s)", (number, time.time()))
 
-    def _belief(self, row: Any) -> Belief:
-        answer, support, conflict, query, version, *stamps = row
-        try:
-            return Belief(answer, support, conflict, query, version, *stamps)
-        except InputError as error:
-            raise InputError(f"{self!r} holds what is no belief: {error}; restore the table") from None
+    @property
+    def _place(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         return f"PostgresBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password
@@ -226,3 +150,5 @@ WHERE namespace = %(namespace)s AND key = %(key)s AND version = %(expected)s"""
 _EXPIRE = "DELETE FROM unpoison_beliefs WHERE expires <= %s"
 _FORGET = "DELETE FROM unpoison_beliefs WHERE namespace = %s AND key = %s"
 _FORGET_ALL = "DELETE FROM unpoison_beliefs WHERE namespace = %s"
+
+PostgresBeliefs.statements = Statements(_GET, _LIST, _INSERT, _INSERT_IF_NONE, _REPLACE, _EXPIRE, _FORGET, _FORGET_ALL)

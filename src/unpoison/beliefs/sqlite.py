@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
-from typing import Any
 
-from unpoison.beliefs.belief import Belief
-from unpoison.beliefs.key import checked_key, checked_namespace
-from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.beliefs.sql import SqlBeliefs, Statements
 from unpoison.errors import InputError, StoreError, shown
 
 __all__ = ["MIGRATIONS", "SqliteBeliefs"]
@@ -23,12 +18,6 @@ APPLICATION = int.from_bytes(b"unpb")
 
 BUSY = 10.0
 """Seconds to wait for another process."""
-
-PAGE = 500
-"""Beliefs that a listing reads at once."""
-
-_ABANDONED: list[sqlite3.Connection] = []
-"""Connections of a parent process: SQLite forbids a child to use them and to close them."""
 
 
 def _first(connection: sqlite3.Connection) -> None:
@@ -44,7 +33,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first]
 """What makes schema 1 of an empty file, schema 2 of schema 1, and so on; the table `migrations` says when."""
 
 
-class SqliteBeliefs:
+class SqliteBeliefs(SqlBeliefs):
     """Beliefs in a SQLite file, made where there is none.
 
     The file is in write-ahead mode: readers do not wait for writers, a killed process leaves every belief as it was
@@ -62,78 +51,15 @@ class SqliteBeliefs:
     """
 
     def __init__(self, path: str | Path, *, namespace: str = "default", ttl: float | None = None) -> None:
+        super().__init__(namespace, ttl)
         self.path = Path(path)
-        self.namespace = checked_namespace(namespace)
-        self.ttl = checked_ttl(ttl)
-        self._connection: sqlite3.Connection | None = None
-        self._process = os.getpid()
-        self._lock = RLock()
         with self._opened():
             pass
-
-    def get(self, key: str) -> Belief | None:
-        with self._opened() as connection:
-            row = connection.execute(_GET, (self.namespace, checked_key(key), time.time())).fetchone()
-            return None if row is None else self._belief(row)
-
-    def put(self, key: str, belief: Belief, *, expected: str | None = None, keep_times: bool = False) -> bool:
-        now = time.time()
-        values: dict[str, Any] = {
-            "namespace": self.namespace,
-            "key": checked_key(key),
-            "answer": belief.answer,
-            "support": belief.support,
-            "conflict": belief.conflict,
-            "query": belief.query,
-            "version": fresh_version(),
-            "now": now,
-            "expected": expected,
-            "anew": keep_times or expected == "",
-            **times(belief, now, self.ttl, keep=keep_times),
-        }
-        with self._opened() as connection:
-            if self.ttl is not None:
-                connection.execute(_EXPIRE, (now,))
-            statement = _INSERT if expected is None else _REPLACE if expected else _INSERT_IF_NONE
-            return connection.execute(statement, values).rowcount == 1
-
-    def items(self) -> Iterator[tuple[str, Belief]]:
-        last = ""
-        while True:
-            with self._opened() as connection:
-                rows = connection.execute(_LIST, (self.namespace, last, time.time(), PAGE)).fetchall()
-            for key, *row in rows:
-                yield key, self._belief(row)
-            if len(rows) < PAGE:
-                return
-            last = rows[-1][0]
-
-    def forget(self, key: str) -> bool:
-        return self._deleted(_FORGET, checked_key(key)) == 1
-
-    def forget_all(self) -> int:
-        return self._deleted(_FORGET_ALL)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
-
-    def _deleted(self, statement: str, *values: str) -> int:
-        """Delete, and count those that had not expired."""
-        with self._opened() as connection:
-            connection.execute(_EXPIRE, (time.time(),))
-            return connection.execute(statement, (self.namespace, *values)).rowcount
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """The one connection of this process; every statement is a transaction of its own."""
-        if self._process != os.getpid():
-            self._lock, self._process = RLock(), os.getpid()  # the parent's threads do not live here
-            if self._connection is not None:
-                _ABANDONED.append(self._connection)
-            self._connection = None
+        self._leave_to_the_parent()
         with self._lock:
             try:
                 if self._connection is None:
@@ -141,12 +67,12 @@ class SqliteBeliefs:
                 yield self._connection
             except sqlite3.OperationalError as error:
                 raise StoreError(
-                    f"the belief store {self._name} cannot be used ({error}); "
+                    f"the belief store {self._place} cannot be used ({error}); "
                     "give a path in a folder that can be written, and see whether another process holds it locked"
                 ) from error
             except sqlite3.Error as error:  # of which a damaged file is the only one left
                 raise InputError(
-                    f"{self._name} is damaged or no SQLite file ({error}); give another path, or restore it"
+                    f"{self._place} is damaged or no SQLite file ({error}); give another path, or restore it"
                 ) from error
 
     def _connect(self) -> sqlite3.Connection:
@@ -156,7 +82,7 @@ class SqliteBeliefs:
             (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != APPLICATION:
-                raise InputError(f"{self._name} is a database, but no store of beliefs; give another path")
+                raise InputError(f"{self._place} is a database, but no store of beliefs; give another path")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -176,7 +102,7 @@ class SqliteBeliefs:
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
             if schema > len(MIGRATIONS):
                 raise InputError(
-                    f"{self._name} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
+                    f"{self._place} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
                 )
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (schema INTEGER PRIMARY KEY, applied REAL)")
             for number, migration in enumerate(MIGRATIONS[schema:], schema + 1):
@@ -189,15 +115,8 @@ class SqliteBeliefs:
             connection.execute("ROLLBACK")
             raise
 
-    def _belief(self, row: tuple[Any, ...] | list[Any]) -> Belief:
-        answer, support, conflict, query, version, *stamps = row
-        try:
-            return Belief(answer, support, conflict, query, version, *stamps)
-        except InputError as error:
-            raise InputError(f"{self._name} holds what is no belief: {error}; restore the file") from None
-
     @property
-    def _name(self) -> str:
+    def _place(self) -> str:
         return shown(str(self.path), 200)
 
     def __repr__(self) -> str:
@@ -223,3 +142,5 @@ UPDATE beliefs SET answer = :answer, support = :support, conflict = :conflict, q
 _EXPIRE = "DELETE FROM beliefs WHERE expires <= ?"
 _FORGET = "DELETE FROM beliefs WHERE namespace = ? AND key = ?"
 _FORGET_ALL = "DELETE FROM beliefs WHERE namespace = ?"
+
+SqliteBeliefs.statements = Statements(_GET, _LIST, _INSERT, _INSERT_IF_NONE, _REPLACE, _EXPIRE, _FORGET, _FORGET_ALL)
