@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, RagDefender
-from unpoison.errors import OptionError
+from unpoison.errors import InputError, OptionError
 
 
 def with_similarity(matrix: np.ndarray) -> list[Passage]:
@@ -96,6 +96,15 @@ def test_the_ablations_clusterings(clustering: str) -> None:
     given = [Passage(f"unrelated{i} words{i}", embedding=np.array(v)) for i, v in enumerate(vectors)]
     screening = RagDefender(clustering=clustering).screen("q", given)
     assert len(screening.kept) + len(screening.dropped) == 5
+
+
+def test_given_vectors_are_never_mixed_with_those_of_an_encoder_that_cannot_add_to_them() -> None:
+    """Even where the dimensions happen to agree: the lexical encoder makes two dimensions of two texts."""
+    given = [Passage("a b", embedding=np.array([1.0, 0.0])), "b c", "c d"]
+    with pytest.raises(
+        InputError, match="given for 1 of the texts and not for 2, and the encoder 'lexical' cannot add"
+    ):
+        RagDefender().screen("q", given)
 
 
 def test_options_out_of_range_are_refused() -> None:

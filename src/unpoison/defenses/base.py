@@ -174,11 +174,19 @@ def embedded(
         Shapes (k, d) and (d,) or None. Given vectors are returned as given, not normalised.
 
     Raises:
-        InputError: Given embeddings and the encoder's have different dimensions.
+        InputError: Given embeddings and the encoder's have different dimensions, or cannot be compared because the
+            encoder's hold for the texts of one call only.
     """
     wanted = [p.text for p in passages if p.embedding is None]
+    brought = len(passages) - len(wanted) + (with_query and query.embedding is not None)
     if with_query and query.embedding is None:
         wanted.append(query.text)
+    if brought and wanted and getattr(encoder, "per_set", False):
+        raise InputError(
+            f"embeddings were given for {brought} of the texts and not for {len(wanted)}, and the encoder "
+            f"{shown(getattr(encoder, 'name', None))} cannot add to them; pass as encoder the one that made them, or "
+            "give the query and all passages theirs"
+        )
     made = (yield from encode(wanted)) if wanted else np.zeros((0, 1), np.float32)
     fresh = iter(made)
     vectors = [next(fresh) if p.embedding is None else p.embedding for p in passages]
