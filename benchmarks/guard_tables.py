@@ -6,16 +6,14 @@ python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from guard_data import measured_samples, training_samples
-from train_guard import DAMAGE, FAMILIES, Case, Vectors, cases, fit, score, thresholds
+from train_guard import DAMAGE, FAMILIES, Case, Vectors, Written, cases, fit, score, thresholds
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.evaluation import wilson
 
@@ -36,8 +34,7 @@ def main() -> None:
     train = [] if arguments.quick else [s for s in training_samples(arguments.folder) if s.attack != "garag"]
     vectors = Vectors(arguments.encoder, arguments.cache, [*measured, *test, *train])
     seen, own, fitted = cases(measured, vectors), cases(test, vectors), cases(train, vectors)
-    data = json.loads((files("unpoison.data") / f"guard-{arguments.encoder}.json").read_text())
-    model = GuardModel.of(data)
+    model = GuardModel.load(arguments.encoder)
     bar = model.threshold(arguments.damage)
     print(f"## Guard, {arguments.encoder}, damage {arguments.damage}: threshold {bar:.3f}\n")
     found = [(case, score(model, case)) for case in seen]
@@ -46,7 +43,7 @@ def main() -> None:
     many_table([pair for pair in found if pair[0].sample.attack == "5 clean + many"], bar)
     reliability([*found, *((case, score(model, case)) for case in own)])
     if fitted:
-        left_out(fitted, own, tuple(data["columns"]), arguments.damage)
+        left_out(fitted, own, model.columns, arguments.damage)
 
 
 Scored = Sequence[tuple[Case, np.ndarray]]
@@ -136,8 +133,9 @@ def left_out(fitted: Sequence[Case], own: Sequence[Case], columns: tuple[str, ..
 
 
 def line(name: str, rest: Sequence[Case], target: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
-    data, sums = fit(rest, columns)
-    model = GuardModel.of({**data, "damage": list(DAMAGE), "thresholds": thresholds(rest, sums, data["calibration"])})
+    style, columns_of_wording = Written()("rest", rest)
+    data, probabilities = fit(rest, columns, columns_of_wording)
+    model = GuardModel.of({**data, "damage": list(DAMAGE), "thresholds": thresholds(rest, probabilities)}, style)
     bar = model.threshold(damage)
     found = [(case, score(model, case)) for case in target]
     kept = sum(int((~c.poison & (p <= bar)).sum()) for c, p in found)

@@ -1,10 +1,10 @@
 """Fit Guard's coefficients, and say how it does on questions, data sets and attacks that it was not fitted on.
 
-    python benchmarks/train_guard.py ../shared/data --encoder minilm --output src/unpoison/data/guard-minilm.json
+    python benchmarks/train_guard.py ../shared/data --output src/unpoison/data
 
 Seven tenths of the questions of the freely licensed sets are fitted, the other three tenths and all other sets are
 measured on (`guard_data.py`). The threshold for each level of damage is the highest that any clean data set needs when
-the coefficients are fitted without its family.
+the coefficients are fitted without its family, with a margin.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from sklearn.linear_model import LogisticRegression
 
 from embeddings import Embeddings
 from guard_data import Sample, training_samples
-from unpoison.defenses.guard_model import WIDEST, GuardModel, company, table
+from guard_style import worded
+from unpoison.defenses.guard_model import STEEPEST, GuardModel, company, setting
 from unpoison.kernels.evidence import Signs, signs
-from unpoison.kernels.trees import evaluate
 from unpoison.models import load_encoder
 
 SEED = 0
 FOLDS = 5
+MARGIN = 1.5
+"""All families are encyclopaedic: what is promised for any text is set half as strict again as they need."""
 DAMAGE = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
 TREES, DEPTH, RATE = 120, 3, 0.1
 
@@ -79,45 +81,40 @@ def weights(found: Sequence[Case]) -> np.ndarray:
     return len(keys) / 2 * np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
 
 
-def fit(found: Sequence[Case], columns: tuple[str, ...]) -> tuple[dict, list[np.ndarray]]:
-    """Coefficients, and the cross-fitted sums of the second pass for each case."""
+def fit(found: Sequence[Case], columns: tuple[str, ...], worded: Sequence[np.ndarray]) -> tuple[dict, list[np.ndarray]]:
+    """Coefficients, and cross-fitted probabilities for each case.
+
+    `worded` are the cases' columns of wording, each by a style that was fitted on other questions (`guard_style.py`).
+    """
     y = np.concatenate([c.poison for c in found])
     w = weights(found)
     sizes = [len(c.poison) for c in found]
     folds = np.repeat([fold(c.sample.question) for c in found], sizes)
     ends = np.cumsum(sizes)[:-1]
-
-    habits = np.concatenate([c.found.habits for c in found])
-    mean, scale = habits.mean(axis=0), habits.std(axis=0) + 1e-6
-    deviations = np.clip((habits - mean) / scale, -WIDEST, WIDEST)
-
-    def linear(rows: np.ndarray) -> LogisticRegression:
-        return LogisticRegression(C=0.01, max_iter=300).fit(deviations[rows], y[rows], w[rows])
-
-    wording = np.zeros(len(y))
-    for one in range(FOLDS):
-        wording[folds == one] = linear(folds != one).decision_function(deviations[folds == one])
-    rows = np.concatenate([table(c.found, columns, part) for c, part in zip(found, np.split(wording, ends))])
-    score = linear(np.ones(len(y), bool))
+    rows = np.hstack([np.concatenate([evidence(c.found, columns) for c in found]), np.concatenate(worded)])
 
     sums = cross_fitted(rows, y, w, folds)
     around = np.concatenate([company(part, c.found) for c, part in zip(found, np.split(sums, ends))])
     both = np.hstack([rows, around])
     outcome = cross_fitted(both, y, w, folds)
-    calibration = LogisticRegression(C=1e6).fit(outcome[:, None], y, w)
+    where = [setting(part, c.found) for c, part in zip(found, np.split(outcome, ends))]
+    seen = np.hstack([np.clip(outcome, -STEEPEST, STEEPEST)[:, None], np.repeat(where, sizes, axis=0)])
+    calibration = LogisticRegression(C=1e3, max_iter=1000).fit(seen, y, w)
     first, second = boosted(rows, y, w), boosted(both, y, w)
     return {
         "columns": list(columns),
-        "wording": {
-            "mean": rounded(mean),
-            "scale": rounded(scale),
-            "weights": rounded(score.coef_[0]),
-            "base": float(score.intercept_[0]),
-        },
         "first": exported(first),
         "second": exported(second),
-        "calibration": {"slope": float(calibration.coef_[0, 0]), "base": float(calibration.intercept_[0])},
-    }, np.split(outcome, ends)
+        "calibration": {
+            "slope": float(calibration.coef_[0, 0]),
+            "context": rounded(calibration.coef_[0, 1:]),
+            "base": float(calibration.intercept_[0]),
+        },
+    }, np.split(calibration.predict_proba(seen)[:, 1], ends)
+
+
+def evidence(found: Signs, columns: tuple[str, ...]) -> np.ndarray:
+    return np.column_stack([found.columns[name] for name in columns])
 
 
 def boosted(rows: np.ndarray, y: np.ndarray, w: np.ndarray) -> HistGradientBoostingClassifier:
@@ -165,15 +162,14 @@ def rounded(values: np.ndarray) -> list[float]:
     return [float(f"{value:.6g}") for value in values]
 
 
-def thresholds(found: Sequence[Case], sums: Sequence[np.ndarray], calibration: dict) -> list[float]:
-    """For each level of damage the highest probability that any clean data set needs."""
+def thresholds(found: Sequence[Case], probabilities: Sequence[np.ndarray]) -> list[float]:
+    """For each level of damage the highest probability that any clean data set needs, with a margin."""
     by = defaultdict(list)
-    for case, part in zip(found, sums):
+    for case, part in zip(found, probabilities):
         if not case.poison.any():
             by[case.sample.domain].append(part)
-    needed = [max(np.quantile(np.concatenate(parts), 1 - share) for parts in by.values()) for share in DAMAGE]
-    values = 1 / (1 + np.exp(-(calibration["slope"] * np.array(needed) + calibration["base"])))
-    return [round(float(value), 5) for value in values]
+    needed = [max(np.quantile(np.concatenate(parts), 1 - share / MARGIN) for parts in by.values()) for share in DAMAGE]
+    return [round(float(value), 5) for value in needed]
 
 
 FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
@@ -181,47 +177,73 @@ FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotq
 """Data sets by where their passages come from, and how the names of their domains begin."""
 
 
-def foreign_thresholds(found: Sequence[Case], columns: tuple[str, ...]) -> list[float]:
-    """For each level of damage the highest probability that a clean data set needs which the fit has never seen.
+def family(domain: str) -> str:
+    return next(name for name, starts in FAMILIES.items() if domain.startswith(starts))
 
-    Retrievals unlike those of the training lose more than cross-fitting over questions would promise, so each family
-    of data sets is judged by coefficients that were fitted without it.
+
+def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written) -> list[np.ndarray]:
+    """For each case its probabilities by coefficients that were fitted without its family of data sets.
+
+    Retrievals unlike those of the training lose more than cross-fitting over questions would promise.
     """
-    needed = np.zeros(len(DAMAGE))
-    for starts in FAMILIES.values():
-        data, _ = fit([case for case in found if not case.sample.domain.startswith(starts)], columns)
-        model, by = GuardModel.of({**data, "damage": [], "thresholds": []}), defaultdict(list)
-        for case in found:
-            if case.sample.domain.startswith(starts) and not case.poison.any():
-                by[case.sample.domain].append(score(model, case))
-        for parts in by.values():
-            needed = np.maximum(needed, np.quantile(np.concatenate(parts), 1 - np.array(DAMAGE)))
-    return [round(float(value), 5) for value in needed]
+    made: dict[int, np.ndarray] = {}
+    for name in FAMILIES:
+        rest = [case for case in found if family(case.sample.domain) != name]
+        style, columns_of_wording = written(name, rest)
+        data, _ = fit(rest, columns, columns_of_wording)
+        model = GuardModel.of({**data, "damage": [], "thresholds": []}, style)
+        for i, case in enumerate(found):
+            if family(case.sample.domain) == name:
+                made[i] = model.judge(case.found).probability
+    return [made[i] for i in range(len(found))]
+
+
+class Written:
+    """Styles, which depend on texts alone and so are the same for every encoder, fitted once."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, tuple[dict, list[np.ndarray]]] = {}
+
+    def __call__(self, without: str, found: Sequence[Case]) -> tuple[dict, list[np.ndarray]]:
+        if without not in self.made:
+            samples = [c.sample for c in found]
+            self.made[without] = worded(samples, [c.found for c in found], fold, family)
+        return self.made[without]
 
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
-    rows = model.table(case.found)
-    return model.judged(rows, company(evaluate(model.first, rows), case.found))
+    return model.judge(case.found).probability
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--encoders", default="lexical,minilm")
     parser.add_argument("--cache", type=Path, default=Path("build/guard"), help="folder for embeddings")
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, help="folder for the coefficients; src/unpoison/data ships them")
     arguments = parser.parse_args()
 
     samples = [s for s in training_samples(arguments.folder) if s.attack != "garag"]
     digest = sha256("\n".join(repr(s) for s in samples).encode("utf-8", "surrogatepass")).hexdigest()
-    found = cases(samples, Vectors(arguments.encoder, arguments.cache, samples))
-    columns = tuple(found[0].found.columns)
-    data, _ = fit(found, columns)
-    data |= {"damage": list(DAMAGE), "thresholds": foreign_thresholds(found, columns)}
-    head = {"encoder": arguments.encoder, "seed": SEED, "samples": len(samples), "sha256": digest}
-    print(head, data["thresholds"])
-    if arguments.output:
-        arguments.output.write_text(json.dumps({**head, **data}, separators=(",", ":")) + "\n")
+    head = {"seed": SEED, "samples": len(samples), "sha256": digest}
+    written = Written()
+    for encoder in arguments.encoders.split(","):
+        found = cases(samples, Vectors(encoder, arguments.cache, samples))
+        columns = tuple(found[0].found.columns)
+        style, worded_columns = written("nothing", found)
+        data, own = fit(found, columns, worded_columns)
+        strangers = thresholds(found, foreign(found, columns, written))
+        print(encoder, head, "thresholds:", thresholds(found, own), "on strangers:", strangers, flush=True)
+        if arguments.output:
+            save(
+                arguments.output / f"guard-{encoder}.json",
+                {"encoder": encoder, **head, **data, "damage": list(DAMAGE), "thresholds": strangers},
+            )
+            save(arguments.output / "guard-style.json", {**head, **style})
+
+
+def save(path: Path, data: dict) -> None:
+    path.write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

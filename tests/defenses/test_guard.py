@@ -11,7 +11,6 @@ from unpoison.defenses.guard_calibration import calibrated
 from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
 from unpoison.errors import InputError, OptionError
 from unpoison.kernels.evidence import signs
-from unpoison.kernels.wording import HABITS
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 
 QUERY = "where do the sharks play in san jose"
@@ -190,7 +189,9 @@ def test_the_shipped_coefficients_fit_the_evidence(name: str) -> None:
     model = GuardModel.load(name)
     found = signs(QUERY, CLEAN, np.eye(5), np.ones(5))
     assert set(model.columns) <= set(found.columns)
-    assert model.habit_weights.shape == model.habit_mean.shape == (len(HABITS),)
+    assert (np.diff(model.style.code) > 0).all()
+    assert model.style.weight.shape == model.style.code.shape
+    assert model.judge(found).where.shape == model.context.shape
     width = len(model.columns) + len(WORDING)
     assert model.first.features.max() < width
     assert model.second.features.max() < width + len(COMPANY)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.kernels.evidence import signs
+from unpoison.kernels.reading import read
 from unpoison.kernels.trees import Trees, evaluate
-from unpoison.kernels.wording import HABITS, forms, habits, read
+from unpoison.kernels.wording import forms
 
 QUESTION = "who painted the blue harbour"
 TEXTS = [
@@ -64,11 +65,11 @@ def test_forms_are_of_the_text_alone() -> None:
     assert found["year"].tolist() == [0, 0, 1, 0]
 
 
-def test_habits_are_rates_per_word() -> None:
-    texts = ["the cat and the dog, the end"]
-    found = habits(texts, read(texts))[0]
-    assert found[HABITS.index("the")] == pytest.approx(3 / 7)
-    assert found[HABITS.index(",")] == pytest.approx(1 / 7)
+def test_a_claim_is_the_sentence_nearest_to_an_answer() -> None:
+    texts = ["It rains. Anna Berg painted the blue harbour in 1911. Bread.", "Bread is baked.", "?"]
+    found = signs(QUESTION, texts, np.eye(3), np.ones(3))
+    assert found.sentence_owner.tolist() == [-1, 0, 0, 0, 1, 2]
+    assert found.claim.tolist() == [2, 4, -1]
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6), st.text(max_size=20))
@@ -77,7 +78,7 @@ def test_every_number_is_finite_and_has_its_place(texts: list[str], question: st
     rows[:, 0] = np.arange(len(texts))
     found = signs(question, texts, rows, np.array([1.0, 0, 0]))
     assert all(column.shape == (len(texts),) and np.isfinite(column).all() for column in found.columns.values())
-    assert found.habits.shape == (len(texts), len(HABITS))
+    assert found.sentence_owner[found.runs.sentence].max(initial=-1) < len(texts)
     assert found.residual.shape == found.overlap.shape == (len(texts), len(texts))
 
 

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from unpoison.checks import among, within
 from unpoison.defenses.base import Defense, embedded
 from unpoison.defenses.guard_consensus import ambiguous, consulted
-from unpoison.defenses.guard_model import GuardModel, company
+from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_reasons import reasons
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs, signs
-from unpoison.kernels.trees import evaluate
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.requests import Flow, encode
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -89,17 +88,16 @@ class Guard(Defense):
             GuardModel.load(name).threshold(damage)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Evidence, two passes, the comparison of answers where wanted, threshold."""
+        """Evidence, three steps, the comparison of answers where wanted, threshold."""
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         vectors, target, notes = yield from self._vectors(query, passages)
         model = GuardModel.load(self._coefficients(passages, notes))
         found = signs(query.text, [p.text for p in passages], vectors, target)
-        rows = model.table(found)
-        around = company(evaluate(model.first, rows), found)
-        probability = model.judged(rows, around)
+        judgement = model.judge(found)
+        probability = judgement.probability
         threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
-        said = reasons(model, found, rows, around, probability)
+        said = reasons(model, found, judgement)
 
         if self._consults(found, probability, threshold):
             opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))

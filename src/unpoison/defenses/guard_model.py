@@ -1,8 +1,9 @@
-"""What Guard has learned: numbers in a JSON file, and how they turn evidence into probabilities.
+"""What Guard has learned: numbers in JSON files, and how they turn evidence into probabilities.
 
-`benchmarks/train_guard.py` fits them. Two passes: the first judges each passage by its own evidence, the second by the
-same evidence and what the first thought of the passages that resemble it. So copies by one hand convict each other,
-while agreement among passages that look innocent convicts nobody.
+`benchmarks/train_guard.py` fits them. Three steps: the first judges each passage by its own evidence; the second by the
+same evidence and what the first thought of the passages that resemble it, so that copies by one hand convict each other
+while agreement among passages that look innocent convicts nobody; the third compares with the set, for where innocent
+passages look suspicious too, on a page of the web that answers the question head-on, suspicion means less.
 """
 
 from __future__ import annotations
@@ -12,31 +13,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs, middle
+from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
-__all__ = ["COMPANY", "WORDING", "GuardModel", "company", "table", "wording_columns"]
+__all__ = ["COMPANY", "WORDING", "GuardModel", "Judgement", "company", "setting", "wording"]
 
 Matrix = NDArray[np.float64]
 
-WORDING = ("wording", "wording_contrast", "set_wording", "set_wording_most")
-"""Columns made of the wording score, a linear score of `kernels.wording.HABITS`."""
+WORDING = ("wording", "wording_contrast", "wording_claim", "wording_most", "wording_least", "set_wording",
+           "set_wording_most")  # fmt: skip
+"""Columns that say how much a passage and its sentences are built as invented claims are (`kernels.style`)."""
 
 COMPANY = ("suspicion", "suspicion_contrast", "suspicious_support", "suspicious_words", "suspicious_mates",
            "suspicious_others", "suspicious_most")  # fmt: skip
-"""Columns of the second pass: what the first thought of the passage and of those that resemble it."""
+"""Columns of the second step: what the first thought of the passage and of those that resemble it."""
 
 STEEPEST = 8.0
-"""Log-odds beyond this count as this."""
+"""Sums beyond this count as this."""
 
-WIDEST = 4.0
-"""Habits this many deviations from the mean count as this many."""
+SHORTEST = 8
+"""A sentence of fewer runs is too short to have a style."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +48,19 @@ class GuardModel:
 
     Attributes:
         columns: The evidence that the trees look at, in order; `WORDING` stands behind them.
-        habit_mean, habit_scale, habit_weights: The wording score, shapes (h,).
-        habit_base: Its constant.
-        first, second: The trees of the two passes.
-        slope, base: The second pass's sum s becomes the probability 1 / (1 + exp(-(slope * s + base))).
+        style: How invented claims are built, and how other texts are.
+        first, second: The trees of the first two steps.
+        slope, context, base: The second step's sum s becomes the log-odds slope * s + context . setting + base.
         damage: Shares of clean passages, rising.
         thresholds: The probability above which at most that share is dropped, on each clean data set of the training.
     """
 
     columns: tuple[str, ...]
-    habit_mean: Matrix
-    habit_scale: Matrix
-    habit_weights: Matrix
-    habit_base: float
+    style: Style
     first: Trees
     second: Trees
     slope: float
+    context: Matrix
     base: float
     damage: tuple[float, ...]
     thresholds: tuple[float, ...]
@@ -69,26 +69,29 @@ class GuardModel:
     @cache
     def load(cls, name: str) -> Self:
         """The shipped coefficients: `lexical` or `minilm`."""
-        text = (files("unpoison.data") / f"guard-{name}.json").read_text(encoding="utf-8")
-        return cls.of(json.loads(text))
+        return cls.of(_read(name), _read("style"))
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Self:
+    def of(cls, data: Mapping[str, Any], style: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_guard.py` wrote."""
-        wording = data["wording"]
         return cls(
             columns=tuple(data["columns"]),
-            habit_mean=np.array(wording["mean"]),
-            habit_scale=np.array(wording["scale"]),
-            habit_weights=np.array(wording["weights"]),
-            habit_base=wording["base"],
+            style=cls.style_of(style),
             first=_trees(data["first"]),
             second=_trees(data["second"]),
             slope=data["calibration"]["slope"],
+            context=np.array(data["calibration"]["context"]),
             base=data["calibration"]["base"],
             damage=tuple(data["damage"]),
             thresholds=tuple(data["thresholds"]),
         )
+
+    @staticmethod
+    def style_of(data: Mapping[str, Any]) -> Style:
+        """The style from its runs in words and their weights."""
+        codes = np.array([run_code(text) for text in data["runs"]], np.int64)
+        order = np.argsort(codes)
+        return Style(codes[order], np.array(list(data["runs"].values()))[order], data["base"])
 
     def threshold(self, damage: float) -> float:
         """The probability above which at most a share `damage` of clean passages is expected to be dropped.
@@ -103,37 +106,75 @@ class GuardModel:
             )
         return float(np.interp(damage, self.damage, self.thresholds))
 
-    def table(self, found: Signs) -> Matrix:
-        """The evidence as the trees of the first pass see it, shape (k, columns)."""
-        deviations = np.clip((found.habits - self.habit_mean) / self.habit_scale, -WIDEST, WIDEST)
-        return table(found, self.columns, deviations @ self.habit_weights + self.habit_base)
+    def judge(self, found: Signs) -> Judgement:
+        """The three steps for the passages of one question."""
+        rows = np.column_stack([*(found.columns[name] for name in self.columns), *wording(found, self.style)])
+        around = company(evaluate(self.first, rows), found)
+        sums = self.sums(rows, around)
+        where = setting(sums, found)
+        return Judgement(rows, around, where, _share(self.odds(sums, where)))
 
-    def odds(self, rows: Matrix, around: Matrix) -> Matrix:
-        """Log-odds of poison for rows of evidence, with what the first pass said of the others, shape (n,)."""
-        return self.slope * evaluate(self.second, np.hstack([rows, around])) + self.base
+    def sums(self, rows: Matrix, around: Matrix) -> Matrix:
+        """What the second step says of rows of evidence, with what the first said of the others, shape (n,)."""
+        return evaluate(self.second, np.hstack([rows, around]))
 
-    def judged(self, rows: Matrix, around: Matrix) -> Matrix:
-        """The same as probabilities."""
-        return np.asarray(1 / (1 + np.exp(-self.odds(rows, around))))
-
-
-def table(found: Signs, columns: tuple[str, ...], wording: Matrix) -> Matrix:
-    """The columns of that name, then `WORDING`."""
-    return np.column_stack([*(found.columns[name] for name in columns), *wording_columns(wording)])
+    def odds(self, sums: Matrix, where: Matrix) -> Matrix:
+        """Log-odds of poison from the sums of the second step, in the setting of a set, shape (n,)."""
+        return self.slope * np.clip(sums, -STEEPEST, STEEPEST) + float(where @ self.context) + self.base
 
 
-def wording_columns(score: Matrix) -> tuple[Matrix, ...]:
-    """`WORDING` from the score, each of shape (k,)."""
-    typical = middle(score)
-    return score, score - typical, np.full(len(score), typical), np.full(len(score), score.max())
+class Judgement(NamedTuple):
+    """What the steps made of k passages.
+
+    Attributes:
+        rows: The evidence, `WORDING` behind it, shape (k, columns).
+        around: `COMPANY`, shape (k, 7).
+        where: The set as a whole, see `setting`, shape (4,).
+        probability: Of poison, at even odds of clean and poison, shape (k,).
+    """
+
+    rows: Matrix
+    around: Matrix
+    where: Matrix
+    probability: Matrix
+
+
+def wording(found: Signs, style: Style) -> tuple[Matrix, ...]:
+    """`WORDING`, each of shape (k,): of the whole passage, of its claim, and of its sentences."""
+    k, owner = len(found.residual), found.sentence_owner
+    inside = owner[found.runs.sentence] >= 0
+    lengths = np.bincount(found.runs.sentence[inside], minlength=len(owner))
+    known = known_to(style, Runs(found.runs.code[inside], found.runs.sentence[inside]))
+    whole = resemblance(style, known.code, owner[known.sentence], k)
+    each = resemblance(style, known.code, known.sentence, len(owner))
+    long = lengths >= SHORTEST
+    claim, most, least = whole.copy(), whole.copy(), whole.copy()
+    claimed = np.flatnonzero(found.claim >= 0)
+    claimed = claimed[long[found.claim[claimed]]]
+    claim[claimed] = each[found.claim[claimed]]
+    np.maximum.at(most, owner[long], each[long])
+    np.minimum.at(least, owner[long], each[long])
+    typical = middle(whole)
+    return (whole, whole - typical, claim, most, least, np.full(k, typical), np.full(k, whole.max()))
+
+
+def setting(sums: Matrix, found: Signs) -> Matrix:
+    """How suspicious the set is as a whole, and how near to the question, shape (4,).
+
+    Three tenths and the middle of the sums, for a few poisons move neither; mean similarity; mean share of the
+    question's words.
+    """
+    ranked = np.sort(np.clip(sums, -STEEPEST, STEEPEST))
+    low = ranked[int(0.3 * (len(ranked) - 1))]
+    return np.array([low, middle(ranked), found.columns["set_similarity"][0], found.columns["coverage"].mean()])
 
 
 def company(sums: Matrix, found: Signs) -> Matrix:
-    """`COMPANY` from the log-odds of the first pass, shape (k, 7)."""
+    """`COMPANY` from the sums of the first step, shape (k, 7)."""
     k = len(sums)
     odds = np.clip(sums, -STEEPEST, STEEPEST)
     apart = ~np.eye(k, dtype=bool)
-    others = np.where(apart, 1 / (1 + np.exp(-odds)), 0.0)
+    others = np.where(apart, _share(odds), 0.0)
     near, alike = np.where(apart, np.clip(found.residual, 0, 1), 0.0), np.where(apart, found.overlap, 0.0)
     return np.column_stack([
         odds,
@@ -144,6 +185,14 @@ def company(sums: Matrix, found: Signs) -> Matrix:
         others.sum(axis=1) / max(k - 1, 1),
         others.max(axis=1),
     ])  # fmt: skip
+
+
+def _share(odds: Matrix) -> Matrix:
+    return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+def _read(name: str) -> Any:
+    return json.loads((files("unpoison.data") / f"guard-{name}.json").read_text(encoding="utf-8"))
 
 
 def _trees(data: Mapping[str, Any]) -> Trees:

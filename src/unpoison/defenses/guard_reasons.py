@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
+from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel, Judgement
 from unpoison.kernels.evidence import Signs
 
 __all__ = ["GROUPS", "reasons"]
@@ -36,12 +36,13 @@ GROUPS = {
 """What to say when these columns, by the beginning of their names, weigh most; columns of the set belong to nobody."""
 
 
-def reasons(model: GuardModel, found: Signs, rows: Matrix, around: Matrix, probability: Matrix) -> list[str]:
+def reasons(model: GuardModel, found: Signs, judgement: Judgement) -> list[str]:
     """One sentence for each passage.
 
     A group of evidence counts as much as the log-odds fall when the passage's values of the group are replaced by
     those of the least suspicious passage; in a set of one there is none to compare with.
     """
+    rows, around, where, probability = judgement
     whole = np.hstack([rows, around])
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))
@@ -53,8 +54,9 @@ def reasons(model: GuardModel, found: Signs, rows: Matrix, around: Matrix, proba
     for place, columns in enumerate(members):
         changed[:, place, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
-    without = model.odds(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :]).reshape(len(suspects), -1)
-    weight = model.odds(rows[suspects], around[suspects])[:, None] - without
+    sums = model.sums(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :])
+    without = model.odds(sums, where).reshape(len(suspects), -1)
+    weight = model.odds(model.sums(rows[suspects], around[suspects]), where)[:, None] - without
     for suspect, points in zip(suspects.tolist(), weight):
         named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
         texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]

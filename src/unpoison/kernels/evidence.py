@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.pagerank import pagerank
-from unpoison.kernels.wording import Reading, forms, habits, read
+from unpoison.kernels.reading import Reading, read
+from unpoison.kernels.style import Runs, runs
+from unpoison.kernels.wording import forms
 
 __all__ = ["Signs", "middle", "signs"]
 
@@ -40,13 +42,17 @@ class Signs(NamedTuple):
 
     Attributes:
         columns: By name, shape (k,).
-        habits: How often each of `wording.HABITS` occurs per word, shape (k, h).
+        runs: The runs of shapes in the passages' sentences (`kernels.style`).
+        sentence_owner: The passage of every sentence, -1 for the question's, shape (sentences,).
+        claim: The sentence of each passage that comes nearest to an answer, -1 for none, shape (k,).
         residual: Cosines of the passages once the query's direction is removed, shape (k, k).
         overlap: Share of words that two passages have in common beside the question's, shape (k, k).
     """
 
     columns: Mapping[str, Matrix]
-    habits: Matrix
+    runs: Runs
+    sentence_owner: NDArray[np.int64]
+    claim: NDArray[np.int64]
     residual: Matrix
     overlap: Matrix
 
@@ -69,7 +75,7 @@ def signs(question: str, texts: Sequence[str], vectors: ArrayLike, target: Array
     near = _similarity(rows, query)
     residual = cosine(_without(rows, query))
     mates, mate_weights, alike = _mates(residual)
-    asked, overlap = _words(reading, alike)
+    asked, overlap, claim = _words(reading, alike)
     columns: dict[str, Matrix] = {**near, **_support(residual, near["similarity"]), **asked, **mates}
     columns["centrality"] = _centrality(rows, near["similarity"])
     columns |= form
@@ -81,7 +87,7 @@ def signs(question: str, texts: Sequence[str], vectors: ArrayLike, target: Array
     columns["mates_length_difference"] = (mate_weights * np.abs(form["length"][:, None] - form["length"])).sum(axis=1)
     columns["size"] = _everywhere(np.log(len(texts)), texts)
     columns["question_length"] = _everywhere(np.log1p(float((reading.owner == 0).sum())), texts)
-    return Signs(columns, habits([question, *texts], reading)[1:], residual, overlap)
+    return Signs(columns, runs(reading), reading.sentence_owner - 1, claim, residual, overlap)
 
 
 def middle(values: Matrix) -> float:
@@ -168,8 +174,8 @@ def _centrality(rows: Matrix, similarity: Matrix) -> Matrix:
     return pagerank(weights) * len(rows)
 
 
-def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
-    """What a passage says of the question's words, and which other words it shares with other passages."""
+def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix, NDArray[np.int64]]:
+    """What a passage says of the question's words, which other words it shares with other passages, and its claim."""
     k = len(alike)
     size = max(len(reading.stop), 1)
     of_question = np.zeros(size, bool)
@@ -201,6 +207,7 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
     mean = _mean_of_others(overlap)
     novel = np.bincount(owner[~common], minlength=k) / np.maximum(news, 1)
     coverage, echo = hits / wanted, _echo(reading, k)
+    claims, claim = _claims(reading, of_question, table, alike)
     columns = {
         "coverage": coverage,
         "coverage_contrast": coverage - middle(coverage),
@@ -215,9 +222,9 @@ def _words(reading: Reading, alike: Matrix) -> tuple[dict[str, Matrix], Matrix]:
         "novel": novel,
         "novel_contrast": novel - middle(novel),
         **echo,
-        **_claims(reading, of_question, table, alike),
+        **claims,
     }
-    return columns, overlap
+    return columns, overlap, claim
 
 
 def _table(owner: NDArray[np.intp], stem: NDArray[np.intp], shape: tuple[int, int]) -> Any:
@@ -257,7 +264,9 @@ def _echo(reading: Reading, k: int) -> dict[str, Matrix]:
     }
 
 
-def _claims(reading: Reading, of_question: NDArray[np.bool_], table: Any, alike: Matrix) -> dict[str, Matrix]:
+def _claims(
+    reading: Reading, of_question: NDArray[np.bool_], table: Any, alike: Matrix
+) -> tuple[dict[str, Matrix], NDArray[np.int64]]:
     """The sentence that comes nearest to an answer: most of the question's words, and something besides.
 
     `claim` is the share of the question's words in it, `claim_news` the logarithm of how many other words it has,
@@ -294,4 +303,6 @@ def _claims(reading: Reading, of_question: NDArray[np.bool_], table: Any, alike:
     columns["claim_votes"] = np.bincount(owner, (held * voters[owner]).max(axis=1, initial=0.0), k) / words
     columns["claim_alone"] = np.bincount(owner, ~held.any(axis=1), k) / words
     columns["claim_contrast"] = columns["claim"] - middle(columns["claim"])
-    return columns
+    claim = np.full(k, -1)
+    claim[owners] = best
+    return columns, claim

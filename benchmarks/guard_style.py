@@ -1,0 +1,108 @@
+"""The style of invented claims: which runs of shapes (`kernels.style`) speak for them, fitted on texts alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from sklearn.linear_model import LogisticRegression
+
+from guard_data import PUBLISHED, Sample
+from unpoison.defenses.guard_model import WORDING, GuardModel, wording
+from unpoison.kernels.evidence import Signs, middle
+from unpoison.kernels.reading import read
+from unpoison.kernels.style import run_text, runs
+
+__all__ = ["styled", "worded"]
+
+FEWEST_TEXTS = 20
+"""A run that fewer texts have says nothing."""
+
+STRENGTH = 3.0
+"""The inverse of the weight of the penalty."""
+
+FOREIGN = 0.5
+"""Share of the samples that are judged by a style which knows nothing of their kind."""
+
+SHIFT = 2.0
+"""How much more like claims other kinds of text may be built: the deviation, in log-odds of the style."""
+
+OWN = ("wording", "wording_claim", "wording_most", "wording_least")
+"""Columns of one passage."""
+
+MIXED = ("longer",)
+"""Attacks whose texts hold clean sentences too."""
+
+
+def styled(samples: Sequence[Sample]) -> dict:
+    """The runs' weights, by logistic regression over the distinct texts of the samples.
+
+    Clean and invented texts weigh the same; among these each data set and each attack.
+    """
+    pure = [s for s in samples if s.attack not in MIXED]
+    kinds = {(text, p): (s.domain, s.attack if p else "") for s in pure for text, p in zip(s.texts, s.poison)}
+    y = np.array([p for _, p in kinds])
+    sizes = Counter(kinds.values())
+    groups = Counter(attack != "" for _, attack in sizes)
+    w = np.array([1 / (sizes[kind] * groups[kind[1] != ""]) for kind in kinds.values()])
+    codes, table = counted([text for text, _ in kinds])
+    model = LogisticRegression(C=STRENGTH, max_iter=300).fit(table, y, w * len(w) / w.sum())
+    return {
+        "runs": {run_text(int(code)): float(f"{weight:.4g}") for code, weight in zip(codes, model.coef_[0])},
+        "base": float(model.intercept_[0]),
+    }
+
+
+def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
+    """The runs that enough texts have, and for each text the logarithms of their counts, scaled to length 1."""
+    found, owners = [], []
+    for start in range(0, len(texts), 500):
+        reading = read(texts[start : start + 500])
+        made = runs(reading)
+        found.append(made.code)
+        owners.append(start + reading.sentence_owner[made.sentence])
+    code, column = np.unique(np.concatenate(found), return_inverse=True)
+    cells = np.unique(np.concatenate(owners) * len(code) + column, return_counts=True)
+    owner, column = np.divmod(cells[0], len(code))
+    often = np.bincount(column) >= FEWEST_TEXTS
+    table = csr_array((np.log1p(cells[1]), (owner, column)), shape=(len(texts), len(code)))[:, np.flatnonzero(often)]
+    lengths = np.sqrt(table.multiply(table).sum(axis=1))
+    return code[often], csr_array(diags_array(1 / np.maximum(lengths, 1)) @ table)
+
+
+def worded(
+    samples: Sequence[Sample], signs: Sequence[Signs], fold: Callable[[str], int], family: Callable[[str], str]
+) -> tuple[dict, list[np.ndarray]]:
+    """The style, and each sample's columns of wording by a style that has not seen its question.
+
+    Half of the samples are judged by a style that has seen nothing of their family either. And as other kinds of text
+    are built more like claims than an encyclopaedia is, nobody knows how much more, the clean passages of every sample
+    are shifted towards claims, all by the same amount: that of half a normal distribution.
+    """
+    rng = np.random.default_rng(0)
+    apart = rng.random(len(samples)) < FOREIGN
+    shifts = SHIFT * np.clip(rng.normal(size=len(samples)), 0, None)
+    # The only family with published poison cannot be left out: there would be nothing to learn from.
+    sources = {family(s.domain) for s in samples if s.attack in PUBLISHED}
+    unseen = [family(s.domain) if far and len(sources) > 1 else fold(s.question) for s, far in zip(samples, apart)]
+    made: dict[int, np.ndarray] = {}
+    for key in set(unseen):
+        style = GuardModel.style_of(styled([s for s in samples if key not in (family(s.domain), fold(s.question))]))
+        for i, (sample, found, shift) in enumerate(zip(samples, signs, shifts)):
+            if unseen[i] == key:
+                made[i] = shifted(np.column_stack(wording(found, style)), np.array(sample.poison), shift)
+    return styled(samples), [made[i] for i in range(len(samples))]
+
+
+def shifted(columns: np.ndarray, poison: np.ndarray, shift: float) -> np.ndarray:
+    """`WORDING` with the clean passages' scores higher by `shift`."""
+    made = columns.copy()
+    made[np.ix_(~poison, [WORDING.index(name) for name in OWN])] += shift
+    whole = made[:, WORDING.index("wording")]
+    typical = middle(whole)
+    made[:, WORDING.index("wording_contrast")] = whole - typical
+    made[:, WORDING.index("set_wording")] = typical
+    made[:, WORDING.index("set_wording_most")] = whole.max()
+    return made

@@ -1,0 +1,100 @@
+"""Texts as numbered words and sentences, split once for everything that looks at words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+from unpoison.kernels.stopwords import ENGLISH_318
+
+__all__ = ["LONGEST", "Reading", "read"]
+
+LONGEST = 20_000
+"""Characters of one text that are read."""
+
+TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
+SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f]")
+
+
+class Reading(NamedTuple):
+    """Texts as numbered words, one entry per word unless said otherwise.
+
+    Attributes:
+        stem: The number of its stem.
+        word: The number of the word as written.
+        owner: Its text.
+        sentence: Its sentence, numbered through all texts.
+        sentence_owner: The text of every sentence, shape (sentences,).
+        asks: Which sentences end in a question mark, shape (sentences,).
+        stop: Which stems are stop words, shape (stems,).
+        words: The distinct words as written.
+        tokens: The distinct words and marks as written.
+        token: For each word or mark the number of what is written there.
+        token_sentence: For each word or mark its sentence.
+    """
+
+    stem: NDArray[np.int64]
+    word: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    sentence: NDArray[np.int64]
+    sentence_owner: NDArray[np.int64]
+    asks: NDArray[np.bool_]
+    stop: NDArray[np.bool_]
+    words: list[str]
+    tokens: list[str]
+    token: NDArray[np.int64]
+    token_sentence: NDArray[np.int64]
+
+
+def read(texts: Sequence[str]) -> Reading:
+    """Split texts into sentences and words and number these; time and memory grow with the texts' length."""
+    parts = [[part for part in _sentences(text[:LONGEST].strip()) if part.strip()] for text in texts]
+    flat = list(chain.from_iterable(parts))
+    found = [TOKEN.findall(part) for part in flat]
+    sizes = np.fromiter(map(len, found), np.int64, len(found))
+    sentence_owner = np.repeat(np.arange(len(texts)), [len(part) for part in parts])
+    sentence = np.repeat(np.arange(len(flat)), sizes)
+    place: dict[str, int] = {}
+    token = np.array([place.setdefault(t, len(place)) for t in chain.from_iterable(found)], np.int64)
+    tokens = list(place)
+
+    spoken = np.array([t[0].isalnum() for t in tokens], bool)
+    number = np.cumsum(spoken) - 1
+    words = [t for t in tokens if t[0].isalnum()]
+    inside = spoken[token]
+    word = number[token[inside]]
+    stems: dict[str, int] = {}
+    # A stemmer has state and is cheap to make: one per call needs no lock.
+    lowered = [w.lower() for w in words]
+    stem = [stems.setdefault(s, len(stems)) for s in Stemmer.Stemmer("english", 0).stemWords(lowered)]
+    stop = np.zeros(len(stems), bool)
+    stop[[n for n, w in zip(stem, lowered) if w in ENGLISH_318]] = True
+    return Reading(
+        stem=np.array(stem, np.int64)[word],
+        word=word,
+        owner=sentence_owner[sentence[inside]],
+        sentence=sentence[inside],
+        sentence_owner=sentence_owner,
+        asks=np.array([part.rstrip("\"'\u201d\u2019) ").endswith(("?", "\uff1f")) for part in flat], bool),
+        stop=stop,
+        words=words,
+        tokens=tokens,
+        token=token,
+        token_sentence=sentence,
+    )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """The sentences of a text with their last mark, without what stands between them."""
+    start = 0
+    for end in SENTENCE_END.finditer(text):
+        first = end.start()
+        yield text[start : first if text[first] == "\n" else first + 1]
+        start = end.end()
+    yield text[start:]

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.kernels.reading import read
+from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, run_code, run_text, runs
+
+
+def texts_of(found: Runs, sentence: int = 0) -> list[str]:
+    return [run_text(int(code)) for code in found.code[found.sentence == sentence]]
+
+
+def test_content_becomes_its_shape_and_the_rest_stays() -> None:
+    found = texts_of(runs(read(["Paris, the loveliest city of 1999, slowly drew 42 visitors \u2192 home."])))
+    singles = [run for run in found if " " not in run]
+    assert singles == ["|begin|", "Name", ",", "the", "~est", "word", "of", "year", ",", "~ly", "word", "number", "~s",
+                       "mark", "word", ".", "|end|"]  # fmt: skip
+    assert "|begin| Name ," in found
+    assert "word . |end|" in found
+    assert len(found) == 17 + 16 + 15
+
+
+def test_the_topic_does_not_matter() -> None:
+    one, other = read(["Rome is the capital of Italy."]), read(["Lima is the capital of Peru."])
+    assert runs(one).code.tolist() == runs(other).code.tolist()
+
+
+def test_runs_stay_inside_their_sentence() -> None:
+    found = runs(read(["It is. Go!"]))
+    assert not any("|end| |begin|" in run for i in (0, 1) for run in texts_of(found, i))
+    assert texts_of(found, 1)[:4] == ["|begin|", "go", "!", "|end|"]
+
+
+@given(st.lists(st.text(max_size=60), max_size=4))
+def test_a_run_has_one_number_and_one_name(texts: list[str]) -> None:
+    found = runs(read(texts))
+    assert len(found.code) == len(found.sentence)
+    assert all(run_code(run_text(int(code))) == code for code in found.code)
+
+
+def test_shapes_are_told_apart_and_have_no_space() -> None:
+    assert len(set(SHAPES)) == len(SHAPES)
+    assert not any(" " in shape for shape in SHAPES)
+
+
+def style(weights: dict[str, float], base: float = 0.0) -> Style:
+    codes = sorted((run_code(run), weight) for run, weight in weights.items())
+    return Style(np.array([c for c, _ in codes]), np.array([w for _, w in codes]), base)
+
+
+def test_resemblance_is_the_mean_direction_of_the_known_runs() -> None:
+    known = style({"Name": 2.0, "the": -1.0}, base=0.5)
+    found = known_to(known, runs(read(["Rome the Rome", "the", "bread"])))
+    scores = resemblance(known, found.code, found.sentence, 3)
+    names, articles = np.log1p(2), np.log1p(1)
+    first = (2 * names - articles) / np.hypot(names, articles) + 0.5
+    assert scores == pytest.approx([first, 0.5 - np.log1p(1), 0.5])
+
+
+def test_nothing_known_says_nothing() -> None:
+    known = style({"Name": 2.0}, base=-3.0)
+    found = known_to(known, runs(read(["", "bread is baked"])))
+    assert resemblance(known, found.code, found.sentence, 2).tolist() == [-3.0, -3.0]
