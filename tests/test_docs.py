@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from unpoison import models
-from unpoison.models import ExtractiveReader
+from unpoison.models import ExtractiveReader, FakeEncoder
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,6 +43,7 @@ def test_what_needs_no_model_runs(page: Path, code: str, monkeypatch: pytest.Mon
         "query": "where do the sharks play",
         "passages": ["The Sharks play at the SAP Center.", "The arena opened in 1993.", "Sharks swim in the sea."],
         "generator": ExtractiveReader(),
+        "encoder": FakeEncoder(),
     }
     exec(compile(code, str(page), "exec"), names)  # noqa: S102  our own documentation
 

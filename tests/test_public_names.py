@@ -24,6 +24,9 @@ HEAVY = (
     "onnxruntime",
     "scipy",
     "pyarrow",
+    "langchain_core",
+    "llama_index",
+    "haystack",
 )
 
 

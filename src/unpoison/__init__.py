@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from unpoison.driver import Limits
     from unpoison.errors import UnpoisonError
     from unpoison.passages import Passage, Query
+    from unpoison.rag import Rag
     from unpoison.types import Answer, Call, Evidence, Reply, Screening, Verdict
 
 __version__ = "0.1.0"
@@ -58,6 +59,7 @@ _HOMES = {
     "Perplexity": "defenses.perplexity",
     "Query": "passages",
     "Radar": "defenses.radar",
+    "Rag": "rag",
     "RagDefender": "defenses.ragdefender",
     "ReliabilityRag": "defenses.reliabilityrag",
     "Reply": "types",
@@ -74,7 +76,7 @@ _HOMES = {
 
 __all__ = [
     "Answer", "AstuteRag", "Call", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr", "InstructRag",
-    "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "RagDefender",
+    "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag", "RagDefender",
     "ReliabilityRag", "Reply", "Rerank", "RobustRag", "RobustRagDecoding", "SampledReliabilityRag", "Screening",
     "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
 ]  # fmt: skip

@@ -7,7 +7,8 @@
     ├── OptionError (ValueError)      an option that does not exist or is out of its range
     ├── UnknownNameError (LookupError)  no defense, model or attack of that name
     ├── MissingExtraError (ImportError)  an optional dependency that is not installed
-    ├── StoreError                    a belief store cannot be reached
+    ├── StoreError                    a store of beliefs or passages cannot be reached
+    ├── WorkerError                   a process of a batch has died
     └── ModelError                    a model call failed, or its reply cannot be used
         └── DeadlineError (TimeoutError)  the answer was not ready in the time given
 
@@ -32,6 +33,7 @@ __all__ = [
     "StoreError",
     "UnknownNameError",
     "UnpoisonError",
+    "WorkerError",
     "shown",
 ]
 
@@ -55,7 +57,11 @@ class UnknownNameError(UnpoisonError, LookupError):
         names = sorted(known)
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"no {kind} is named {shown(name)}; {hint}known: {', '.join(names)}")
+        self._message = f"no {kind} is named {shown(name)}; {hint}known: {', '.join(names)}"
+        super().__init__(kind, name, names)  # what another process makes it of again
+
+    def __str__(self) -> str:
+        return self._message
 
 
 class MissingExtraError(UnpoisonError, ImportError):
@@ -63,7 +69,11 @@ class MissingExtraError(UnpoisonError, ImportError):
 
 
 class StoreError(UnpoisonError):
-    """A belief store cannot be reached, or does not agree to a change."""
+    """A store of beliefs or passages cannot be reached, or does not agree to a change."""
+
+
+class WorkerError(UnpoisonError):
+    """A process of a batch has died."""
 
 
 class ModelError(UnpoisonError):

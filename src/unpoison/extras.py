@@ -25,6 +25,16 @@ EXTRAS = {
     "matplotlib": "plot",
     "redis": "redis",
     "psycopg": "postgres",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+    "jinja2": "serve",
+    "faiss": "faiss",
+    "qdrant_client": "qdrant",
+    "langchain_core": "langchain",
+    "llama_index": "llamaindex",
+    "haystack": "haystack",
+    "ray": "ray",
 }
 """Module -> the extra of this project that installs it."""
 

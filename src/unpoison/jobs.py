@@ -6,7 +6,7 @@ Models are other people's code. A result of the wrong kind, shape or range, and 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
-from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Models, TokenByToken
+from unpoison.models.protocols import AsyncGenerator, AsyncRetriever, BatchGenerator, Models, TokenByToken
 from unpoison.prompts import Prompt
 from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Request, Retrieve
-from unpoison.types import Reply
+from unpoison.types import Query, Reply
 
 __all__ = ["Job", "Plan", "model_error", "plan"]
 
@@ -148,14 +148,16 @@ def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: s
     return Plan([job], lambda done: done[0])
 
 
-def _plan_retrieval(questions: tuple[str, ...], purpose: str, models: Models) -> Plan:
+def _plan_retrieval(questions: tuple[str | Query, ...], purpose: str, models: Models) -> Plan:
     """One call for each distinct question, all at the same time."""
     retriever = _given(models.retriever, "retriever")
-    name = getattr(retriever, "__name__", type(retriever).__name__)
+    name = str(getattr(retriever, "name", None) or getattr(retriever, "__name__", type(retriever).__name__))
     distinct, where = _distinct(questions)
 
-    def job(question: str) -> Job:
-        return Job("retrieve", name, purpose, 1, lambda _: list(retriever(question)), lambda found: found, local=False)
+    def job(question: str | Query) -> Job:
+        ado = (lambda _: retriever.acall(question)) if isinstance(retriever, AsyncRetriever) else None
+        do = lambda _: _listed(retriever(question), name)  # noqa: E731  beside its twin
+        return Job("retrieve", name, purpose, 1, do, lambda found: _listed(found, name), ado, local=False)
 
     return Plan([job(question) for question in distinct], lambda done: [done[i] for i in where])
 
@@ -185,6 +187,12 @@ def model_error(error: Exception, job: Job) -> ModelError:
     )
     failure.__cause__ = error
     return failure
+
+
+def _listed(value: Any, model: str) -> list[Any]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ModelError(f"retrieve model {shown(model)} must return a list of passages, got {shown(value)}")
+    return list(value)
 
 
 def _reply(value: object, model: str) -> Reply:

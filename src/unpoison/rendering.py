@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unpoison.types import Passage, Screening, Verdict
 
-__all__ = ["excerpt", "explain", "page", "plain"]
+__all__ = ["excerpt", "explain", "figure", "page", "plain"]
 
 MAX_DRAWN = 60
 """More nodes than this cannot be told apart in the picture."""
@@ -135,7 +135,7 @@ def _section(screening: Screening, number: int) -> str:
         f'<span class="kept">{len(screening.kept_indices)} kept</span> '
         f'<span class="dropped">{len(screening.dropped_indices)} dropped</span></p>\n'
         + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
-        + f'<div class="columns">\n{_figure(screening, owner)}\n<ol class="verdicts">\n{cards}\n</ol>\n</div>\n'
+        + f'<div class="columns">\n{figure(screening, owner)}\n<ol class="verdicts">\n{cards}\n</ol>\n</div>\n'
         + "</section>"
     )
 
@@ -152,8 +152,8 @@ def _card(verdict: Verdict, passage: Passage, owner: str) -> str:
     )
 
 
-def _figure(screening: Screening, owner: str) -> str:
-    """The picture, its legend, and what it leaves out."""
+def figure(screening: Screening, owner: str) -> str:
+    """The picture as HTML, escaped, with its legend and what it leaves out; nodes link to `#OWNER-passage-INDEX`."""
     graph, name = _graph(screening), screening.evidence.graph or ""
     if graph is None:
         return (

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.prompts import Prompt
-from unpoison.types import Reply
+from unpoison.types import Query, Reply
 
 __all__ = [
     "Compare",
@@ -98,7 +98,7 @@ class NextToken:
 class Retrieve:
     """Questions to a list with the passages of each, in the form in which the caller's retriever gives them."""
 
-    questions: tuple[str, ...]
+    questions: tuple[str | Query, ...]
     purpose: str = "retrieval"
 
 
@@ -159,7 +159,7 @@ def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray
     return values  # type: ignore[no-any-return]
 
 
-def retrieve(questions: Sequence[str]) -> Flow[list[Any]]:
+def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
     """Ask for the passages of each question."""
     (found,) = yield (Retrieve(tuple(questions)),)
     return found  # type: ignore[no-any-return]

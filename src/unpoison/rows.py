@@ -9,12 +9,15 @@ from importlib.resources import files
 from typing import Any, Self
 
 from unpoison.errors import InputError, shown
-from unpoison.types import Passage, Query, as_passages
+from unpoison.types import Answer, Passage, Query, as_passages
 
-__all__ = ["Row", "load_sample"]
+__all__ = ["Row", "answer_fields", "load_sample", "with_results"]
 
 QUERY_FIELDS = ("query", "question")
 """Where a row keeps its question, first match wins."""
+
+REPLACED_FIELDS = ("screening", "error")
+"""What an earlier screening of the same row may have left there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,16 @@ class Row:
         except InputError as error:
             raise InputError(str(error).replace("query.embedding", "query_embedding", 1)) from None
         return cls(query, as_passages(value["passages"]), value)
+
+
+def with_results(fields: Mapping[str, Any], **results: Any) -> dict[str, Any]:
+    """An output row: the input's fields, and what was found; the results of an earlier run are not kept."""
+    return {name: value for name, value in fields.items() if name not in REPLACED_FIELDS} | results
+
+
+def answer_fields(answer: Answer, generator: str) -> dict[str, Any]:
+    """What an output row says of an answer: the screening behind it, the answer, and who gave it."""
+    return {"screening": answer.screening.summary(), "answer": answer.to_dict(), "generator": generator}
 
 
 def load_sample() -> tuple[Row, ...]:

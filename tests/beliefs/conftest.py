@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -83,7 +84,7 @@ class RedisServer(Server):
 
 
 class PostgresServer(Server):
-    """Refuses to run as root, so as root it runs as the user `postgres` that the package makes."""
+    """Refuses to run as root, so as root it runs as the user `postgres` that Debian's package makes, or as nobody."""
 
     def __init__(self, folder: Path, binaries: Path) -> None:
         super().__init__(folder)
@@ -91,8 +92,10 @@ class PostgresServer(Server):
         self.url = f"postgresql://unpoison@127.0.0.1:{self.port}/postgres"
         self.data = folder / "data"
         if os.getuid() == 0:
-            self.user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-            shutil.chown(folder, "postgres")
+            users = {found.pw_name: found for found in pwd.getpwall()}
+            user = users.get("postgres", users["nobody"])
+            self.user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            shutil.chown(folder, user.pw_uid)
         made = [str(binaries / "initdb"), "-D", str(self.data), "-A", "trust", "-U", "unpoison", "-E", "UTF8"]
         subprocess.run([*made, "--no-sync"], check=True, capture_output=True, cwd=folder, **self.user)
 

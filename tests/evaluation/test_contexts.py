@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from unpoison.errors import InputError, OptionError
-from unpoison.evaluation import contexts
 from unpoison.evaluation.contexts import clean_contexts, labelled_context, nearest
 from unpoison.evaluation.examples import Example
 from unpoison.types import Passage
@@ -67,13 +66,12 @@ def test_k_must_be_positive():
         clean_contexts([OWN], 0)
 
 
-def test_the_nearest_are_the_same_in_blocks(monkeypatch):
-    questions = ["capital of france", "bananas", "spain", ""]
-    whole = nearest(questions, CORPUS, 3)
-    assert [found[0] for found in whole[:3]] == [1, 0, 3]
-    assert whole[3].tolist() == [0, 1, 2]
-    monkeypatch.setattr(contexts, "_BLOCK_CELLS", 5)
-    assert [found.tolist() for found in nearest(questions, CORPUS, 3)] == [found.tolist() for found in whole]
+def test_the_nearest_are_always_as_many_as_asked():
+    found = nearest(["capital of france", "bananas", "spain", ""], CORPUS, 3)
+    assert [places[0] for places in found[:3]] == [1, 0, 3]
+    assert found[3].tolist() == [0, 1, 2]
+    assert nearest([], CORPUS, 3) == []
+    assert [places.tolist() for places in nearest(["spain"], [], 3)] == [[]]
 
 
 def test_a_published_mixture_is_taken_as_it_is():

@@ -6,6 +6,7 @@ import pytest
 from unpoison.kernels.bm25 import bm25
 from unpoison.kernels.stopwords import ENGLISH_33
 from unpoison.kernels.tokens import words
+from unpoison.retrieval import BM25Retriever
 
 bm25s = pytest.importorskip("bm25s")
 pytestmark = pytest.mark.parity
@@ -59,3 +60,20 @@ def test_single_statistics_are_an_index_per_passage(queries) -> None:
     ours = bm25([words(text, ENGLISH_33) for text in queries], [words(text, ENGLISH_33) for text in TEXTS])
     expected = np.concatenate([scores(queries, [text]) for text in TEXTS], axis=1)
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("questions", [TEXTS, QUESTIONS], ids=["passages", "questions"])
+def test_the_retriever_finds_what_an_index_finds(questions) -> None:
+    retriever = BM25Retriever(TEXTS)
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index.index(bm25s.tokenize(TEXTS, show_progress=False), show_progress=False)
+    for question in questions:
+        tokens = bm25s.tokenize(question, show_progress=False, return_ids=False)
+        if not set(tokens[0]) & {token for text in TEXTS for token in words(text, ENGLISH_33)}:
+            assert retriever.retrieve(question, 3) == ()
+            continue
+        places, values = index.retrieve(tokens, k=3, show_progress=False)
+        expected = [(str(i), value) for i, value in zip(places[0], values[0]) if value > 0]
+        found = retriever.retrieve(question, 3)
+        assert [p.id for p in found] == [name for name, _ in expected]
+        np.testing.assert_allclose([p.score for p in found], [value for _, value in expected], rtol=1e-5)

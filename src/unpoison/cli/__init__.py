@@ -1,4 +1,4 @@
-"""The command line: `unpoison demo`, `screen`, `ask`, `beliefs`, `guard`, `attack`, `evaluate` and `defenses`.
+"""The command line: `unpoison demo`, `screen`, `ask`, `batch`, `beliefs`, `guard`, `attack`, `evaluate` and `defenses`.
 
 One file per command.
 
@@ -20,6 +20,8 @@ from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
 from unpoison.cli.ask import ask
 from unpoison.cli.attack import EXAMPLES as ATTACK_EXAMPLES
 from unpoison.cli.attack import attack
+from unpoison.cli.batch import EXAMPLES as BATCH_EXAMPLES
+from unpoison.cli.batch import batch
 from unpoison.cli.beliefs import beliefs
 from unpoison.cli.defenses import defenses
 from unpoison.cli.demo import demo
@@ -28,6 +30,8 @@ from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
+from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
+from unpoison.cli.serve import serve
 from unpoison.errors import UnpoisonError
 
 __all__ = ["app", "main"]
@@ -66,8 +70,10 @@ app = typer.Typer(
 app.command()(demo)
 app.command(epilog=SCREEN_EXAMPLES)(screen)
 app.command(epilog=ASK_EXAMPLES)(ask)
+app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(epilog=SERVE_EXAMPLES)(serve)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
@@ -93,6 +99,7 @@ def commands(
 
 def main() -> None:
     """Run the command line."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrices are small: more threads only wait for each other
     try:
         app()
     except SystemExit as stop:

@@ -123,16 +123,18 @@ def ask(
 
     from unpoison.cli.accounts import Accounts
     from unpoison.cli.display import show, show_answer
-    from unpoison.cli.files import Writer, open_source
-    from unpoison.cli.running import Tally, cached_generator, make_defense, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import Tally, cached_generator, make_encoder, outcomes, say, tracked
     from unpoison.cli.streams import carrying, open_stream
+    from unpoison.defenses.loading import load_defense
     from unpoison.driver import Limits
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
+    from unpoison.files import Writer, open_source
+    from unpoison.rows import answer_fields, with_results
 
     model = cached_generator(generator, cache)
     limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
     store = _store(defense, beliefs, namespace, stream=stream)
-    chosen = make_defense(
+    chosen = load_defense(
         defense,
         encoder=make_encoder(encoder, encoder_cache),
         generator=model,
@@ -167,19 +169,12 @@ def ask(
                 continue
             answer, failure = outcome.result
             accounts.add(answer.calls)
-            told = answer.to_dict()
+            told = answer_fields(answer, model.name)
             if failure is not None:
                 unscreened += 1
-                told["failure"] = failure
+                told["answer"]["failure"] = failure
                 say(f"{source.name}:{outcome.record.number}: answered UNSCREENED, for the defense failed: {failure}")
-            writer.write(
-                {
-                    **outcome.record.fields,
-                    "screening": answer.screening.summary(),
-                    "answer": told,
-                    "generator": model.name,
-                }
-            )
+            writer.write(with_results(outcome.record.fields, **told))
             if not writer.active:
                 show_answer(answer, model.name)
             if calls and not writer.active:

@@ -17,13 +17,13 @@ from rich.text import Text
 from unpoison import registry
 from unpoison.attacks.base import PoisonText
 from unpoison.attacks.budget import Budget
-from unpoison.cli.files import check_output
 from unpoison.cli.running import counted, say
 from unpoison.errors import InputError, OptionError
 from unpoison.evaluation.journal import Journal, read_rows
 from unpoison.evaluation.planting import Planted, plant, total
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.workbench import Workbench
+from unpoison.files import check_output
 from unpoison.rendering import excerpt, plain
 
 __all__ = ["Accounts", "attacked_rows", "attacks_table"]

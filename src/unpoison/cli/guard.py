@@ -41,11 +41,12 @@ def calibrate(
 
     FILE holds ordinary retrievals, without attack as far as you know. Screen them with the encoder that you will use.
     """
-    from unpoison.cli.files import open_source
-    from unpoison.cli.running import Tally, counted, make_defense, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import Tally, counted, make_encoder, outcomes, say, tracked
     from unpoison.defenses.guard_calibration import calibrated
+    from unpoison.defenses.loading import load_defense
+    from unpoison.files import open_source
 
-    chosen = make_defense("guard", encoder=make_encoder(encoder, encoder_cache))
+    chosen = load_defense("guard", encoder=make_encoder(encoder, encoder_cache))
     with open_source(file) as source:
         tally, screenings = Tally(source.name), []
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)

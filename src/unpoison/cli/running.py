@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from unpoison import registry
-from unpoison.cli.files import Record, Source
-from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.errors import InputError, ModelError
+from unpoison.files import Record, Source
 from unpoison.models.loading import load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.rendering import plain
-from unpoison.rows import Row
+from unpoison.rows import Row, with_results
 
 __all__ = [
     "Outcome",
     "Tally",
     "cached_generator",
     "counted",
-    "make_defense",
     "make_encoder",
     "outcomes",
+    "row_progress",
     "say",
     "tracked",
 ]
@@ -47,7 +45,7 @@ class Outcome(Generic[T]):
     @property
     def failed_fields(self) -> dict[str, Any]:
         """What the output says of a failed record: its own fields, or its line where it has none, and the error."""
-        return {**(self.record.fields or {"line": self.record.number}), "error": self.error}
+        return with_results(self.record.fields or {"line": self.record.number}, error=self.error)
 
 
 def outcomes(
@@ -89,42 +87,70 @@ def outcomes(
 
 
 def tracked(outcomes: Iterable[Outcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[Outcome[T]]:
-    """The same outcomes, with a progress bar on standard error where a person can see it.
+    """The same outcomes, with a progress bar."""
+    with row_progress(rows_on_stdout=rows_on_stdout) as show:
+        for rows, outcome in enumerate(outcomes, 1):
+            show(outcome.record.position, source.size, rows)
+            yield outcome
+
+
+@contextmanager
+def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None, int], None]]:
+    """A bar with the remaining time on standard error, where a person can see it; takes position, size and rows.
 
     There is none when standard error is no terminal, or when the rows themselves appear on the same terminal.
     """
     if not sys.stderr.isatty() or (rows_on_stdout and sys.stdout.isatty()):
-        yield from outcomes
+        yield lambda position, size, rows: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.fields[rows]} rows"))
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        task = bar.add_task("", total=source.size, rows=0)
-        for rows, outcome in enumerate(outcomes, 1):
-            bar.update(task, completed=outcome.record.position, rows=rows)
-            yield outcome
+        task = bar.add_task("", total=None, rows=0)
+
+        def show(position: int, size: int | None, rows: int) -> None:
+            bar.update(task, completed=position, total=size, rows=rows)
+
+        yield show
 
 
 class Tally:
-    """Counts outcomes and reports every failure where it happens."""
+    """Counts outcomes and reports every failure where it happens, or only the first `most`."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, most: int | None = None) -> None:
         self.source = source
+        self.most = most
         self.done = 0
         self.failed = 0
+        self.resumed = 0
 
     def add(self, outcome: Outcome[Any]) -> None:
         if outcome.error is None:
             self.done += 1
         else:
-            self.failed += 1
-            say(f"{self.source}:{outcome.record.number}: {outcome.error}")
+            self._fail(outcome.record.number, outcome.error)
+
+    def add_part(self, rows: int, failures: Sequence[tuple[int, str]], *, resumed: bool) -> None:
+        """Count many rows at once, of which some failed."""
+        self.done += rows - len(failures)
+        self.resumed += rows if resumed else 0
+        for number, error in failures:
+            self._fail(number, error)
+
+    def _fail(self, number: int, error: str) -> None:
+        self.failed += 1
+        if self.most is None or self.failed <= self.most:
+            say(f"{self.source}:{number}: {error}")
+        elif self.failed == self.most + 1:
+            say("more rows failed; each has its error in the output")
 
     def summary(self, verb: str) -> str:
         """Such as "screened 3 rows; 1 failed"."""
-        return f"{verb} {counted(self.done, 'row')}" + (f"; {self.failed:,} failed" if self.failed else "")
+        failed = f"; {self.failed:,} failed" if self.failed else ""
+        resumed = f"; {counted(self.resumed, 'row')} of them in an earlier run" if self.resumed else ""
+        return f"{verb} {counted(self.done, 'row')}{failed}{resumed}"
 
     @property
     def exit_code(self) -> int:
@@ -159,23 +185,3 @@ def cached_generator(spec: str, cache: str) -> Generator:
     from unpoison.models.cache import CachedGenerator
 
     return CachedGenerator(generator, path=None if cache == "memory" else cache)
-
-
-def make_defense(spec: str, **given: Any) -> Defense:
-    """The defense that an option string names, with the models of the other options.
-
-    Raises:
-        UnknownNameError: No such defense.
-        OptionError: An unknown option, a model that this defense does not take, or one that it needs.
-    """
-    name, _ = registry.parse(spec)
-    accepted = inspect.signature(registry.find("defenses", name)).parameters
-    for option in ("encoder", "nli", "beliefs"):
-        if given.get(option) is not None and option not in accepted:
-            raise OptionError(f"{name} takes no --{option}; leave it out")
-    defense: Defense = registry.create("defenses", spec, **given)
-    for model in defense.needs:
-        if getattr(defense.models, model) is None:
-            option = f"--{model}" if model in given else f"-d {name}:{model}=..."
-            raise OptionError(f"{name} needs a {model.replace('_', ' ')}; give one with {option}")
-    return defense

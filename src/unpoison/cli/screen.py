@@ -101,12 +101,14 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     from unpoison.cli.display import screening_table, show
-    from unpoison.cli.files import Writer, check_output, open_source
-    from unpoison.cli.running import Tally, make_defense, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import Tally, make_encoder, outcomes, say, tracked
+    from unpoison.defenses.loading import load_defense
+    from unpoison.files import Writer, check_output, open_source
     from unpoison.rendering import page
+    from unpoison.rows import with_results
     from unpoison.types import Screening
 
-    chosen = make_defense(
+    chosen = load_defense(
         defense,
         encoder=make_encoder(encoder, encoder_cache),
         generator=generator,
@@ -123,7 +125,7 @@ def screen(
             if outcome.result is None:
                 writer.write(outcome.failed_fields)
                 continue
-            writer.write({**outcome.record.fields, "screening": outcome.result.summary()})
+            writer.write(with_results(outcome.record.fields, screening=outcome.result.summary()))
             if not writer.active:
                 show(screening_table(outcome.result), "")
             pairs += len(outcome.result.passages) ** 2

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from unpoison.beliefs import belief_key
 from unpoison.cli.ask import Carry
-from unpoison.cli.files import Record, Source, open_source
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory
 from unpoison.evaluation.timelines import stream_rows
+from unpoison.files import Record, Source, open_source
 from unpoison.rows import QUERY_FIELDS
 
 __all__ = ["carrying", "open_stream"]

@@ -14,10 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import InputError, OptionError
 from unpoison.evaluation.examples import Example, Label, LabelledPassage
-from unpoison.kernels.bm25 import bm25
 from unpoison.kernels.ranking import best_first
-from unpoison.kernels.stopwords import ENGLISH_33
-from unpoison.kernels.tokens import words
+from unpoison.retrieval.bm25 import BM25Index, english_words
 from unpoison.types import Passage
 
 __all__ = ["Candidate", "Context", "clean_contexts", "labelled_context", "nearest", "text_key"]
@@ -118,8 +116,7 @@ def clean_contexts(
     Raises:
         OptionError: `k` below 1.
 
-    Complexity: One BM25 product of all questions with the corpus, O(postings of the question's terms), for every
-    question that needs filling.
+    Complexity: One BM25 index of the corpus; for every question that needs filling, O(corpus + postings of its terms).
     """
     if k < 1:
         raise OptionError(f"k must be at least 1, got {k}")
@@ -139,20 +136,10 @@ def clean_contexts(
 
 def nearest(questions: Sequence[str], corpus: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
     """The positions of the `count` corpus passages with the highest BM25 score for each question, best first."""
-    if not questions or not corpus:
-        return [np.zeros(0, np.intp) for _ in questions]
-    documents = [words(passage.text, ENGLISH_33) for passage in corpus]
-    found = list[NDArray[np.intp]]()
-    step = max(1, _BLOCK_CELLS // len(corpus))
-    for start in range(0, len(questions), step):
-        block = [words(question, ENGLISH_33) for question in questions[start : start + step]]
-        scores = bm25(block, documents, statistics="candidates")
-        found.extend(best_first(row)[:count] for row in scores)
-    return found
-
-
-_BLOCK_CELLS = 16_000_000
-"""Scores held at once: 128 MB."""
+    index = BM25Index()
+    for passage in corpus if questions else ():
+        index.add(english_words(passage.text))
+    return [best_first(index.scores(english_words(question)))[:count] for question in questions]
 
 
 def _own(example: Example, order: str) -> list[Candidate]:

@@ -14,6 +14,7 @@ from unpoison.types import Reply
 
 __all__ = [
     "AsyncGenerator",
+    "AsyncRetriever",
     "BatchGenerator",
     "CrossEncoder",
     "Encoder",
@@ -117,8 +118,20 @@ class TokenByToken(Generator, Protocol):
         """Natural logarithms, shape (n, vocabulary): what follows each prompt and the tokens of the reply so far."""
 
 
-Retriever: TypeAlias = Callable[[str], Iterable[Any]]
-"""A question to passages in any form that `answer` takes, best first. Called from several threads at once."""
+Retriever: TypeAlias = Callable[[Any], Iterable[Any]]
+"""A question to passages in any form that `answer` takes, best first. Called from several threads at once.
+
+The question is a string, unless the flow asks with a `Query`, as `Rag` does.
+"""
+
+
+@runtime_checkable
+class AsyncRetriever(Protocol):
+    """A retriever with a native asynchronous call."""
+
+    def __call__(self, question: Any, /) -> Iterable[Any]: ...
+
+    async def acall(self, question: Any, /) -> Iterable[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,20 @@ from typing import IO, Any, NoReturn, Protocol, Self
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.extras import require
 
-__all__ = ["JsonLinesSource", "ParquetSource", "Record", "Source", "Writer", "check_output", "open_source"]
+__all__ = [
+    "JsonLinesSource",
+    "ParquetSource",
+    "Record",
+    "Source",
+    "Writer",
+    "arrow_rows",
+    "check_output",
+    "encoded",
+    "line_text",
+    "not_the_input",
+    "open_source",
+    "read_line",
+]
 
 MAX_LINE = 256 * 2**20
 """Bytes of one line: room for 5,000 passages with their embeddings; a longer one is refused unread."""
@@ -83,13 +96,18 @@ class JsonLinesSource:
 
     def __iter__(self) -> Iterator[Record]:
         position = 0
-        for number, line in enumerate(iter(lambda: self.stream.readline(MAX_LINE + 1), b""), 1):
-            position += len(line)
+        for number, (line, length) in enumerate(self.lines(), 1):
+            position += length
+            if (record := read_line(number, line, position)) is not None:
+                yield record
+
+    def lines(self) -> Iterator[tuple[bytes | None, int]]:
+        """Every line as it stands, None for one that is too long, and how many bytes it has in the file."""
+        while line := self.stream.readline(MAX_LINE + 1):
             if len(line) > MAX_LINE:
-                position += self._skip_line()
-                yield Record(number, {}, f"the line is longer than {MAX_LINE // 2**20} MiB", position)
-            elif text := line.removeprefix(b"\xef\xbb\xbf").strip():
-                yield Record(number, *_parsed(text), position)
+                yield None, len(line) + self._skip_line()
+            else:
+                yield line, len(line)
 
     def _skip_line(self) -> int:
         """Read past the end of the line, and say how many bytes that was."""
@@ -99,6 +117,19 @@ class JsonLinesSource:
             if part.endswith(b"\n"):
                 break
         return skipped
+
+
+def line_text(line: bytes) -> bytes:
+    """A line without its end and a byte order mark; empty for a blank one."""
+    return line.removeprefix(b"\xef\xbb\xbf").strip()
+
+
+def read_line(number: int, line: bytes | None, position: int = 0) -> Record | None:
+    """The record of a line, None for a blank one; a line of None was too long."""
+    if line is None:
+        return Record(number, {}, f"the line is longer than {MAX_LINE // 2**20} MiB", position)
+    text = line_text(line)
+    return Record(number, *_parsed(text), position) if text else None
 
 
 def _parsed(line: bytes) -> tuple[Mapping[str, Any], str | None]:
@@ -133,21 +164,45 @@ class ParquetSource:
     def __init__(self, stream: IO[bytes], name: str) -> None:
         parquet = require("pyarrow.parquet", "reading Parquet files")
         try:
-            self.file = parquet.ParquetFile(stream)
+            self.file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)  # or it holds a whole group
         except (OSError, ValueError) as error:
             raise InputError(f"{name} is no Parquet file: {error}") from None
         self.name = name
         self.size: int | None = self.file.metadata.num_rows or None
 
+    @property
+    def schema(self) -> Any:
+        """The file's Arrow schema."""
+        return self.file.schema_arrow
+
     def __iter__(self) -> Iterator[Record]:
         number = 0
+        for batch in self.batches():
+            for fields in arrow_rows(batch):
+                number += 1
+                yield Record(number, fields, None, number)
+
+    def batches(self) -> Iterator[Any]:
+        """The rows as Arrow record batches of a few rows."""
+        number = 0
         try:
-            for batch in self.file.iter_batches(batch_size=32):
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield Record(number, {name: _json_ready(value) for name, value in fields.items()}, None, number)
+            for batch in self.file.iter_batches(batch_size=32, use_threads=False):
+                yield batch
+                number += batch.num_rows
         except (OSError, ValueError) as error:
             raise InputError(f"{self.name} cannot be read past row {number}: {error}") from None
+
+
+def arrow_rows(batch: Any) -> list[dict[str, Any]]:
+    """The rows of an Arrow table or record batch, as JSON has them.
+
+    Raises:
+        InputError: A value that Python cannot hold, such as a year past 9999.
+    """
+    try:
+        return [_json_ready(fields) for fields in batch.to_pylist()]
+    except ValueError as error:
+        raise InputError(f"a row cannot be read: {error}; write such values as text") from None
 
 
 def _json_ready(value: Any) -> Any:
@@ -172,9 +227,18 @@ def check_output(output: Path, source: str) -> None:
         OptionError: It is the input.
         OSError: It cannot be written.
     """
+    not_the_input(output, source)
+    output.open("ab").close()
+
+
+def not_the_input(output: Path, source: str) -> None:
+    """See that a file is not the input.
+
+    Raises:
+        OptionError: It is.
+    """
     if output.exists() and Path(source).exists() and output.samefile(source):
         raise OptionError(f"{output} is the input; write to another file")
-    output.open("ab").close()
 
 
 class Writer:
@@ -204,11 +268,12 @@ class Writer:
     def write(self, record: Mapping[str, Any]) -> None:
         if self.active:
             stream = sys.stdout.buffer if self._file is None else self._file
-            stream.write(_encoded(record))
+            stream.write(encoded(record))
             stream.flush()
 
 
-def _encoded(record: Mapping[str, Any]) -> bytes:
+def encoded(record: Mapping[str, Any]) -> bytes:
+    """A record as one line of JSON, readable where it can be."""
     try:
         return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
     except UnicodeEncodeError:  # a lone surrogate: JSON can only say it escaped

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.cli import files
-from unpoison.cli.files import JsonLinesSource, Writer, open_source
+from unpoison import files
 from unpoison.errors import InputError, OptionError
+from unpoison.files import JsonLinesSource, Writer, open_source
 
 
 def read(data: bytes) -> list[tuple[int, object, str | None]]:

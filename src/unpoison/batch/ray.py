@@ -1,0 +1,112 @@
+"""The Ray engine: the same parts through `ray.data.map_batches`, on one machine or many."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from unpoison.batch.parts import Part
+from unpoison.batch.work import Work
+from unpoison.errors import OptionError, UnpoisonError, WorkerError
+from unpoison.extras import require
+
+__all__ = ["on_ray"]
+
+WINDOW = 256 * 2**20
+"""Bytes of the parts that are given to Ray at once: its object store stays small, however long the file is."""
+
+MAX_PARTS = 1024
+"""Parts that are given to Ray at once."""
+
+
+def on_ray(work: Work, parts: Iterable[Part], workers: int | None) -> Iterator[bytes]:
+    """Do the parts on actors of Ray and yield in their order.
+
+    Uses the Ray that this process is connected to, else the one that RAY_ADDRESS names, else one of its own on this
+    machine, which it ends with the work. The nodes need unpoison, at the same version, and the models; not the file.
+
+    Args:
+        work: What is done to each part.
+        parts: Read as Ray can take them.
+        workers: Actors, one processor each; None for as many as Ray has processors.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        OptionError: The defense cannot be made; no row is to blame.
+        WorkerError: Ray gave up.
+    """
+    ray = require("ray", "the engine ray")
+    require("ray.data", "the engine ray")
+    ours = not ray.is_initialized()
+    if ours:
+        _start(ray, workers)
+    try:
+        actors = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        for window in _windows(parts):
+            yield from _done(ray, work.shared(actors), window, actors)
+    except ray.exceptions.RayError as error:
+        raise WorkerError(f"Ray gave up: {str(error).strip().splitlines()[-1]}") from error
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _start(ray: Any, workers: int | None) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a defense reports to nobody
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or it warns of what its own actors do
+    quiet = {"log_to_driver": False, "logging_level": "error"}
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(**quiet)
+    else:
+        ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+
+
+def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    window, size = list[Part](), 0
+    for part in parts:
+        window.append(part)
+        size += part.size
+        if size >= WINDOW or len(window) == MAX_PARTS:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _done(ray: Any, work: Work, window: list[Part], actors: int) -> Iterator[bytes]:
+    class Actor:
+        """Defined here, so that Ray sends it by value, without constructor arguments to keep."""
+
+        def __call__(self, table: Any) -> dict[str, list[Any]]:
+            return _actor_batch(work, table)
+
+    rows = [{name: getattr(part, name) for name in Part.__slots__} for part in window]
+    given = ray.data.from_items(rows, override_num_blocks=len(rows))
+    given.context.execution_options.preserve_order = True
+    given.context.enable_progress_bars = False
+    given.context.print_on_execution_start = False
+    done = given.map_batches(
+        Actor, compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))), batch_size=None, batch_format="pyarrow"
+    )
+    for row in done.iter_rows():
+        if row["refused"] is not None:
+            raise OptionError(row["refused"])
+        yield row["finished"]
+
+
+def _actor_batch(work: Work, table: Any) -> dict[str, list[Any]]:
+    """One batch in an actor; the table may be shared memory and is only read."""
+    found: dict[str, list[Any]] = {"finished": [], "refused": []}
+    for row in table.to_pylist():
+        part = Part(**{**row, "lines": tuple(row["lines"])})
+        try:
+            finished, refused = work(part), None
+        except UnpoisonError as error:
+            finished, refused = b"", str(error)
+        found["finished"].append(finished)
+        found["refused"].append(refused)
+    return found

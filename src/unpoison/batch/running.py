@@ -1,0 +1,189 @@
+"""A whole file through a screener: in parts, on an engine, resumable, in order."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from unpoison.batch.local import local, usual_workers
+from unpoison.batch.parts import MAX_ROWS, Part, cut
+from unpoison.batch.ray import on_ray
+from unpoison.batch.screener import Screener
+from unpoison.batch.shards import Shards
+from unpoison.batch.tables import beside_input, write_lines, write_table
+from unpoison.batch.work import Finished, Work
+from unpoison.checks import among, at_least
+from unpoison.errors import InputError, OptionError
+from unpoison.extras import require
+from unpoison.files import ParquetSource, Source, not_the_input, open_source
+
+__all__ = ["Step", "run"]
+
+ENGINES = ("local", "ray")
+
+ASKING_ROWS = 8
+"""Rows of a part where a model is asked: what was paid for and is lost when a batch is killed is little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One part of a batch is done.
+
+    Attributes:
+        source: What messages call the input.
+        finished: Its rows and failures.
+        position: How far the input is read.
+        size: The whole length, in bytes or rows; None where unknown.
+        resumed: Whether an earlier run had done it.
+    """
+
+    source: str
+    finished: Finished
+    position: int
+    size: int | None
+    resumed: bool = False
+
+
+def run(
+    source: str,
+    output: str,
+    screener: Screener,
+    *,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    limit: int | None = None,
+    told: Callable[[Step], None] = lambda step: None,
+) -> None:
+    """Screen a file of rows into another, in order, however long it is.
+
+    What is finished lies in the folder `OUTPUT.parts` until all is; then the output appears whole, and the folder is
+    deleted. Run again after an interruption, the batch goes on where it was, and the output has the same bytes as
+    without. A part counts as finished if its rows, the screener's strings and the version of this package are the
+    same; others are done anew, and so are parts in which a model failed.
+
+    Args:
+        source: JSON Lines or Parquet (by its suffix), or `-` for JSON Lines from standard input.
+        output: The same; `-` writes every part to standard output when it is done, and nothing can be resumed.
+        screener: What is done to each row.
+        engine: `local`, processes or threads of this machine, or `ray`.
+        workers: Parts at the same time; None for what suits the models.
+        limit: Only so many rows.
+        told: Called after each part.
+
+    Raises:
+        InputError: The source is damaged, or changed while it was read.
+        OptionError, UnknownNameError, MissingExtraError: An option, the defense or a model.
+        WorkerError: A worker died; what is finished is kept.
+        OSError: A file cannot be read or written.
+    """
+    among("engine", engine, ENGINES)
+    workers = None if workers is None else at_least("workers", workers, 1)
+    limit = None if limit is None else at_least("limit", limit, 1)
+    with open_source(source) as opened:
+        batch = _Batch(opened, screener, engine, workers, limit, told)
+        if output == "-":
+            for finished in batch.finished(None, []):
+                sys.stdout.buffer.write(finished.lines)
+                sys.stdout.buffer.flush()
+        else:
+            not_the_input(Path(output), source)
+            batch.into(Path(output))
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    source: Source
+    screener: Screener
+    engine: str
+    workers: int | None
+    limit: int | None
+    told: Callable[[Step], None]
+
+    def into(self, output: Path) -> None:
+        """Everything into a file that appears at the end."""
+        if output.is_dir():
+            raise OptionError(f"{output} is a folder; name a file")
+        table = output.suffix == ".parquet"
+        if table:
+            require("pyarrow.parquet", "writing Parquet files")
+        shards = Shards(output.with_name(f"{output.name}.parts"))
+        try:
+            keys = list[str]()
+            for _ in self.finished(shards, keys, results_only=table and isinstance(self.source, ParquetSource)):
+                pass
+            draft = shards.draft("output")
+            if table:
+                self._write_table(draft, shards, keys)
+            else:
+                with draft.open("wb") as file:
+                    file.writelines(part.lines for part in _read(shards, keys))
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
+            draft.replace(output)
+            shards.clear()
+        finally:
+            shards.leave()
+
+    def finished(self, shards: Shards | None, keys: list[str], *, results_only: bool = False) -> Iterator[Finished]:
+        """Do what no shard holds, and yield it in order; `keys` is filled with the keys of all parts."""
+        work = Work(self.screener, results_only)
+        purpose, waiting = work.purpose, deque[tuple[str, int]]()
+
+        def parts() -> Iterator[Part]:
+            for part in self._cut():
+                if shards is not None:
+                    keys.append(part.key(purpose))
+                    done = shards.read(keys[-1])
+                    if done is not None and not done.transient:
+                        self._tell(done, part.position, resumed=True)
+                        continue
+                waiting.append((keys[-1] if keys else "", part.position))
+                yield part
+
+        for content in self._engine(work, parts()):
+            key, position = waiting.popleft()
+            if shards is not None:
+                shards.save(key, content)
+            finished = Finished.from_bytes(content)
+            self._tell(finished, position)
+            yield finished
+
+    def _engine(self, work: Work, parts: Iterator[Part]) -> Iterator[bytes]:
+        if self.engine == "ray":
+            return on_ray(work, parts, self.workers)
+        return local(work, parts, self.workers or usual_workers(self.screener))
+
+    def _cut(self) -> Iterator[Part]:
+        return cut(self.source, most=ASKING_ROWS if self.screener.generator else MAX_ROWS, limit=self.limit)
+
+    def _tell(self, finished: Finished, position: int, *, resumed: bool = False) -> None:
+        self.told(Step(self.source.name, finished, position, self.source.size, resumed))
+
+    def _write_table(self, draft: Path, shards: Shards, keys: list[str]) -> None:
+        answers = self.screener.answer
+        if isinstance(self.source, ParquetSource):
+            schema, tables = beside_input(self.source.schema, self._again(shards, keys), answers=answers)
+            write_table(draft, tables, schema)
+        else:
+            write_lines(draft, lambda: _read(shards, keys), answers=answers)
+
+    def _again(self, shards: Shards, keys: list[str]) -> Iterator[tuple[Part, Finished]]:
+        """The input once more, with what was found of it."""
+        purpose = Work(self.screener, results_only=True).purpose
+        for part, key, finished in zip(self._cut(), keys, _read(shards, keys), strict=True):
+            if part.key(purpose) != key:
+                raise InputError(f"{self.source.name} changed while it was read; run the same command again")
+            yield part, finished
+
+
+def _read(shards: Shards, keys: list[str]) -> Iterator[Finished]:
+    for key in keys:
+        finished = shards.read(key)
+        if finished is None:
+            raise InputError(f"{shards.folder} lost a part, perhaps to another run; run the same command again")
+        yield finished

@@ -1,0 +1,140 @@
+"""The function that every engine runs: rows in, rows out, a failure is a row too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import load_defense
+from unpoison.driver import Limits
+from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
+from unpoison.rows import Row, answer_fields, with_results
+from unpoison.types import Answer
+
+__all__ = ["Outcome", "Screener"]
+
+MAX_ERROR = 500
+"""Characters of an error that unpoison did not raise itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one row.
+
+    Attributes:
+        results: `screening`, with `answer` and `generator` where it was answered; or `error`.
+        error: Why there is no screening, or None.
+        transient: Whether the row itself is not to blame, so that it may be tried again: a model or a store failed.
+    """
+
+    results: dict[str, Any]
+    error: str | None = None
+    transient: bool = False
+
+
+@dataclass(frozen=True)
+class Screener:
+    """A defense that travels: made of strings and numbers, it is pickled as such and loads its models where it works.
+
+    `Screener("guard")(rows)` takes the rows of `unpoison screen` as mappings and returns one output row for each, in
+    order: the row's fields with `screening`, or with `error`. With `answer` they have `answer` and `generator` too, as
+    of `unpoison ask`; the seconds of the calls are left out, so that two runs give the same bytes. The rows that come
+    in are never written to.
+
+    Attributes:
+        defense: A defense's name with options, such as `grada:alpha=0.3`.
+        encoder, generator, nli: Model strings, as the command line takes them; None for what the defense has built in.
+        answer: Whether to answer the question as well; needs a generator.
+        in_flight: Model calls of one row at the same time.
+        deadline: Seconds that one answer may take, None for no bound.
+        retries: How often a model call that may succeed later is tried again.
+
+    Raises:
+        OptionError: `answer` without a generator.
+    """
+
+    defense: str = "guard"
+    encoder: str | None = None
+    generator: str | None = None
+    nli: str | None = None
+    answer: bool = False
+    in_flight: int = 32
+    deadline: float | None = 120.0
+    retries: int = 3
+
+    def __post_init__(self) -> None:
+        if self.answer and self.generator is None:
+            raise OptionError("an answer needs a generator; give one with --generator, such as extractive")
+
+    def __call__(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """One output row for each row, in order.
+
+        Raises:
+            OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
+        """
+        return [with_results(row, **self.outcome(row).results) for row in rows]
+
+    def outcome(self, row: Mapping[str, Any]) -> Outcome:
+        """What becomes of one row. Whatever it does to the defense, the other rows are not lost.
+
+        Raises:
+            OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
+        """
+        defense = self.loaded
+        try:
+            read = Row.of(row)
+            if not self.answer:
+                return Outcome({"screening": defense.screen(read.query, read.passages).summary()})
+            return Outcome(_told(defense.answer(read.query, read.passages), self.generator_name))
+        except (OptionError, MissingExtraError):
+            raise
+        except UnpoisonError as error:
+            return self.failed(str(error), transient=isinstance(error, (ModelError, StoreError)))
+        except Exception as error:
+            return self.failed(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
+
+    def failed(self, error: str, *, transient: bool = False) -> Outcome:
+        """What the output says of a row that was not screened."""
+        name = {"generator": self.generator_name} if self.answer else {}
+        return Outcome({"error": error, **name}, error, transient)
+
+    @cached_property
+    def loaded(self) -> Defense:
+        """The defense with its models, made on first use.
+
+        Raises:
+            OptionError: A wrong option, or a defense that remembers what it answered before.
+            UnknownNameError: No such defense.
+            MissingExtraError: A model needs an extra that is not installed.
+        """
+        defense = load_defense(
+            self.defense,
+            encoder=self.encoder,
+            generator=self.generator,
+            nli=self.nli,
+            limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
+        )
+        if getattr(defense, "beliefs", None) is not None:
+            raise OptionError(
+                "a batch answers its rows in any order, and beliefs need the order of time; leave out beliefs, or use "
+                "unpoison ask --stream"
+            )
+        return defense
+
+    @property
+    def generator_name(self) -> str:
+        generator = self.loaded.models.generator
+        return generator.name if generator is not None else ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _told(answer: Answer, generator: str) -> dict[str, Any]:
+    told = answer_fields(answer, generator)
+    for call in told["answer"]["calls"]:
+        del call["seconds"]
+    return told

@@ -1,0 +1,115 @@
+"""`unpoison batch`: whole files, in parallel, resumable."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from unpoison.cli.screen import EncoderName, Limit, NLIName, RowsFile
+
+__all__ = ["EXAMPLES", "batch"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison batch retrieved.jsonl screened.jsonl
+  unpoison batch -d grada retrieved.parquet screened.parquet --engine ray --workers 16
+  unpoison batch --answer -g openai:gpt-4o-mini --workers 16 retrieved.jsonl answered.parquet
+  zcat retrieved.jsonl.gz | unpoison batch - - | gzip > screened.jsonl.gz
+
+Killed or interrupted, the same command goes on where it was; what is done lies in OUTPUT.parts until then.
+
+Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
+"""
+
+MAX_REPORTED = 20
+"""Failures that appear on standard error; the output has all of them."""
+
+
+class Engine(StrEnum):
+    """Where the work is done."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+def batch(
+    file: RowsFile,
+    output: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUTPUT",
+            help="JSON Lines, or Parquet if it ends in .parquet; appears when all is done. - writes JSON Lines to "
+            "standard output as they are done.",
+        ),
+    ],
+    defense: Annotated[
+        str,
+        typer.Option(
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS]",
+            help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'.",
+        ),
+    ] = "guard",
+    encoder: EncoderName = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator",
+            "-g",
+            metavar="GENERATOR",
+            help="For --answer, and for defenses that ask a model; see 'unpoison ask --help'.",
+        ),
+    ] = None,
+    nli: NLIName = None,
+    answer: Annotated[bool, typer.Option("--answer", help="Answer every row's question as well.")] = False,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="local: processes, or threads where models are asked over the network; ray: Ray Data."),
+    ] = Engine.LOCAL,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Parts of the file at the same time; by default as many as suit the processors and models.",
+        ),
+    ] = None,
+    in_flight: Annotated[
+        int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, over all workers.")
+    ] = 32,
+    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one row may take.")] = 120.0,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 3,
+    limit: Limit = None,
+) -> None:
+    """Screen a whole file into another, on several processors or on Ray, resumable and in order.
+
+    Every row is written with its fields and "screening", with --answer also "answer" and "generator". A row that cannot
+    be used does not stop the file: it is reported, counted, and written with "error".
+    """
+    from unpoison.batch import Screener, Step, run
+    from unpoison.cli.running import Tally, row_progress, say
+
+    screener = Screener(
+        defense=defense,
+        encoder=encoder,
+        generator=generator,
+        nli=nli,
+        answer=answer,
+        in_flight=in_flight,
+        deadline=deadline,
+        retries=retries,
+    )
+    tally = Tally(file, most=MAX_REPORTED)
+    with row_progress(rows_on_stdout=output == "-") as show:
+
+        def told(step: Step) -> None:
+            tally.source = step.source
+            tally.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
+            show(step.position, step.size, tally.done + tally.failed)
+
+        run(file, output, screener, engine=engine.value, workers=workers, limit=limit, told=told)
+    say(tally.summary("answered" if answer else "screened"))
+    raise typer.Exit(tally.exit_code)

@@ -1,0 +1,214 @@
+"""`unpoison serve`: defenses over HTTP."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unpoison.cli.beliefs import Namespace
+from unpoison.cli.screen import EncoderCache, EncoderName, NLIName
+
+if TYPE_CHECKING:
+    from unpoison.defenses.base import Defense
+
+__all__ = ["EXAMPLES", "serve"]
+
+KEY = "UNPOISON_API_KEY"
+"""The environment variable with the key; on a command line every user of the machine could read it."""
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+EXAMPLES = f"""\b
+Examples:
+  unpoison serve
+  unpoison serve -d guard -d trustrag:stages=1 -e minilm --port 8000
+  unpoison serve -g openai:gpt-4o-mini --nli cross:cross-encoder/nli-deberta-v3-base --timeout 120
+  {KEY}=... unpoison serve --host 0.0.0.0 --on-poison demote
+
+The inspector is at /, the description of the interface at /openapi.json. Requests give the key of the environment
+variable {KEY} as "Authorization: Bearer KEY"; without the variable there is none to give.
+"""
+
+
+class OnPoison(StrEnum):
+    """What /rerank does with a document that the defense drops."""
+
+    DROP = "drop"
+    DEMOTE = "demote"
+    MONITOR = "monitor"
+
+
+class Level(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def serve(
+    defense: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS]",
+            help="Requests may name it; the first is their default. Give the option once for each. [default: guard]",
+        ),
+    ] = None,
+    encoder: EncoderName = None,
+    encoder_cache: EncoderCache = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator",
+            "-g",
+            metavar="GENERATOR",
+            help="For /v1/answer and for defenses that ask a model; see 'unpoison ask --help'.",
+        ),
+    ] = None,
+    nli: NLIName = None,
+    cache: Annotated[
+        str, typer.Option(metavar="FILE|memory|off", help="Where to remember the model's replies.")
+    ] = "memory",
+    beliefs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STORE",
+            envvar="UNPOISON_BELIEFS",
+            help="Where radar remembers: memory, sqlite:FILE, redis://... or postgresql://...",
+        ),
+    ] = None,
+    namespace: Namespace = "default",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0 for a free one.")] = 8000,
+    on_poison: Annotated[
+        OnPoison,
+        typer.Option(
+            help="What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it."
+        ),
+    ] = OnPoison.DROP,
+    allow_options: Annotated[
+        bool,
+        typer.Option(
+            "--allow-options", help="Let requests set options of defenses that are numbers, switches or choices."
+        ),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name by which the service may be called; on a loopback address only that machine's names are "
+            "allowed otherwise.",
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A web origin whose pages may call the service (CORS)."),
+    ] = None,
+    max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Bytes of one request.")] = 8 * 1024 * 1024,
+    max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Passages of one request.")] = 200,
+    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one passage.")] = 20_000,
+    max_dimensions: Annotated[int, typer.Option(min=1, metavar="N", help="Numbers of one embedding.")] = 8192,
+    at_once: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Requests in work or waiting; more are refused with 503.")
+    ] = 64,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Screenings computed side by side. [default: the number of processors]"),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, metavar="SECONDS", help="The longest that one request may take.")
+    ] = 60.0,
+    in_flight: Annotated[
+        int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, for one request.")
+    ] = 16,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 2,
+    log_level: Annotated[Level, typer.Option(help="How much to log, as JSON lines on standard error.")] = Level.INFO,
+    log_dropped: Annotated[
+        bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
+    ] = False,
+) -> None:
+    """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
+
+    Nothing listens outside this machine unless --host says so. The log holds no texts unless --log-dropped is given.
+    """
+    from contextlib import closing, nullcontext
+    from functools import partial
+
+    from unpoison.beliefs import open_beliefs
+    from unpoison.cli.running import cached_generator, make_encoder, say
+    from unpoison.driver import Limits
+    from unpoison.errors import OptionError
+    from unpoison.models.loading import load_encoder, load_nli
+    from unpoison.service import Bounds, create_app
+    from unpoison.service import serve as run
+
+    key = os.environ.get(KEY)
+    if key is not None and not key.strip():
+        raise OptionError(f"{KEY} is empty; set it to a key, or unset it to serve without one")
+    if key is None and host not in LOOPBACK:
+        say(f"warning: {host} may be reached by others and no key is asked for; set {KEY}")
+    bounds = Bounds(
+        body=max_body,
+        passages=max_passages,
+        characters=max_characters,
+        dimensions=max_dimensions,
+        at_once=at_once,
+        threads=threads or os.cpu_count() or 1,
+        timeout=timeout,
+    )
+    vectors = make_encoder(encoder, encoder_cache)
+    store = None if beliefs is None else open_beliefs(beliefs, namespace=namespace)
+    given = {
+        "encoder": load_encoder(vectors) if isinstance(vectors, str) else vectors,
+        "generator": None if generator is None else cached_generator(generator, cache),
+        "nli": None if nli is None else load_nli(nli),
+        "beliefs": store,
+        "limits": Limits(in_flight=in_flight, deadline=timeout, retries=retries),
+    }
+    with nullcontext() if store is None else closing(store):
+        specs = defense or ["guard"]
+        _all_used(specs, given)
+        make = partial(_made, given)
+        app = create_app(
+            {spec: make(spec) for spec in specs},
+            bounds=bounds,
+            on_poison=on_poison.value,
+            key=key,
+            hosts=allow_host or ((*LOOPBACK, "[::1]") if host in LOOPBACK else ()),
+            origins=allow_origin or (),
+            make=make if allow_options else None,
+            log_dropped=log_dropped,
+        )
+        run(app, host=host, port=port, bounds=bounds, log_level=log_level.value)
+
+
+def _accepted(spec: str) -> frozenset[str]:
+    """The arguments of the class that an option string names."""
+    import inspect
+
+    from unpoison import registry
+
+    return frozenset(inspect.signature(registry.find("defenses", registry.parse(spec)[0])).parameters)
+
+
+def _made(given: dict[str, Any], spec: str) -> Defense:
+    """The defense of an option string, with the models of the command line that it takes."""
+    from unpoison.defenses.loading import load_defense
+
+    accepted = _accepted(spec)
+    return load_defense(spec, **{name: value for name, value in given.items() if name in accepted})
+
+
+def _all_used(specs: list[str], given: dict[str, Any]) -> None:
+    from unpoison.errors import OptionError
+
+    accepted = frozenset[str]().union(*map(_accepted, specs))
+    for name in ("encoder", "nli", "beliefs"):
+        if given[name] is not None and name not in accepted:
+            raise OptionError(f"none of {', '.join(specs)} takes --{name}; leave it out")

@@ -1,0 +1,32 @@
+"""Option strings to defenses with their models: what `-d` takes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from unpoison import registry
+from unpoison.defenses.base import Defense
+from unpoison.errors import OptionError
+
+__all__ = ["load_defense"]
+
+
+def load_defense(spec: str, **given: Any) -> Defense:
+    """The defense that an option string names, with the models of the other options.
+
+    Raises:
+        UnknownNameError: No such defense.
+        OptionError: An unknown option, a model that this defense does not take, or one that it needs.
+    """
+    name, _ = registry.parse(spec)
+    accepted = inspect.signature(registry.find("defenses", name)).parameters
+    for option in ("encoder", "nli", "beliefs"):
+        if given.get(option) is not None and option not in accepted:
+            raise OptionError(f"{name} takes no --{option}; leave it out")
+    defense: Defense = registry.create("defenses", spec, **given)
+    for model in defense.needs:
+        if getattr(defense.models, model) is None:
+            option = f"--{model}" if model in given else f"-d {name}:{model}=..."
+            raise OptionError(f"{name} needs a {model.replace('_', ' ')}; give one with {option}")
+    return defense

@@ -1,0 +1,123 @@
+"""Haystack 3: a component between retriever and prompt builder."""
+# ruff: noqa: E402  first of all the sentence that says what to install
+
+from __future__ import annotations
+
+from unpoison.extras import require
+
+require("haystack", "the Haystack integration")
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from haystack import Document, component, default_from_dict, default_to_dict
+
+from unpoison.defenses.base import Defense
+from unpoison.errors import OptionError, shown
+from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.types import Passage
+
+__all__ = ["Screen"]
+
+
+@component
+class Screen:
+    """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
+
+    A saved pipeline holds an option string and a list, no objects. Haystack loads it where the caller allows our
+    module: `Pipeline.loads(text, allowed_modules=["unpoison.integrations.haystack"])`.
+
+    Args:
+        defense: A defense, or an option string such as "grada:keep=5". Models are loaded by `warm_up`.
+        mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
+        annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank and reason.
+        exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
+            that are kept whatever is found.
+
+    Raises:
+        UnknownNameError: No such defense.
+        OptionError: An option out of its range.
+    """
+
+    def __init__(
+        self,
+        defense: Defense | str = "guard",
+        mode: Mode = "enforce",
+        annotate: bool = False,
+        exempt: Exempt | None = None,
+    ) -> None:
+        self.exempt = exempt
+        self._screener = Screener(_passage, _annotated, defense, mode=mode, annotate=annotate, exempt=exempt)
+
+    def warm_up(self) -> None:
+        """Load the defense's models.
+
+        Raises:
+            OptionError: The defense needs a model that it was not given.
+            MissingExtraError: A model needs an extra that is not installed.
+        """
+        self._screener.prepared()
+
+    @component.output_types(documents=list[Document], dropped=list[Document])
+    def run(
+        self, query: str, documents: list[Document], query_embedding: list[float] | None = None
+    ) -> dict[str, list[Document]]:
+        """Sort the documents.
+
+        Args:
+            query: The user's question.
+            documents: As the retriever ranked them.
+            query_embedding: Where the documents bring embeddings, the query's, of the same encoder; both are used.
+
+        Returns:
+            `documents` to trust, best first, and those `dropped`; together always exactly the input.
+
+        Raises:
+            InputError: An unusable query or document; only in mode `enforce`.
+            ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
+        """
+        delivery = self._screener.screen(query, documents, query_embedding)
+        return {"documents": delivery.documents, "dropped": delivery.dropped}
+
+    @component.output_types(documents=list[Document], dropped=list[Document])
+    async def run_async(
+        self, query: str, documents: list[Document], query_embedding: list[float] | None = None
+    ) -> dict[str, list[Document]]:
+        """`run` for asyncio."""
+        delivery = await self._screener.ascreen(query, documents, query_embedding)
+        return {"documents": delivery.documents, "dropped": delivery.dropped}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for `Pipeline.dumps`.
+
+        Raises:
+            OptionError: The defense is an object or `exempt` a function, which a file cannot hold.
+        """
+        screener = self._screener
+        if not isinstance(screener.given, str):
+            raise OptionError(
+                f"a pipeline file cannot hold {shown(screener.given)}; give Screen an option string such as "
+                "'guard:damage=0.01'"
+            )
+        if callable(self.exempt):
+            raise OptionError("a pipeline file cannot hold a function; give Screen a list of ids and sources as exempt")
+        exempt = None if self.exempt is None else sorted(self.exempt)
+        return default_to_dict(
+            self, defense=screener.given, mode=screener.mode, annotate=screener.annotate, exempt=exempt
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return default_from_dict(cls, data)
+
+
+def _passage(document: Document) -> Passage:
+    return passage(
+        document.content, document.meta, document, id=document.id, score=document.score, embedding=document.embedding
+    )
+
+
+def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
+    return replace(document, meta={**(document.meta or {}), "unpoison": dict(verdict)})

@@ -1,0 +1,175 @@
+"""LangChain: a document compressor, a retriever and runnables. Needs langchain-core only."""
+# ruff: noqa: E402  first of all the sentence that says what to install
+
+from __future__ import annotations
+
+from unpoison.extras import require
+
+require("langchain_core", "the LangChain integration")
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.retrievers import BaseRetriever, RetrieverLike
+from langchain_core.runnables import Runnable, RunnableLambda
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import load_defense
+from unpoison.errors import InputError, shown
+from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.types import Answer, Passage
+
+__all__ = ["ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
+
+
+class ScreeningCompressor(BaseDocumentCompressor):
+    """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
+
+    Attributes:
+        defense: A defense, or an option string such as "grada:keep=5".
+        mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
+        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank and reason.
+        exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are kept whatever is found.
+
+    Raises:
+        UnknownNameError: No such defense.
+        OptionError: An option out of its range, or a model that the defense needs and was not given.
+    """
+
+    defense: Defense | str
+    mode: Mode
+    annotate: bool
+    exempt: Exempt | None
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    _screener: Screener[Document] = PrivateAttr()
+
+    def __init__(
+        self,
+        defense: Defense | str = "guard",
+        *,
+        mode: Mode = "enforce",
+        annotate: bool = False,
+        exempt: Exempt | None = None,
+    ) -> None:
+        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
+        screener = Screener(_passage, _annotated, **given).prepared()
+        super().__init__(**given)
+        self._screener = screener
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """The documents to trust.
+
+        Raises:
+            InputError: An unusable query or document; only in mode `enforce`.
+            ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
+        """
+        return self._screener.screen(query, documents).documents
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """`compress_documents` for asyncio."""
+        return (await self._screener.ascreen(query, documents)).documents
+
+    def as_runnable(self) -> Runnable[Mapping[str, Any], list[Document]]:
+        """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust."""
+
+        def screen(given: Mapping[str, Any]) -> list[Document]:
+            query, documents = _fields(given)
+            return self.compress_documents(documents, query)
+
+        async def ascreen(given: Mapping[str, Any]) -> list[Document]:
+            query, documents = _fields(given)
+            return await self.acompress_documents(documents, query)
+
+        return RunnableLambda(screen, ascreen, name="screen")
+
+
+class ScreenedRetriever(BaseRetriever):
+    """A retriever whose documents are screened before anybody sees them.
+
+    Attributes:
+        retriever: Where the documents come from.
+        screening: What decides on them; by default Guard.
+    """
+
+    retriever: RetrieverLike
+    screening: ScreeningCompressor = Field(default_factory=ScreeningCompressor)
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        documents = self.retriever.invoke(query, config={"callbacks": run_manager.get_child()})
+        return self.screening.compress_documents(documents, query)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        documents = await self.retriever.ainvoke(query, config={"callbacks": run_manager.get_child()})
+        return await self.screening.acompress_documents(documents, query)
+
+
+def screening_runnable(
+    defense: Defense | str = "guard",
+    *,
+    mode: Mode = "enforce",
+    annotate: bool = False,
+    exempt: Exempt | None = None,
+) -> Runnable[Mapping[str, Any], list[Document]]:
+    """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust.
+
+    Keeps what else is in a chain with `RunnablePassthrough.assign(documents=screening_runnable())`. The options are
+    those of `ScreeningCompressor`.
+    """
+    return ScreeningCompressor(defense, mode=mode, annotate=annotate, exempt=exempt).as_runnable()
+
+
+def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], dict[str, Any]]:
+    """A runnable from `{"query": ..., "documents": [...]}` to an answer in spite of poisoned documents.
+
+    For defenses that do more than leave documents out, such as RADAR and TrustRAG's second stage. It returns
+    `{"answer": str, "abstained": bool, "documents": the trusted ones, "calls": the account of all model calls}`.
+
+    Args:
+        defense: One with a generator, or an option string such as "radar:generator=openai:gpt-4o-mini".
+    """
+    answerer = load_defense(defense) if isinstance(defense, str) else defense
+
+    def answer(given: Mapping[str, Any]) -> dict[str, Any]:
+        query, documents = _fields(given)
+        return _told(answerer.answer(query, [_passage(document) for document in documents]), documents)
+
+    async def aanswer(given: Mapping[str, Any]) -> dict[str, Any]:
+        query, documents = _fields(given)
+        return _told(await answerer.aanswer(query, [_passage(document) for document in documents]), documents)
+
+    return RunnableLambda(answer, aanswer, name="answer")
+
+
+def _fields(given: Mapping[str, Any]) -> tuple[str, list[Document]]:
+    if not isinstance(given, Mapping) or "query" not in given or "documents" not in given:
+        raise InputError(f"the runnable takes {{'query': str, 'documents': [...]}}, got {shown(given)}")
+    documents = given["documents"]
+    if not isinstance(documents, Sequence) or not all(isinstance(one, Document) for one in documents):
+        raise InputError(f"documents must be a list of LangChain documents, got {shown(documents)}")
+    return given["query"], list(documents)
+
+
+def _passage(document: Document) -> Passage:
+    return passage(document.page_content, document.metadata, document, id=document.id)
+
+
+def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
+    return document.model_copy(update={"metadata": {**(document.metadata or {}), "unpoison": dict(verdict)}})
+
+
+def _told(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
+    return {
+        "answer": answer.text,
+        "abstained": answer.abstained,
+        "documents": answer.screening.select(documents),
+        "calls": answer.calls,
+    }

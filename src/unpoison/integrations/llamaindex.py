@@ -1,0 +1,116 @@
+"""LlamaIndex: a node postprocessor for any query engine. Needs llama-index-core only."""
+# ruff: noqa: E402  first of all the sentence that says what to install
+
+from __future__ import annotations
+
+from unpoison.extras import require
+
+require("llama_index.core", "the LlamaIndex integration")
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from pydantic import PrivateAttr
+
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError
+from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.types import Passage
+
+__all__ = ["ScreeningPostprocessor"]
+
+
+class ScreeningPostprocessor(BaseNodePostprocessor):
+    """Drops the nodes that a defense does not trust; the others come back as the objects they were, best first.
+
+    The bare text of the nodes is screened. Where the query bundle and all nodes bring embeddings, these are used.
+
+    Attributes:
+        defense: A defense, or an option string such as "grada:keep=5".
+        mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
+        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank and reason; it is
+            excluded from what the language model and the encoder read.
+        exempt: Ids and sources, or a function of a passage, that are kept whatever is found.
+
+    Raises:
+        UnknownNameError: No such defense.
+        OptionError: An option out of its range, or a model that the defense needs and was not given.
+    """
+
+    defense: Defense | str
+    mode: Mode
+    annotate: bool
+    exempt: Exempt | None
+    _screener: Screener[NodeWithScore] = PrivateAttr()
+
+    def __init__(
+        self,
+        defense: Defense | str = "guard",
+        *,
+        mode: Mode = "enforce",
+        annotate: bool = False,
+        exempt: Exempt | None = None,
+        **framework: Any,
+    ) -> None:
+        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
+        screener = Screener(_passage, _annotated, **given).prepared()
+        super().__init__(**given, **framework)
+        self._screener = screener
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "ScreeningPostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        """The nodes to trust.
+
+        Raises:
+            InputError: No query, or an unusable query or node.
+            ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
+        """
+        query = _asked(query_bundle)
+        return self._screener.screen(query.query_str, nodes, query.embedding).documents
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        query = _asked(query_bundle)
+        return (await self._screener.ascreen(query.query_str, nodes, query.embedding)).documents
+
+
+def _asked(bundle: QueryBundle | None) -> QueryBundle:
+    if bundle is None:
+        raise InputError(
+            "ScreeningPostprocessor was given nodes without a query; pass query_bundle=QueryBundle(...) or "
+            "query_str=... to postprocess_nodes"
+        )
+    return bundle
+
+
+def _passage(found: NodeWithScore) -> Passage:
+    node = found.node
+    return passage(
+        node.get_content(metadata_mode=MetadataMode.NONE),
+        node.metadata,
+        found,
+        id=node.node_id,
+        score=found.score,
+        embedding=node.embedding,
+    )
+
+
+def _annotated(found: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScore:
+    """The language model and the encoder read a node's metadata too, except the excluded ones."""
+    node = found.node
+    noted = node.model_copy(
+        update={
+            "metadata": {**(node.metadata or {}), "unpoison": dict(verdict)},
+            "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, "unpoison"],
+            "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, "unpoison"],
+        }
+    )
+    return found.model_copy(update={"node": noted})

@@ -1,0 +1,226 @@
+"""What the adapters share: a framework's documents in, the trusted ones out, and the same four options everywhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic, Literal, Self, TypeVar
+
+from unpoison import registry
+from unpoison.checks import among
+from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import load_defense
+from unpoison.errors import InputError, ModelError, OptionError, shown
+from unpoison.types import Passage, Query, Screening, Verdict
+
+__all__ = ["Delivery", "Exempt", "Mode", "Screener", "described", "passage", "spared"]
+
+D = TypeVar("D")
+
+Mode = Literal["enforce", "monitor"]
+Exempt = Callable[[Passage], bool] | Collection[str]
+
+SOURCE_FIELDS = ("source", "url", "file_path")
+"""Where the frameworks' loaders note in the metadata whence a text came, first match wins."""
+
+logger = logging.getLogger("unpoison")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery(Generic[D]):
+    """What becomes of a list of documents.
+
+    Attributes:
+        documents: What may be read on: the kept ones, best first, or in monitor mode all, in the order given.
+        dropped: The others, in the order given.
+    """
+
+    documents: list[D]
+    dropped: list[D]
+
+
+class Screener(Generic[D]):
+    """Puts a framework's documents through a defense.
+
+    Args:
+        reading: Makes a passage of a document.
+        noting: Makes a copy of a document with the given verdict in its metadata; must not change the document.
+        defense: A defense, or an option string such as "grada:keep=5". A misspelt one is refused here; its models are
+            loaded when they are first used.
+        mode: `enforce` drops; `monitor` delivers all documents as they came, with their verdicts, even when the
+            defense fails. Both log one event for each query, with counts and no text.
+        annotate: Deliver copies of the documents that carry their verdicts. Otherwise `enforce` delivers the very
+            objects that it was given.
+        exempt: Ids and sources, or a function of a passage: what it names is shown to the defense and always kept.
+
+    Raises:
+        UnknownNameError: No such defense.
+        OptionError: An option out of its range.
+    """
+
+    def __init__(
+        self,
+        reading: Callable[[D], Passage],
+        noting: Callable[[D, Mapping[str, Any]], D],
+        defense: Defense | str = "guard",
+        *,
+        mode: Mode = "enforce",
+        annotate: bool = False,
+        exempt: Exempt | None = None,
+    ) -> None:
+        self.reading = reading
+        self.noting = noting
+        if isinstance(defense, str):
+            name, options = registry.parse(defense)
+            registry.read_options(registry.find("defenses", name), options, name)
+        elif not isinstance(defense, Defense):
+            raise OptionError(f"defense must be a defense or an option string such as 'guard', got {shown(defense)}")
+        self.given = defense
+        self.mode = among("mode", mode, ("enforce", "monitor"))
+        self.annotate = annotate
+        self.exempt = _predicate(exempt)
+
+    @cached_property
+    def defense(self) -> Defense:
+        """The defense, made when it is first needed: its models may take seconds to load."""
+        return load_defense(self.given) if isinstance(self.given, str) else self.given
+
+    def prepared(self) -> Self:
+        """The same screener, its defense made and its models loaded."""
+        _ = self.defense
+        return self
+
+    def screen(self, query: str, documents: Sequence[D], query_embedding: Any = None) -> Delivery[D]:
+        """Sort the documents.
+
+        Args:
+            query: The user's question.
+            documents: In retrieval order.
+            query_embedding: Shape (d,), used where all documents bring theirs; otherwise none is used, for an encoder
+                could not always add to them.
+
+        Raises:
+            InputError: An unusable query or document; only when enforcing.
+            ModelError: A model failed; only when enforcing. Nothing is ever delivered unscreened.
+        """
+        documents = list(documents)
+        try:
+            return self._delivery(self.defense.screen(*self._input(query, documents, query_embedding)), documents)
+        except (InputError, ModelError) as error:
+            if self.mode == "enforce":
+                raise
+            return self._unscreened(error, documents)
+
+    async def ascreen(self, query: str, documents: Sequence[D], query_embedding: Any = None) -> Delivery[D]:
+        """`screen` for asyncio."""
+        documents = list(documents)
+        try:
+            return self._delivery(
+                await self.defense.ascreen(*self._input(query, documents, query_embedding)), documents
+            )
+        except (InputError, ModelError) as error:
+            if self.mode == "enforce":
+                raise
+            return self._unscreened(error, documents)
+
+    def _input(self, query: str, documents: list[D], query_embedding: Any) -> tuple[Query, list[Passage]]:
+        passages = [self.reading(document) for document in documents]
+        if query_embedding is not None and all(p.embedding is not None for p in passages):
+            return Query(query, query_embedding), passages
+        return Query(query), [replace(p, embedding=None) for p in passages]
+
+    def _delivery(self, screening: Screening, documents: list[D]) -> Delivery[D]:
+        screening = spared(screening, self.exempt)
+        self._log(screening)
+        if self.annotate or self.mode == "monitor":
+            documents = [
+                self.noting(document, described(screening.defense, verdict))
+                for document, verdict in zip(documents, screening.verdicts, strict=True)
+            ]
+        if self.mode == "monitor":
+            return Delivery(documents, [])
+        return Delivery(screening.select(documents), [documents[i] for i in screening.dropped_indices])
+
+    def _log(self, screening: Screening) -> None:
+        passages, dropped = len(screening.passages), len(screening.dropped_indices)
+        fields = {"defense": screening.defense, "mode": self.mode, "passages": passages, "dropped": dropped}
+        verb = "dropped" if self.mode == "enforce" else "would drop"
+        logger.info("%s %s %d of %d passages", screening.defense, verb, dropped, passages, extra={"unpoison": fields})
+
+    def _unscreened(self, error: InputError | ModelError, documents: list[D]) -> Delivery[D]:
+        """Who only watches must not break what is watched. The message may quote a passage, so it is not logged."""
+        kind, passages = type(error).__name__, len(documents)
+        fields = {"mode": self.mode, "passages": passages, "error": kind}
+        logger.warning("%d passages were not screened: %s", passages, kind, extra={"unpoison": fields})
+        return Delivery(documents, [])
+
+
+def passage(
+    text: object,
+    metadata: object,
+    original: object,
+    *,
+    id: object = None,
+    score: object = None,
+    embedding: Any = None,
+) -> Passage:
+    """A passage of a document's fields. Without a text (a picture) it is read as empty.
+
+    Metadata are anybody's: their title and their source are used where they are strings, and else left out.
+    """
+    details = metadata if isinstance(metadata, Mapping) else {}
+    return Passage(
+        text if isinstance(text, str) else "",
+        id=id if isinstance(id, str) else None,
+        title=_string(details, "title"),
+        source=next(filter(None, (_string(details, name) for name in SOURCE_FIELDS)), None),
+        score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        embedding=embedding,
+        original=original,
+    )
+
+
+def described(defense: str, verdict: Verdict) -> dict[str, Any]:
+    """What annotated documents carry in their metadata under "unpoison"."""
+    fields = verdict.to_dict()
+    del fields["index"]
+    return {"defense": defense, **fields}
+
+
+def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening:
+    """The screening with all exempt passages kept.
+
+    Those that the defense dropped stand where the retriever had them if the defense keeps the retriever's order, and
+    after all others if it reranks.
+    """
+    saved = [i for i in screening.dropped_indices if exempt(screening.passages[i])]
+    if not saved:
+        return screening
+    kept = [*screening.kept_indices, *saved]
+    if list(screening.kept_indices) == sorted(screening.kept_indices):
+        kept.sort()
+    return Screening.decided(
+        screening.defense,
+        Query(screening.query),
+        screening.passages,
+        kept=kept,
+        scores=[v.score for v in screening.verdicts],
+        reasons=[f"exempt; {v.reason}" if v.index in saved else v.reason for v in screening.verdicts],
+        evidence=screening.evidence,
+    )
+
+
+def _predicate(exempt: Exempt | None) -> Callable[[Passage], bool]:
+    if callable(exempt):
+        return exempt
+    if isinstance(exempt, str) or not all(isinstance(name, str) for name in exempt or ()):
+        raise OptionError(f"exempt must be a list of ids and sources, or a function of a passage, got {shown(exempt)}")
+    names = frozenset(exempt or ())
+    return lambda passage: passage.id in names or passage.source in names
+
+
+def _string(details: Mapping[Any, Any], name: str) -> str | None:
+    value = details.get(name)
+    return value if isinstance(value, str) else None

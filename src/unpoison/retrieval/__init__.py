@@ -1,0 +1,39 @@
+"""Where passages come from: BM25, dense vectors, both together, FAISS, Qdrant, PostgreSQL with pgvector.
+
+The names below are imported when they are first used; a store's library is imported when the retriever is made.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unpoison.retrieval.base import Retriever
+    from unpoison.retrieval.bm25 import BM25Retriever
+    from unpoison.retrieval.dense import DenseRetriever
+    from unpoison.retrieval.faiss import FaissRetriever
+    from unpoison.retrieval.hybrid import HybridRetriever
+    from unpoison.retrieval.pgvector import PgvectorRetriever
+    from unpoison.retrieval.qdrant import QdrantRetriever
+
+_HOMES = {
+    "BM25Retriever": "bm25",
+    "DenseRetriever": "dense",
+    "FaissRetriever": "faiss",
+    "HybridRetriever": "hybrid",
+    "PgvectorRetriever": "pgvector",
+    "QdrantRetriever": "qdrant",
+    "Retriever": "base",
+}
+
+__all__ = [
+    "BM25Retriever", "DenseRetriever", "FaissRetriever", "HybridRetriever", "PgvectorRetriever", "QdrantRetriever",
+    "Retriever",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unpoison.retrieval' has no attribute {name!r}")
+    return getattr(import_module(f"unpoison.retrieval.{_HOMES[name]}"), name)

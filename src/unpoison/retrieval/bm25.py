@@ -1,0 +1,132 @@
+"""BM25 over an inverted index (Robertson and Zaragoza, 2009; the variant of Lucene)."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import log
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import at_least, within
+from unpoison.kernels.ranking import best_first
+from unpoison.kernels.stopwords import ENGLISH_33
+from unpoison.kernels.tokens import words
+from unpoison.passages import Passage, Query, as_query
+from unpoison.retrieval.base import Retriever, checked_count
+from unpoison.retrieval.collection import Collection
+
+__all__ = ["BM25Index", "BM25Retriever", "english_words"]
+
+Tokenize = Callable[[str], Sequence[str]]
+
+
+class BM25Index:
+    """For every token the documents that hold it: scores like `kernels.bm25`, without reading every document anew.
+
+    Args:
+        k1: Saturation of the term frequency.
+        b: Strength of the length normalisation, in [0, 1].
+
+    Memory: 8 bytes for every distinct token of every document.
+    """
+
+    def __init__(self, *, k1: float = 1.5, b: float = 0.75) -> None:
+        self.k1 = at_least("k1", k1, 0.0)
+        self.b = within("b", b, 0.0, 1.0)
+        self._postings: dict[str, tuple[array[int], array[int]]] = {}
+        self._lengths = array("I")
+
+    def add(self, tokens: Sequence[str]) -> None:
+        """Add one document. O(its tokens)."""
+        document = len(self._lengths)
+        for token, count in Counter(tokens).items():
+            documents, counts = self._postings.setdefault(token, (array("I"), array("I")))
+            documents.append(document)
+            counts.append(count)
+        self._lengths.append(len(tokens))
+
+    def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
+        """The score of every document, shape (n,).
+
+        For each token of the query, repetitions included, idf * tf / (tf + k1 * (1 - b + b * length / mean length))
+        with idf = ln(1 + (n - df + 0.5) / (df + 0.5)).
+
+        Complexity: O(n + postings of the query's tokens).
+        """
+        lengths = np.array(self._lengths, np.float64)
+        found = np.zeros(lengths.size)
+        if not lengths.size:
+            return found
+        saturation = self.k1 * (1 - self.b + self.b * lengths / max(lengths.mean(), 1.0))
+        for token, repeated in Counter(query).items():
+            documents, counts = (np.array(values, np.intp) for values in self._postings.get(token, ((), ())))
+            rarity = log(1 + (lengths.size - documents.size + 0.5) / (documents.size + 0.5))
+            found[documents] += repeated * rarity * counts / (counts + saturation[documents])
+        return found
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+
+def english_words(text: str) -> list[str]:
+    """The tokens of bm25s and GRADA: lower-cased words of two characters or more, without 33 English stop words."""
+    return words(text, ENGLISH_33)
+
+
+class BM25Retriever(Retriever):
+    """The passages with the highest BM25 score. In memory; no encoder, no embeddings.
+
+    Args:
+        passages: Strings, dicts, framework documents or `Passage`, to begin with.
+        tokenize: A text to its tokens. The default knows words between spaces; for scripts that write none, give
+            another, such as `kernels.tokens.stems`.
+        k1: Saturation of the term frequency.
+        b: Strength of the length normalisation, in [0, 1].
+
+    Raises:
+        InputError: An unusable passage, or an id that occurs twice.
+        OptionError: An option out of its range.
+    """
+
+    def __init__(
+        self, passages: Iterable[Any] = (), *, tokenize: Tokenize = english_words, k1: float = 1.5, b: float = 0.75
+    ) -> None:
+        self._tokenize = tokenize
+        self._index = BM25Index(k1=k1, b=b)
+        self._collection = Collection()
+        self._lock = Lock()
+        self.add(passages)
+
+    def add(self, passages: Iterable[Any]) -> None:
+        """Add passages, all or none. One without an id is named by its place, counted from 0.
+
+        Raises:
+            InputError: An unusable passage, or an id that is taken.
+        """
+        with self._lock:
+            new = self._collection.prepared(passages)
+            documents = [self._tokenize(passage.text) for passage in new]
+            for tokens in documents:
+                self._index.add(tokens)
+            self._collection.extend(new)
+
+    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """The best `k` of the passages that share a token with the query; ties go to the one added first."""
+        tokens, count = self._tokenize(as_query(query).text), checked_count(k)
+        with self._lock:
+            scores = self._index.scores(tokens)
+            matches = np.flatnonzero(scores)
+            best = matches[best_first(scores[matches])[:count]]
+            return tuple(replace(self._collection[i], score=float(scores[i])) for i in best)
+
+    def __len__(self) -> int:
+        return len(self._collection)
+
+    def __repr__(self) -> str:
+        return f"BM25Retriever({len(self):,} passages)"

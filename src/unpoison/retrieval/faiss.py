@@ -1,0 +1,140 @@
+"""Search in a FAISS index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import InputError, shown
+from unpoison.extras import require
+from unpoison.models.protocols import Encoder
+from unpoison.passages import Passage, Query, Vector
+from unpoison.retrieval.base import (
+    Retriever,
+    aembedded_query,
+    checked_count,
+    checked_encoder,
+    embedded_query,
+    unit_rows,
+    vectors_of,
+)
+from unpoison.retrieval.collection import Collection
+from unpoison.threads import on_thread
+
+__all__ = ["FaissRetriever"]
+
+
+class FaissRetriever(Retriever):
+    """The passages that a FAISS index finds, with the vectors that it holds.
+
+    Args:
+        encoder: Made, and makes, the vectors; or its string, such as "minilm".
+        passages: Without `index`, what a new `IndexFlatIP` is made of, encoded where they bring no embedding, all
+            scaled to length 1. With `index`, the texts of its vectors 0, 1, 2, ... in this order; nothing is encoded.
+        index: Your index, of vectors of this encoder, by inner product or by L2 distance. Where it compresses, the
+            vectors that come back are approximations.
+
+    Raises:
+        InputError: An unusable passage, an id that occurs twice, or not one passage for each vector.
+        OptionError: The encoder's vectors hold for the texts of one call only.
+        MissingExtraError: faiss is not installed.
+        ModelError: The encoder failed.
+    """
+
+    encoder: Encoder
+
+    def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = (), *, index: Any = None) -> None:
+        self._faiss = require("faiss", "searching with FAISS")
+        self.encoder = checked_encoder(encoder)
+        self.index = index
+        self._scaled = index is None
+        self._collection = Collection()
+        self._lock = Lock()
+        if index is None:
+            self.add(passages)
+            return
+        self._collection.extend(self._collection.prepared(passages))
+        if len(self) != index.ntotal:
+            raise InputError(
+                f"the index holds {index.ntotal:,} vectors and {len(self):,} passages were given; "
+                "give the text of every vector, in the order of the vectors"
+            )
+
+    def add(self, passages: Iterable[Any]) -> None:
+        """Add passages, all or none. One without an id is named by its place, counted from 0.
+
+        Raises:
+            InputError: An unusable passage, an id that is taken, or an embedding of other dimensions.
+            ModelError: The encoder failed.
+        """
+        with self._lock:
+            new = self._collection.prepared(passages)
+            if not new:
+                return
+            if self.index is not None and not self.index.is_trained:
+                raise InputError(
+                    f"the index ({type(self.index).__name__}) is not trained; call its train() before add()"
+                )
+            vectors = vectors_of(new, self.encoder, None if self.index is None else self.index.d)
+            if self.index is None:
+                self.index = self._faiss.IndexFlatIP(vectors.shape[1])
+            self.index.add(unit_rows(vectors) if self._scaled else vectors)
+            self._collection.extend(replace(passage, embedding=None) for passage in new)
+
+    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """The `k` nearest by the index's metric; L2 distances come back negated, as scores.
+
+        Raises:
+            InputError: The index cannot give its vectors back, or holds vectors that no passage was given for.
+        """
+        count = checked_count(k)
+        return self._nearest(embedded_query(query, self.encoder)[1], count)
+
+    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        count = checked_count(k)
+        _, vector = await aembedded_query(query, self.encoder)
+        return await on_thread(lambda: self._nearest(vector, count))
+
+    def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        with self._lock:
+            count = min(count, len(self))
+            if not count:
+                return ()
+            if vector.size != self.index.d:
+                raise InputError(
+                    f"the query's embedding has {vector.size} dimensions and the index {self.index.d}; "
+                    f"encode the query with the encoder {shown(self.encoder.name)}"
+                )
+            asked = unit_rows(vector[None]) if self._scaled else vector[None]
+            try:
+                values, places, vectors = self.index.search_and_reconstruct(asked, count)
+            except RuntimeError as error:
+                raise InputError(
+                    f"the index cannot give its vectors back ({type(self.index).__name__}); call its "
+                    "make_direct_map(), or use an index that keeps them"
+                ) from error
+        closer = -1.0 if self.index.metric_type == self._faiss.METRIC_L2 else 1.0
+        scores = closer * values[0].astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        return tuple(
+            replace(self._passage(place), score=score, embedding=found)
+            for place, score, found in zip(places[0].tolist(), scores.tolist(), vectors[0], strict=True)
+            if place >= 0  # -1 stands for nothing more found
+        )
+
+    def _passage(self, place: int) -> Passage:
+        if place >= len(self):
+            raise InputError(
+                f"the index found its vector {place}, and there are {len(self):,} passages; add to the index through "
+                "add(), and number its vectors 0, 1, 2, ..."
+            )
+        return self._collection[place]
+
+    def __len__(self) -> int:
+        return len(self._collection)
+
+    def __repr__(self) -> str:
+        return f"FaissRetriever({len(self):,} passages, encoder={self.encoder.name!r})"

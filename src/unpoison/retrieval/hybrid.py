@@ -1,0 +1,96 @@
+"""Several retrievers as one: reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from unpoison.checks import at_least
+from unpoison.errors import OptionError
+from unpoison.models.protocols import Encoder
+from unpoison.passages import Passage, Query, as_passages, as_query
+from unpoison.retrieval.base import Retriever, aembedded_query, aretrieved, checked_count, embedded_query
+
+__all__ = ["HybridRetriever", "reciprocal_rank_fusion"]
+
+
+class HybridRetriever(Retriever):
+    """What several retrievers find, by the sum of 1 / (constant + rank) over those that find it.
+
+        HybridRetriever(BM25Retriever(passages), DenseRetriever("minilm", passages))
+
+    Passages are the same where their ids are. One that a retriever with an encoder has among its `depth` best brings
+    its embedding; with two different encoders none does, for their vectors cannot be compared.
+
+    Args:
+        retrievers: At least one; those named first win ties.
+        constant: The `k` of the paper; the larger, the less the first ranks count.
+        depth: How many passages each is asked for, or `k` where that is more.
+
+    Raises:
+        OptionError: No retriever, or an option out of its range.
+    """
+
+    def __init__(self, *retrievers: Retriever, constant: int = 60, depth: int = 100) -> None:
+        if not retrievers:
+            raise OptionError("HybridRetriever fuses what others find; pass at least one retriever")
+        self.retrievers = retrievers
+        self.constant = at_least("constant", constant, 0)
+        self.depth = checked_count(at_least("depth", depth, 1))
+        named = [getattr(found, "encoder", None) for found in retrievers]
+        encoders: dict[str, Encoder] = {encoder.name: encoder for encoder in named if encoder is not None}
+        self.encoder = next(iter(encoders.values())) if len(encoders) == 1 else None
+        self._vectors = [encoder is not None and len(encoders) == 1 for encoder in named]
+
+    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """The best `k` of what any of them finds."""
+        count = checked_count(k)
+        asked = embedded_query(query, self.encoder)[0] if self.encoder else self._plain(query)
+        return self._fused([found.retrieve(asked, max(self.depth, count)) for found in self.retrievers], count)
+
+    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """`retrieve`, with all of them at the same time."""
+        count = checked_count(k)
+        asked = (await aembedded_query(query, self.encoder))[0] if self.encoder else self._plain(query)
+        lists = await asyncio.gather(*(aretrieved(found, asked, max(self.depth, count)) for found in self.retrievers))
+        return self._fused(lists, count)
+
+    def _plain(self, query: str | Query) -> Query:
+        """A given embedding is in nobody's space, or in one of several."""
+        return Query(as_query(query).text)
+
+    def _fused(self, lists: Iterable[Iterable[Any]], count: int) -> tuple[Passage, ...]:
+        rankings = [
+            as_passages([*found]) if vectors else [replace(p, embedding=None) for p in as_passages([*found])]
+            for found, vectors in zip(lists, self._vectors, strict=True)
+        ]
+        return reciprocal_rank_fusion(rankings, self.constant)[:count]
+
+    def __repr__(self) -> str:
+        return f"HybridRetriever({', '.join(map(repr, self.retrievers))})"
+
+
+def reciprocal_rank_fusion(lists: Sequence[Sequence[Passage]], constant: int = 60) -> tuple[Passage, ...]:
+    """All passages of several rankings, by falling sum of 1 / (constant + rank), ranks counted from 1 (Section 2).
+
+    Passages are the same where their ids are, or, without ids, their texts. The first that brings an embedding stands
+    for all. Ties go to the one that comes first, going through the rankings in their order.
+
+    Complexity: O(n log n) for n passages in all lists.
+    """
+    scores: dict[tuple[bool, str], float] = {}
+    stands: dict[tuple[bool, str], Passage] = {}
+    for ranking in lists:
+        seen = set()
+        for rank, passage in enumerate(ranking, 1):
+            key = (passage.id is None, passage.text if passage.id is None else passage.id)
+            if key in seen:
+                continue
+            seen.add(key)
+            scores[key] = scores.get(key, 0.0) + 1 / (constant + rank)
+            if key not in stands or (stands[key].embedding is None and passage.embedding is not None):
+                stands[key] = passage
+    order = sorted(scores, key=lambda key: -round(scores[key], 12))
+    return tuple(replace(stands[key], score=scores[key]) for key in order)

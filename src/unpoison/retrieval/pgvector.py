@@ -1,0 +1,203 @@
+"""Search in a PostgreSQL table with pgvector."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.extras import require
+from unpoison.models.protocols import Encoder
+from unpoison.passages import Passage, Query, Vector
+from unpoison.retrieval.base import (
+    BATCH,
+    Retriever,
+    aembedded_query,
+    checked_count,
+    checked_encoder,
+    embedded_query,
+    vectors_of,
+)
+from unpoison.threads import on_thread
+
+__all__ = ["PgvectorRetriever"]
+
+
+class PgvectorRetriever(Retriever):
+    """The rows of a table that are nearest by cosine distance (`<=>`), with the vectors that it holds.
+
+    The table needs columns such as `id text PRIMARY KEY, text text NOT NULL, embedding vector(384)`; an index
+    `USING hnsw (embedding vector_cosine_ops)` is used. Names are quoted and values passed apart from the statement.
+    Nothing is registered on the connection. Rows without an embedding are not found.
+
+    Args:
+        connection: Your `psycopg.Connection`, or `AsyncConnection` for `aretrieve` alone, best one that nobody else
+            uses meanwhile. Each call is a transaction of its own, or part of the one that is open; one at a time.
+        table: Its name, or `schema.name`; a view for searching part of a table.
+        encoder: Made, and makes, the vectors; or its string, such as "minilm".
+        columns: Which columns hold id, text, embedding, and title and source where there are any.
+
+    Raises:
+        OptionError: `columns` lacks one of the first three or names others, or the encoder's vectors hold for the
+            texts of one call only.
+        MissingExtraError: psycopg is not installed.
+    """
+
+    encoder: Encoder
+
+    def __init__(
+        self,
+        connection: Any,
+        table: str,
+        encoder: Encoder | str,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        self._psycopg = require("psycopg", "searching in PostgreSQL")
+        self.encoder = checked_encoder(encoder)
+        self.table = table
+        self._connection = connection
+        self._turn, self._aturn = Lock(), asyncio.Lock()  # the transactions of one connection only nest
+        self._asynchronous = isinstance(connection, self._psycopg.AsyncConnection)
+        named = {"id": "id", "text": "text", "embedding": "embedding"} if columns is None else dict(columns)
+        if not {"id", "text", "embedding"} <= named.keys() <= {*FIELDS, "embedding"}:
+            raise OptionError(
+                "columns must name those of id, text and embedding, and may name those of title and source, got "
+                f"{shown(sorted(named))}"
+            )
+        self._fields = [field for field in FIELDS if field in named]
+        self._search, self._insert = self._statements(named)
+
+    def add(self, passages: Iterable[Any]) -> None:
+        """Write passages into the table, all or none, encoded where they bring no embedding.
+
+        A passage whose id is there replaces the one that was there.
+
+        Raises:
+            InputError: An unusable passage, one without an id, or what the table does not take.
+            ModelError: The encoder failed.
+            OptionError: The connection is asynchronous.
+            StoreError: The server cannot be reached.
+        """
+        self._must_be_synchronous("add")
+        made = [Passage.of(value, position) for position, value in enumerate(passages)]
+        for position, passage in enumerate(made):
+            if passage.id is None:
+                raise InputError(f"passages[{position}] has no id, which a row of {self!r} needs; give it one")
+        with self._turn, self._reached(), self._connection.transaction(), self._connection.cursor() as cursor:
+            for start in range(0, len(made), BATCH):
+                some = made[start : start + BATCH]
+                rows = zip(some, vectors_of(some, self.encoder), strict=True)
+                cursor.executemany(self._insert, [[*self._values(p), vector.tolist()] for p, vector in rows])
+
+    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """The `k` nearest by cosine, equal distances by id; of equal ones on the border the database chooses.
+
+        Raises:
+            InputError: No such table or column, other dimensions, or a row without text.
+            OptionError: The connection is asynchronous.
+            StoreError: The server cannot be reached.
+        """
+        self._must_be_synchronous("retrieve")
+        count = checked_count(k)
+        return self._found(embedded_query(query, self.encoder)[1], count)
+
+    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """`retrieve` for asyncio; a synchronous connection is asked on a thread."""
+        count = checked_count(k)
+        _, vector = await aembedded_query(query, self.encoder)
+        if not self._asynchronous:
+            return await on_thread(lambda: self._found(vector, count))
+        with self._reached():
+            async with self._aturn, self._connection.transaction():
+                cursor = await self._connection.execute(self._search, self._asked(vector, count))
+                rows = await cursor.fetchall()
+        return tuple(map(self._passage, rows))
+
+    def _found(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        with self._turn, self._reached(), self._connection.transaction():
+            rows = self._connection.execute(self._search, self._asked(vector, count)).fetchall()
+        return tuple(map(self._passage, rows))
+
+    def _statements(self, columns: Mapping[str, str]) -> tuple[Any, Any]:
+        """The search and the insertion, every name quoted."""
+        sql = self._psycopg.sql
+        names = [sql.Identifier(columns[field]) for field in self._fields]
+        parts = {
+            "table": sql.Identifier(*self.table.split(".")),
+            "id": sql.Identifier(columns["id"]),
+            "embedding": sql.Identifier(columns["embedding"]),
+            "fields": sql.SQL(", ").join(names),
+            "texts": sql.SQL(", ").join(sql.SQL("{}::text").format(name) for name in names),
+            "values": sql.SQL(", ").join(sql.Placeholder() for _ in names),
+            "changes": sql.SQL(", ").join(
+                sql.SQL("{0} = excluded.{0}").format(name)
+                for name in [*names[1:], sql.Identifier(columns["embedding"])]
+            ),
+        }
+        return sql.SQL(_SEARCH).format(**parts), sql.SQL(_INSERT).format(**parts)
+
+    def _asked(self, vector: Vector, count: int) -> dict[str, Any]:
+        return {"vector": vector.tolist(), "count": count}
+
+    def _values(self, passage: Passage) -> list[str | None]:
+        return [getattr(passage, field) for field in self._fields]
+
+    def _passage(self, row: Sequence[Any]) -> Passage:
+        *values, embedding, distance = row
+        fields = dict(zip(self._fields, values, strict=True))
+        if fields["text"] is None:
+            raise InputError(
+                f"the row {shown(fields['id'])} of {self!r} has no text; fill it, or search a view without it"
+            )
+        score = 0.0 if np.isnan(distance) else 1.0 - distance  # a vector of length 0 has no cosine
+        return Passage(**fields, score=score, embedding=embedding)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """What psycopg raises, as our own errors."""
+        errors = self._psycopg
+        try:
+            yield
+        except (errors.OperationalError, errors.InterfaceError) as error:
+            raise StoreError(
+                f"{self!r} cannot be reached ({_line(error)}); see whether the server runs and lets you in"
+            ) from error
+        except (errors.Error, UnicodeError) as error:  # texts that are no UTF-8
+            raise InputError(
+                f"{self!r} refuses this ({_line(error)}); see the table's columns and the vectors' size"
+            ) from error
+
+    def _must_be_synchronous(self, method: str) -> None:
+        if self._asynchronous:
+            raise OptionError(
+                f"{method} needs a psycopg.Connection, and this retriever has an AsyncConnection; use aretrieve, or "
+                "another connection"
+            )
+
+    def __repr__(self) -> str:
+        return f"PgvectorRetriever({self.table!r}, encoder={self.encoder.name!r})"  # never the connection
+
+
+FIELDS = ("id", "text", "title", "source")
+
+
+def _line(error: Exception) -> str:
+    return shown(" ".join(str(error).split()), 200)
+
+
+_SEARCH = """
+SELECT {texts}, {embedding}::real[], unpoison_distance FROM (
+  SELECT {fields}, {embedding}, {embedding} <=> %(vector)s::float8[]::vector AS unpoison_distance FROM {table}
+  WHERE {embedding} IS NOT NULL ORDER BY {embedding} <=> %(vector)s::float8[]::vector LIMIT %(count)s
+) AS found ORDER BY unpoison_distance, {id}"""
+"""With the id in the inner order, PostgreSQL up to 16 would not use the index."""
+
+_INSERT = """
+INSERT INTO {table} ({fields}, {embedding}) VALUES ({values}, %s::float8[]::vector)
+ON CONFLICT ({id}) DO UPDATE SET {changes}"""

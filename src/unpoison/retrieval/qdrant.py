@@ -1,0 +1,172 @@
+"""Search in a Qdrant collection."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.extras import require
+from unpoison.models.protocols import Encoder
+from unpoison.passages import Passage, Query, Vector
+from unpoison.retrieval.base import (
+    BATCH,
+    Retriever,
+    aembedded_query,
+    checked_count,
+    checked_encoder,
+    embedded_query,
+    vectors_of,
+)
+from unpoison.threads import on_thread
+
+__all__ = ["QdrantRetriever"]
+
+
+class QdrantRetriever(Retriever):
+    """The points that a Qdrant collection finds, with the vectors that it holds.
+
+    Args:
+        client: Your `QdrantClient`, or `AsyncQdrantClient` for `aretrieve` alone.
+        collection: The collection's name; it must exist.
+        encoder: Made, and makes, the vectors; or its string, such as "minilm".
+        text: The payload field that holds a passage's text. Its `id`, `title` and `source` are read from the fields
+            of these names; without an `id`, the point's own stands for it.
+        vector: The name of the vectors to search, in a collection with named ones.
+
+    Raises:
+        OptionError: The encoder's vectors hold for the texts of one call only.
+        MissingExtraError: qdrant-client is not installed.
+    """
+
+    encoder: Encoder
+
+    def __init__(
+        self, client: Any, collection: str, encoder: Encoder | str, *, text: str = "text", vector: str | None = None
+    ) -> None:
+        self._library = require("qdrant_client", "searching with Qdrant")
+        self.encoder = checked_encoder(encoder)
+        self.collection = collection
+        self._client = client
+        self._asynchronous = inspect.iscoroutinefunction(client.query_points)
+        self._text = text
+        self._vector = vector
+
+    def add(self, passages: Iterable[Any]) -> None:
+        """Write passages into the collection, encoded where they bring no embedding.
+
+        A passage whose id is there replaces the one that was there; one without an id is known by its text. A point's
+        own id is a UUID made from the passage's, for Qdrant takes no other names.
+
+        Raises:
+            InputError: An unusable passage, or an embedding of other dimensions than the collection's.
+            ModelError: The encoder failed.
+            OptionError: The client is asynchronous.
+            StoreError: The server cannot be reached.
+        """
+        self._must_be_synchronous("add")
+        made = [Passage.of(value, position) for position, value in enumerate(passages)]
+        for start in range(0, len(made), BATCH):
+            some = made[start : start + BATCH]
+            points = [self._point(p, vector) for p, vector in zip(some, vectors_of(some, self.encoder), strict=True)]
+            with self._reached():
+                self._client.upsert(self.collection, points)
+
+    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """The `k` best by the collection's distance.
+
+        Raises:
+            InputError: No such collection, other dimensions, or a point without text.
+            OptionError: The client is asynchronous.
+            StoreError: The server cannot be reached.
+        """
+        self._must_be_synchronous("retrieve")
+        count = checked_count(k)
+        return self._found(embedded_query(query, self.encoder)[1], count)
+
+    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        """`retrieve` for asyncio; a synchronous client is asked on a thread."""
+        count = checked_count(k)
+        _, vector = await aembedded_query(query, self.encoder)
+        if not self._asynchronous:
+            return await on_thread(lambda: self._found(vector, count))
+        if not count:
+            return ()
+        with self._reached():
+            response = await self._client.query_points(self.collection, **self._question(vector, count))
+        return tuple(map(self._passage, response.points))
+
+    def _found(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        if not count:
+            return ()
+        with self._reached():
+            response = self._client.query_points(self.collection, **self._question(vector, count))
+        return tuple(map(self._passage, response.points))
+
+    def _question(self, vector: Vector, count: int) -> dict[str, Any]:
+        return {
+            "query": vector.tolist(),
+            "using": self._vector,
+            "limit": count,
+            "with_payload": True,
+            "with_vectors": True if self._vector is None else [self._vector],
+        }
+
+    def _point(self, passage: Passage, vector: Vector) -> Any:
+        payload = {name: getattr(passage, name) for name in ("id", "title", "source") if getattr(passage, name)}
+        values = vector.tolist()
+        return self._library.models.PointStruct(
+            id=str(uuid5(NAMESPACE_URL, passage.text if passage.id is None else f"id:{passage.id}")),
+            vector=values if self._vector is None else {self._vector: values},
+            payload={**payload, self._text: passage.text},
+        )
+
+    def _passage(self, point: Any) -> Passage:
+        payload = point.payload if isinstance(point.payload, Mapping) else {}
+        text = payload.get(self._text)
+        if not isinstance(text, str):
+            raise InputError(
+                f"point {shown(point.id)} of {self!r} has no text in the payload field {shown(self._text)}, got "
+                f"{shown(text)}; name the field that holds it with text=..."
+            )
+        named = {name: payload[name] for name in ("title", "source") if isinstance(payload.get(name), str)}
+        vector = point.vector.get(self._vector) if isinstance(point.vector, Mapping) else point.vector
+        name = payload.get("id")
+        return Passage(
+            text,
+            id=str(point.id if name is None else name),
+            score=point.score,
+            embedding=vector,
+            original=point,
+            **named,
+        )
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """What the client raises, as our own errors."""
+        errors = self._library.http.exceptions
+        try:
+            yield
+        except (errors.ApiException, ValueError) as error:  # the local mode raises ValueError
+            line = shown(" ".join(str(error).split()), 200)
+            status = getattr(error, "status_code", None)
+            if isinstance(error, ValueError) or (status is not None and 400 <= status < 500):
+                raise InputError(
+                    f"{self!r} refuses this ({line}); see its name, and the vectors' name and size"
+                ) from error
+            raise StoreError(
+                f"{self!r} cannot be reached ({line}); see whether the server runs and lets you in"
+            ) from error
+
+    def _must_be_synchronous(self, method: str) -> None:
+        if self._asynchronous:
+            raise OptionError(
+                f"{method} needs a QdrantClient, and this retriever has an AsyncQdrantClient; use aretrieve, or "
+                "another client"
+            )
+
+    def __repr__(self) -> str:
+        return f"QdrantRetriever({self.collection!r}, encoder={self.encoder.name!r})"

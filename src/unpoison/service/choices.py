@@ -1,0 +1,91 @@
+"""The defenses that requests may choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from unpoison import registry
+from unpoison.defenses.base import Defense
+from unpoison.errors import OptionError, UnknownNameError, shown
+
+__all__ = ["Choices"]
+
+Maker = Callable[[str], Defense]
+"""Makes the defense of an option string with the models of the service."""
+
+
+class Choices(Mapping[str, Defense]):
+    """Defenses by the strings that they were configured with; the first is the default.
+
+    `guard` also finds `guard:damage=0.01`, if no other `guard` was configured before.
+
+    Args:
+        defenses: At least one.
+        make: Makes variants that requests ask for; without it no request can set options.
+
+    Raises:
+        OptionError: No defense at all.
+    """
+
+    def __init__(self, defenses: Mapping[str, Defense], make: Maker | None = None) -> None:
+        if not defenses:
+            raise OptionError("the service needs at least one defense; configure guard")
+        self._defenses = dict(defenses)
+        self._make = make
+        self._aliases: dict[str, str] = {}
+        for spec in defenses:
+            self._aliases.setdefault(registry.parse(spec)[0], spec)
+
+    def __getitem__(self, name: str) -> Defense:
+        return self._defenses[name if name in self._defenses else self._aliases[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._defenses)
+
+    def __len__(self) -> int:
+        return len(self._defenses)
+
+    @property
+    def default(self) -> str:
+        return next(iter(self._defenses))
+
+    def chosen(self, name: str | None) -> Defense:
+        """The defense that a request names, the default for None.
+
+        Raises:
+            UnknownNameError: It is not configured.
+            OptionError: Options that requests may not set, do not exist or are out of range.
+        """
+        if name is None:
+            return self[self.default]
+        if name in self:
+            return self[name]
+        family, colon, _ = name.partition(":")
+        if family not in self._aliases:
+            raise UnknownNameError("defense", family, self)
+        if colon and self._make is None:
+            raise OptionError(
+                f"options of requests are not accepted here, got {shown(name)}; name one of: {', '.join(self)}"
+            )
+        return self._variant(name)
+
+    def _variant(self, spec: str) -> Defense:
+        """A defense with a request's own options: numbers, switches and choices, for strings name models and files."""
+        assert self._make is not None  # noqa: S101  the caller looked
+        name, texts = registry.parse(spec)
+        known = {option.name: option for option in registry.options(registry.find("defenses", name))}
+        for option in texts:
+            if option in known and not _harmless(known[option].type):
+                raise OptionError(f"{name}:{option} can only be set by who starts the service; leave it out")
+        return self._make(spec)
+
+    def known_model(self, name: str | None) -> str | None:
+        """The name of a configured defense, None for the names of rerank models that gateways send."""
+        return name if name is not None and name in self else None
+
+
+def _harmless(hint: Any) -> bool:
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return all(member in (int, float, bool, NoneType) or get_origin(member) is Literal for member in members)

@@ -1,0 +1,52 @@
+"""What `/metrics` tells Prometheus: counts and times, no texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from unpoison.types import Call, Screening
+
+__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+"""Bounds of the histogram: from a screening with given embeddings to an answer of many model calls."""
+
+
+class Metrics:
+    """Counters of one application, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter("unpoison_requests", "Requests.", ("route", "status"), registry=registry)
+        self.seconds = Histogram(
+            "unpoison_request_seconds", "Time to reply.", ("route",), buckets=SECONDS, registry=registry
+        )
+        self.in_flight = Gauge("unpoison_in_flight", "Requests that are worked on.", registry=registry)
+        self.rejected = Counter("unpoison_rejected", "Requests that were refused.", ("reason",), registry=registry)
+        self.passages = Counter("unpoison_passages", "Passages.", ("defense", "verdict"), registry=registry)
+        self.attacked = Counter(
+            "unpoison_screenings", "Screenings, by whether they dropped anything.", ("defense", "dropped"),
+            registry=registry,
+        )  # fmt: skip
+        self.calls = Counter("unpoison_model_calls", "Calls of models.", ("kind", "model"), registry=registry)
+        self.tokens = Counter("unpoison_model_tokens", "Tokens of models.", ("model", "direction"), registry=registry)
+
+    def replied(self, route: str, status: int, seconds: float) -> None:
+        self.requests.labels(route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
+
+    def screened(self, defense: str, screening: Screening, calls: Iterable[Call]) -> None:
+        dropped = len(screening.dropped_indices)
+        self.passages.labels(defense, "kept").inc(len(screening.passages) - dropped)
+        self.passages.labels(defense, "dropped").inc(dropped)
+        self.attacked.labels(defense, "yes" if dropped else "no").inc()
+        for call in calls:
+            self.calls.labels(call.kind, call.model).inc()
+            self.tokens.labels(call.model, "prompt").inc(call.prompt_tokens or 0)
+            self.tokens.labels(call.model, "completion").inc(call.completion_tokens or 0)
+
+    def text(self) -> bytes:
+        """Everything in the text format of Prometheus."""
+        return generate_latest(self.registry)

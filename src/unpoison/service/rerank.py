@@ -1,0 +1,117 @@
+"""Four dialects of `/rerank`, so that whatever has a place for a reranker can have a defense without code.
+
+Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; vLLM at all three addresses; text-embeddings-inference (TEI) at
+`/rerank`, told from vLLM by `texts` in the body. A document that the defense drops is not in the reply, or last with
+score 0. The scores say the order and nothing else: the first of k gets 1, each next 1 / k less.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import Discriminator, Tag
+
+from unpoison.service.desk import DeskOfRequest
+from unpoison.service.replies import Json
+from unpoison.service.routes import REFUSALS
+from unpoison.service.schemas import CohereReranked, DocumentsRequest, Reranked, TextScore, TextsRequest
+from unpoison.types import Query, Screening
+
+__all__ = ["ranked", "router"]
+
+VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "activation", "mm_processor_kwargs")
+"""Fields by which a request at /v2/rerank shows that it was written for vLLM."""
+
+NO_USAGE = {"prompt_tokens": 0, "total_tokens": 0}
+"""Screening bills no tokens; the field is required."""
+
+router = APIRouter()
+
+Ranking = list[tuple[int, float]]
+"""(position in the request, score), best first."""
+
+
+def ranked(screening: Screening, on_poison: Literal["drop", "demote", "monitor"], top: int | None = None) -> Ranking:
+    """The documents of a reply, best first, with scores in [0, 1].
+
+    Args:
+        screening: Of all documents.
+        on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were.
+        top: At most so many; 0 and None mean all.
+    """
+    k = len(screening.passages)
+    best = range(k) if on_poison == "monitor" else screening.kept_indices
+    found = [(index, round(1 - place / k, 6)) for place, index in enumerate(best)]
+    if on_poison == "demote":
+        found += [(index, 0.0) for index in screening.dropped_indices]
+    return found[: top or None]
+
+
+def _dialect(value: Any) -> str:
+    return "<texts>" if isinstance(value, dict) and "texts" in value else "<documents>"
+
+
+Either = Annotated[
+    Annotated[DocumentsRequest, Tag("<documents>")] | Annotated[TextsRequest, Tag("<texts>")], Discriminator(_dialect)
+]
+
+
+@router.post("/rerank", responses={200: {"model": Reranked | list[TextScore]}, **REFUSALS})
+async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
+    """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
+    if isinstance(body, DocumentsRequest):
+        return await rerank_v1(request, body, desk)
+    screening = await desk.screen(request, desk.choices.chosen(None), Query(body.query), body.texts)
+    return Json(
+        [
+            {"index": index, "score": score, **({"text": body.texts[index]} if body.return_text else {})}
+            for index, score in ranked(screening, desk.on_poison)
+        ]
+    )
+
+
+@router.post("/v1/rerank", responses={200: {"model": Reranked}, **REFUSALS})
+async def rerank_v1(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
+    """Rerank as Jina and vLLM do: with the documents, unless `return_documents` is false."""
+    screening, ranking = await _rerank(request, body, desk)
+    return Json(
+        {
+            "id": f"rerank-{request.state.record.id}",
+            "model": body.model or screening.defense,
+            "usage": NO_USAGE,
+            "results": _results(screening, ranking, with_documents=body.return_documents is not False),
+        }
+    )
+
+
+@router.post("/v2/rerank", responses={200: {"model": CohereReranked | Reranked}, **REFUSALS})
+async def rerank_v2(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
+    """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
+    if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
+        return await rerank_v1(request, body, desk)
+    screening, ranking = await _rerank(request, body, desk)
+    return Json(
+        {
+            "id": request.state.record.id,
+            "results": _results(screening, ranking, with_documents=body.return_documents is True),
+            "meta": {"api_version": {"version": "2"}},
+        }
+    )
+
+
+async def _rerank(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> tuple[Screening, Ranking]:
+    defense = desk.choices.chosen(desk.choices.known_model(body.model))
+    screening = await desk.screen(request, defense, Query(body.query), body.documents)
+    return screening, ranked(screening, desk.on_poison, body.top_n)
+
+
+def _results(screening: Screening, ranking: Ranking, *, with_documents: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "index": index,
+            **({"document": {"text": screening.passages[index].text}} if with_documents else {}),
+            "relevance_score": score,
+        }
+        for index, score in ranking
+    ]

@@ -1,0 +1,86 @@
+"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from unpoison.service.desk import DeskOfRequest, asked, told
+from unpoison.service.failures import Refusal, failed
+from unpoison.service.metrics import CONTENT_TYPE_LATEST
+from unpoison.service.replies import Json
+from unpoison.service.schemas import Answered, Failure, Screened, ScreenRequest
+
+__all__ = ["REFUSALS", "router"]
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Failure, "description": "The body is no JSON."},
+    401: {"model": Failure, "description": "The key is missing or wrong."},
+    413: {"model": Failure, "description": "The body is too large."},
+    422: {"model": Failure, "description": "The body cannot be used."},
+    502: {"model": Failure, "description": "A model failed."},
+    503: {"model": Failure, "description": "Too many requests at once; try again."},
+    504: {"model": Failure, "description": "No result in time."},
+}
+"""For the description of the interface."""
+
+router = APIRouter()
+
+
+@router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})
+async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> Json:
+    """Say which passages to trust, and why."""
+    defense = desk.choices.chosen(body.defense)
+    screening = await desk.screen(request, defense, asked(body), body.passages)
+    return Json({"screening": told(screening)})
+
+
+@router.post("/v1/answer", responses={200: {"model": Answered}, **REFUSALS})
+async def answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> Json:
+    """Answer the question in spite of poisoned passages."""
+    defense = desk.choices.chosen(body.defense)
+    generator = defense.models.generator
+    if generator is None:
+        raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
+    found = await desk.answer(request, defense, asked(body), body.passages)
+    return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
+
+
+@router.get("/v1/defenses")
+async def defenses(desk: DeskOfRequest) -> Json:
+    """The configured defenses; the first is the default."""
+    return Json(
+        {
+            "defenses": [
+                {
+                    "name": name,
+                    "summary": defense.summary,
+                    "answers": defense.models.generator is not None,
+                    "default": name == desk.choices.default,
+                }
+                for name, defense in desk.choices.items()
+            ]
+        }
+    )
+
+
+@router.get("/healthz")
+async def healthz() -> Json:
+    """Whether the process answers at all."""
+    return Json({"status": "ok"})
+
+
+@router.get("/readyz", responses={503: {"model": Failure}})
+async def readyz(request: Request) -> Json:
+    """Whether another request would be taken."""
+    if request.state.gate.full:
+        return failed(503, "Overloaded", "as many requests as may be are worked on already", {"Retry-After": "1"})
+    return Json({"status": "ready"})
+
+
+@router.get("/metrics")
+async def metrics(desk: DeskOfRequest) -> Response:
+    """Counts and times for Prometheus."""
+    return Response(desk.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,185 @@
+"""The bodies of requests and replies, as pydantic checks them and `/openapi.json` describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
+
+__all__ = [
+    "Answered",
+    "CohereReranked",
+    "DocumentsRequest",
+    "Failure",
+    "Reranked",
+    "ScreenRequest",
+    "Screened",
+    "TextScore",
+    "TextsRequest",
+]
+
+Embedding = list[FiniteFloat]
+
+
+class PassageIn(BaseModel):
+    """One retrieved passage. Other fields (labels, metadata) are let be."""
+
+    model_config = ConfigDict(extra="ignore", title="Passage")
+
+    text: str | None = Field(None, description="`content` and `page_content` are read too.")
+    content: str | None = None
+    page_content: str | None = None
+    id: str | int | None = None
+    title: str | None = None
+    source: str | None = None
+    score: FiniteFloat | None = None
+    embedding: Embedding | None = Field(None, description="The vector that the store already has.")
+
+
+def _form(value: object) -> str | None:
+    if isinstance(value, str):
+        return "<string>"
+    return "<object>" if isinstance(value, (dict, PassageIn)) else None
+
+
+PassageOrText = Annotated[
+    Annotated[str, Tag("<string>")] | Annotated[PassageIn, Tag("<object>")],
+    Discriminator(
+        _form,
+        custom_error_type="passage_type",
+        custom_error_message="Input should be a text, or an object with 'text'",
+    ),
+]
+
+
+class ScreenRequest(BaseModel):
+    """What to screen, and by which of the configured defenses."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(validation_alias=AliasChoices("query", "question"), description="Or `question`.")
+    passages: list[PassageOrText] = Field(description="In retrieval order.")
+    defense: str | None = Field(None, description="A name from /v1/defenses; the first of them by default.")
+    embedding: Embedding | None = Field(
+        None,
+        validation_alias=AliasChoices("embedding", "query_embedding"),
+        description="The question's vector, by the encoder of the passages' vectors.",
+    )
+
+
+class DocumentsRequest(BaseModel):
+    """A rerank request as Cohere, Jina and vLLM write it. Fields about tokens and truncation have no effect."""
+
+    model_config = ConfigDict(extra="allow")
+
+    query: str
+    documents: list[PassageOrText]
+    model: str | None = Field(None, description="The name of a configured defense; any other name is the default's.")
+    top_n: int | None = Field(None, ge=0, description="0 and null mean all.")
+    return_documents: bool | None = None
+
+
+class TextsRequest(BaseModel):
+    """A rerank request as text-embeddings-inference (TEI) reads it."""
+
+    query: str
+    texts: list[str]
+    return_text: bool = False
+    raw_scores: bool = Field(False, description="No effect: scores are always in [0, 1].")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_dialect(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "documents" in value:
+            raise ValueError("the body has both texts (TEI) and documents (vLLM); send one of them")
+        return value
+
+
+class VerdictOut(BaseModel):
+    """What the defense says of one passage."""
+
+    model_config = ConfigDict(title="Verdict")
+
+    index: int
+    kept: bool
+    score: float
+    rank: int | None
+    reason: str
+
+
+class ScreeningOut(BaseModel):
+    """The screening, as in the rows of `unpoison screen`."""
+
+    model_config = ConfigDict(title="Screening")
+
+    defense: str
+    kept: list[int] = Field(description="Positions, best first.")
+    verdicts: list[VerdictOut]
+    notes: list[str] = Field([], description="Left out when there are none.")
+    threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
+    probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
+
+
+class Screened(BaseModel):
+    """The reply of /v1/screen."""
+
+    screening: ScreeningOut
+
+
+class Answered(Screened):
+    """The reply of /v1/answer."""
+
+    answer: dict[str, Any] = Field(description="text, abstained, screened, calls, and belief where there is one.")
+    generator: str
+
+
+class FailureOut(BaseModel):
+    """What went wrong."""
+
+    type: str
+    message: str
+
+
+class Failure(BaseModel):
+    """The reply of everything that fails."""
+
+    error: FailureOut
+
+
+class Text(BaseModel):
+    """A document in a reply."""
+
+    text: str
+
+
+class CohereResult(BaseModel):
+    """One document that may be read."""
+
+    index: int
+    relevance_score: float
+    document: Text | None = None
+
+
+class CohereReranked(BaseModel):
+    """The reply of Cohere's /v2/rerank."""
+
+    id: str
+    results: list[CohereResult]
+    meta: dict[str, Any]
+
+
+class Reranked(BaseModel):
+    """The reply of Jina's /v1/rerank and of vLLM's /rerank."""
+
+    id: str
+    model: str
+    usage: dict[str, int]
+    results: list[CohereResult]
+
+
+class TextScore(BaseModel):
+    """One element of the list that TEI's /rerank replies with."""
+
+    index: int
+    score: float
+    text: str | None = None

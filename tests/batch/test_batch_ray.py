@@ -1,0 +1,130 @@
+"""The Ray engine against a real Ray of two processors on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from batch.rows import ODD, RAW, good, write
+from unpoison.batch import Screener, run
+from unpoison.batch import ray as engine
+from unpoison.batch.parts import Part
+from unpoison.errors import MissingExtraError, OptionError
+
+pytestmark = pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.data\.context")
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """Ray as the engine starts it itself."""
+    try:
+        import ray.data
+    except ImportError:
+        pytest.skip("RAY ABSENT: its engine is not tested; pip install 'unpoison[ray]'")
+    engine._start(ray, 2)
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(300))], RAW)
+
+
+@pytest.mark.ray
+def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
+    steps: list[int] = []
+    screener = Screener("grada")
+    run(str(source), str(tmp_path / "local.jsonl"), screener, workers=1)
+    told = lambda step: steps.append(step.finished.rows)  # noqa: E731
+    run(str(source), str(tmp_path / "ray.jsonl"), screener, engine="ray", workers=2, told=told)
+    assert steps == [64, 64, 64, 64, 57]
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
+    assert ray.is_initialized()  # whoever started it ends it
+
+
+@pytest.mark.ray
+def test_a_defense_that_cannot_be_made_is_one_sentence(ray, source: Path, tmp_path: Path):
+    with pytest.raises(OptionError, match="did you mean 'guard'"):
+        run(str(source), str(tmp_path / "out.jsonl"), Screener("gruard"), engine="ray")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.ray
+def test_the_screener_in_a_pipeline_of_your_own(ray):
+    class Screened(Screener):
+        def __call__(self, table):
+            return {"rows": super().__call__(table.to_pylist())}
+
+    rows = [good(n) for n in range(6)]
+    given = [{"question": row["question"], "passages": [{"text": text} for text in "abc"]} for row in rows]
+    data = ray.data.from_items(given, override_num_blocks=2)
+    done = data.map_batches(
+        Screened,
+        fn_constructor_kwargs={"defense": "vanilla"},
+        compute=ray.data.ActorPoolStrategy(size=1),
+        batch_format="pyarrow",
+    )
+    assert [row["rows"]["screening"]["kept"] for row in done.take_all()] == [[0, 1, 2]] * 6
+
+
+def test_ray_is_given_a_bounded_number_of_rows_at_once(monkeypatch: pytest.MonkeyPatch):
+    parts = [Part(n, (b"x" * 10,), False, 1, n) for n in range(7)]
+    assert [len(window) for window in engine._windows(parts)] == [7]
+    monkeypatch.setattr(engine, "MAX_PARTS", 3)
+    assert [len(window) for window in engine._windows(parts)] == [3, 3, 1]
+    monkeypatch.setattr(engine, "WINDOW", 20)
+    assert [len(window) for window in engine._windows(parts)] == [2, 2, 2, 1]
+
+
+def test_without_ray_the_extra_is_named(command, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = command("batch", "--engine", "ray", source, tmp_path / "out.jsonl")
+    assert result.exit_code == 2
+    assert result.stderr == "error: the engine ray needs ray; run: pip install 'unpoison[ray]'\n"
+    with pytest.raises(MissingExtraError):
+        run(str(source), str(tmp_path / "out.jsonl"), Screener(), engine="ray")
+
+
+class FakeRay:
+    """What the engine asks of Ray before there is any work."""
+
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+
+    def __init__(self, running: bool) -> None:
+        self.running = running
+        self.calls: list[object] = []
+
+    def is_initialized(self) -> bool:
+        return self.running
+
+    def init(self, **options: object) -> None:
+        self.calls.append(options)
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("running", "address", "calls"),
+    [
+        (True, None, []),
+        (False, None, [{"num_cpus": 2, "include_dashboard": False}, "shutdown"]),
+        (False, "ray://head:10001", [{}, "shutdown"]),
+    ],
+)
+def test_which_ray_is_used(monkeypatch: pytest.MonkeyPatch, running: bool, address: str | None, calls: list[object]):
+    fake = FakeRay(running)
+    monkeypatch.setattr(engine, "require", lambda module, purpose: fake)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if address:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    assert list(engine.on_ray(None, [], 2)) == []
+    quiet = {"log_to_driver": False, "logging_level": "error"}
+    assert fake.calls == [{**call, **quiet} if isinstance(call, dict) else call for call in calls]

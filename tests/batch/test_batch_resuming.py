@@ -1,0 +1,199 @@
+"""Batches that are interrupted, killed, changed and damaged, and what the next run makes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from batch.rows import GOOD, ODD, RAW, good, read, write
+from unpoison.batch import Screener, Step, run
+from unpoison.batch import running as running_module
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError, ModelError, WorkerError
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(150))], RAW)
+
+
+class TestResuming:
+    SCREENER = Screener("grada")
+
+    def interrupted(self, source: Path, output: Path, after: int, screener: Screener = SCREENER) -> None:
+        def stop(step: Step) -> None:
+            nonlocal after
+            after -= 1
+            if after == 0:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(str(source), str(output), screener, workers=1, told=stop)
+
+    def steps(self, source: Path, output: Path, screener: Screener = SCREENER) -> list[bool]:
+        found: list[bool] = []
+        run(str(source), str(output), screener, workers=1, told=lambda step: found.append(step.resumed))
+        return found
+
+    @pytest.fixture(autouse=True)
+    def small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(running_module, "MAX_ROWS", 40)
+
+    @pytest.fixture
+    def output(self, tmp_path: Path) -> Path:
+        return tmp_path / "out.jsonl"
+
+    @pytest.fixture
+    def whole(self, source: Path, tmp_path: Path) -> bytes:
+        run(str(source), str(tmp_path / "whole.jsonl"), self.SCREENER, workers=1)
+        return (tmp_path / "whole.jsonl").read_bytes()
+
+    def test_nothing_is_done_twice(self, source: Path, output: Path, whole: bytes):
+        self.interrupted(source, output, after=2)
+        assert not output.exists()
+        assert self.steps(source, output) == [True, True, False, False, False]
+        assert output.read_bytes() == whole
+        assert not output.with_name("out.jsonl.parts").exists()
+
+    def test_a_changed_row_is_done_anew_and_the_others_are_not(self, source: Path, output: Path, tmp_path: Path):
+        self.interrupted(source, output, after=3)
+        changed = source.read_bytes().replace(b"row 50", b"ROW 50")
+        source.write_bytes(changed)
+        assert self.steps(source, output) == [True, False, True, False, False]
+        assert b"ROW 50" in output.read_bytes()
+
+    @pytest.mark.parametrize("other", [Screener("grada:keep=2"), Screener("vanilla"), Screener("ragdefender")])
+    def test_another_defense_begins_anew(self, source: Path, output: Path, other: Screener):
+        self.interrupted(source, output, after=3)
+        assert not any(self.steps(source, output, other))
+        assert read(output)[0]["screening"] == other([GOOD])[0]["screening"]
+
+    def test_other_bounds_change_nothing(self, source: Path, output: Path):
+        self.interrupted(source, output, after=3)
+        assert sum(self.steps(source, output, Screener("grada", in_flight=1, deadline=None, retries=0))) == 3
+
+    @pytest.mark.parametrize("damage", [lambda content: content[:-5], lambda content: b"", lambda content: b"{}\nx"])
+    def test_a_damaged_shard_is_done_anew(self, source: Path, output: Path, whole: bytes, damage):
+        self.interrupted(source, output, after=3)
+        shard = min(output.with_name("out.jsonl.parts").iterdir())
+        shard.write_bytes(damage(shard.read_bytes()))
+        assert sum(self.steps(source, output)) == 2
+        assert output.read_bytes() == whole
+
+    def test_rows_whose_model_failed_are_tried_again(
+        self, source: Path, output: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+    ):
+        def fail(*_: object) -> None:
+            raise ModelError("down")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Defense, "screen", fail)
+            self.interrupted(source, output, after=2)
+        assert not any(self.steps(source, output))
+        assert output.read_bytes() == whole
+
+    def test_files_of_others_stay(self, source: Path, output: Path):
+        folder = output.with_name("out.jsonl.parts")
+        folder.mkdir()
+        (folder / "mine.txt").write_text("precious")
+        self.steps(source, output)
+        assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+
+    def test_an_output_is_replaced_only_at_the_end(self, source: Path, output: Path, whole: bytes):
+        output.write_text("before")
+        self.interrupted(source, output, after=2)
+        assert output.read_text() == "before"
+        self.steps(source, output)
+        assert output.read_bytes() == whole
+
+    def test_a_lost_part_is_noticed(self, source: Path, output: Path):
+        def lose(step: Step) -> None:
+            for path in output.with_name("out.jsonl.parts").iterdir():
+                path.unlink()
+
+        with pytest.raises(InputError, match="lost a part"):
+            run(str(source), str(output), self.SCREENER, workers=1, told=lose)
+        assert not output.exists()
+
+
+def batch_process(*arguments: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", "from unpoison.cli import main; main()", "batch", *map(str, arguments)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+@LINUX
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_killed_for_good_and_begun_again(tmp_path: Path, suffix: str):
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    source = write(tmp_path / "in.jsonl", [good(n) for n in range(3000)])
+    whole, output = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
+    run(str(source), str(whole), Screener("grada"), workers=1)
+    folder = output.with_name(f"{output.name}.parts")
+    with batch_process("-d", "grada", "--workers", 2, source, output) as process:
+        while len(list(folder.glob("*.part"))) < 3:
+            assert process.poll() is None, process.stderr
+            time.sleep(0.01)
+        children = children_of(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+    assert not output.exists()
+    assert children
+    for _ in range(500):
+        if not any(map(alive, children)):
+            break
+        time.sleep(0.02)
+    assert not any(map(alive, children))  # nobody waits for work for ever
+    with batch_process("-d", "grada", "--workers", 2, source, output) as process:
+        assert process.wait() == 0
+        assert process.stderr is not None
+        assert b"of them in an earlier run" in process.stderr.read()
+    assert output.read_bytes() == whole.read_bytes()
+    assert not folder.exists()
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@LINUX
+def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(1500)]), tmp_path / "out.jsonl"
+
+    def kill(step: Step) -> None:
+        for child in children_of(os.getpid()):
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(child, signal.SIGKILL)
+
+    with pytest.raises(WorkerError, match="what is finished is kept"):
+        run(str(source), str(output), Screener("grada"), workers=2, told=kill)
+    assert list(output.with_name("out.jsonl.parts").glob("*.part"))
+    assert not output.exists()
+
+
+def test_control_c_ends_with_130_and_without_a_traceback(tmp_path: Path):
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(3000)]), tmp_path / "out.jsonl"
+    folder = output.with_name("out.jsonl.parts")
+    with batch_process("-d", "grada", "--workers", 2, source, output) as process:
+        while not list(folder.glob("*.part")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait() == 130
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    assert list(folder.glob("*.part"))

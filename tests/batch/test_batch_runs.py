@@ -1,0 +1,204 @@
+"""Whole files: the same as row by row, in order, whole or not at all, and resumable."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch.rows import GOOD, ODD, RAW, good, read, write
+from unpoison import Grada
+from unpoison.batch import Screener, run
+from unpoison.batch import running as running_module
+from unpoison.batch.local import usual_workers, waits
+from unpoison.errors import InputError, OptionError, UnknownNameError
+from unpoison.rows import Row
+from unpoison.types import Reply
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(150))], RAW)
+
+
+TEXTS = st.text(max_size=12) | st.sampled_from(["the hull stands in Stockholm", "half \ud800", "", "\x00\u2028\x85"])
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS, st.lists(TEXTS)
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "query": TEXTS | ANYTHING,
+            "question": TEXTS,
+            "passages": st.lists(TEXTS | st.fixed_dictionaries({"text": TEXTS | ANYTHING}), max_size=4) | ANYTHING,
+            "mine": ANYTHING,
+        },
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS, st.integers(1, 5))
+def test_a_file_is_its_rows_one_by_one(rows: list[dict[str, Any]], most: int):
+    defense = Grada()
+    expected = []
+    for number, row in enumerate(rows, 1):
+        try:
+            it = Row.of(row)
+            expected.append({**row, "screening": defense.screen(it.query, it.passages).summary()})
+        except InputError as error:
+            expected.append({**(row or {"line": number}), "error": str(error)})
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(running_module, "MAX_ROWS", most)
+        source, output = write(Path(name) / "in.jsonl", rows), Path(name) / "out.jsonl"
+        run(str(source), str(output), Screener("grada"), workers=1)
+        assert read(output) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_same_bytes_as_the_command_screen(command, source: Path, tmp_path: Path, workers: int):
+    expected, output = tmp_path / "screened.jsonl", tmp_path / "out.jsonl"
+    assert command("screen", "-d", "grada", "-o", expected, source).exit_code == 1
+    result = command("batch", "-d", "grada", "--workers", workers, source, output)
+    assert result.exit_code == 1
+    assert output.read_bytes() == expected.read_bytes()
+    assert f"{source}:4: passages[1] has no text" in result.stderr
+    assert result.stderr.endswith("screened 154 rows; 9 failed\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl", "screened.jsonl"]
+
+
+def test_standard_input_and_output(command, source: Path, tmp_path: Path):
+    run(str(source), str(tmp_path / "out.jsonl"), Screener("grada"), workers=1)
+    result = command("batch", "-d", "grada", "--workers", 1, "-", "-", given=source.read_bytes())
+    assert result.exit_code == 1
+    assert result.stdout_bytes == (tmp_path / "out.jsonl").read_bytes()
+    assert "standard input:4: " in result.stderr
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_an_empty_file(command, tmp_path: Path, name: str):
+    source, output = write(tmp_path / "in.jsonl", []), tmp_path / name
+    result = command("batch", source, output)
+    assert (result.exit_code, result.stderr) == (0, "screened 0 rows\n")
+    assert output.exists()
+    if name == "out.jsonl":
+        assert output.read_bytes() == b""
+
+
+def test_limit_and_failures_that_are_not_all_reported(command, tmp_path: Path):
+    source, output = write(tmp_path / "in.jsonl", [{"query": 1}] * 100), tmp_path / "out.jsonl"
+    result = command("batch", "--limit", 30, "--workers", 1, source, output)
+    assert result.exit_code == 2
+    assert len(read(output)) == 30
+    assert result.stderr.count("in.jsonl:") == 20
+    assert result.stderr.endswith("more rows failed; each has its error in the output\nscreened 0 rows; 30 failed\n")
+
+
+def test_answers(command, tmp_path: Path):
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(20)]), tmp_path / "out.jsonl"
+    result = command("batch", "--answer", "-g", "extractive", "-d", "vanilla", "--workers", 2, source, output)
+    assert (result.exit_code, result.stderr) == (0, "answered 20 rows\n")
+    told = read(output)
+    assert told == Screener("vanilla", generator="extractive", answer=True)(read(source))
+    assert all(row["answer"]["text"] for row in told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-d", "gruard"], "did you mean 'guard'"),
+        (["-d", "gruard", "--workers", 2], "did you mean 'guard'"),
+        (["--answer"], "an answer needs a generator"),
+        (["-d", "vanilla", "-e", "lexical"], "takes no --encoder"),
+    ],
+)
+def test_user_errors_are_one_line_and_leave_nothing(command, source: Path, tmp_path: Path, arguments, says):
+    result = command("batch", *arguments, source, tmp_path / "out.jsonl")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert says in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_files_that_cannot_be_used(command, source: Path, tmp_path: Path):
+    assert "is the input" in command("batch", source, source).stderr
+    assert "No such file" in command("batch", tmp_path / "no.jsonl", tmp_path / "out.jsonl").stderr
+    assert "No such file" in command("batch", source, tmp_path / "no" / "out.jsonl").stderr
+    (tmp_path / "folder").mkdir()
+    assert "is a folder" in command("batch", source, tmp_path / "folder").stderr
+    for option in ({"engine": "spark"}, {"workers": 0}, {"limit": 0}):
+        with pytest.raises(OptionError, match=next(iter(option))):
+            run(str(source), str(tmp_path / "out.jsonl"), Screener(), **option)
+
+
+class Busy:
+    """A generator that remembers how many calls it had at the same time."""
+
+    name = "busy"
+
+    def __init__(self) -> None:
+        self.lock, self.now, self.most = Lock(), 0, 0
+
+    def generate(self, prompt: object, /, **_: object) -> Reply:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01)
+        with self.lock:
+            self.now -= 1
+        return Reply("Stockholm")
+
+
+@pytest.mark.parametrize(("in_flight", "least", "most"), [(8, 3, 8), (1, 1, 4)])
+def test_threads_share_one_defense_and_the_bound_on_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_flight: int, least: int, most: int
+):
+    made: list[Busy] = []
+
+    def generator(spec: str) -> Busy:
+        made.append(Busy())
+        return made[-1]
+
+    monkeypatch.setattr("unpoison.defenses.base.load_generator", generator)
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(40)]), tmp_path / "out.jsonl"
+    screener = Screener("radar", generator="openai:x", answer=True, in_flight=in_flight)
+    run(str(source), str(output), screener, workers=4)
+    assert len(made) == 1
+    assert least <= made[0].most <= most  # four rows at a time, eight passages each
+    assert [row["id"] for row in read(output)] == [f"row {n}" for n in range(40)]
+    assert {row["answer"]["text"] for row in read(output)} == {"Stockholm"}
+
+
+def test_how_many_workers_suit_which_models():
+    many = usual_workers(Screener())
+    assert many >= 1
+    assert usual_workers(Screener("guard", encoder="lexical", generator="extractive")) == many
+    assert usual_workers(Screener("guard", encoder="st:some/model")) == 1
+    assert usual_workers(Screener("guard:encoder=minilm")) == 1
+    assert usual_workers(Screener("guard", generator="openai:gpt-4o-mini")) == 8
+    assert waits(Screener("guard:encoder=openai:text-embedding-3-small"))
+    assert not waits(Screener("guard", encoder="minilm"))
+
+
+def test_unknown_names_come_back_from_other_processes(tmp_path: Path):
+    source = write(tmp_path / "in.jsonl", [GOOD])
+    with pytest.raises(UnknownNameError, match="did you mean 'grada'"):
+        run(str(source), str(tmp_path / "out.jsonl"), Screener("grado"), workers=2)
+    assert json.loads(source.read_text()) == GOOD
+
+
+def test_nothing_optional_is_imported_early():
+    code = (
+        "import sys, unpoison.batch; print(sorted({'ray', 'pyarrow', 'scipy', 'torch', 'openai'} & set(sys.modules)))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code]) == b"[]\n"

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import copy
+import pickle  # noqa: TID251  what engines do to a screener
+
+import pytest
+
+from batch.rows import GOOD, ODD
+from unpoison import Grada, Vanilla
+from unpoison.batch import Screener
+from unpoison.defenses.base import Defense
+from unpoison.errors import ModelError, OptionError, UnknownNameError
+from unpoison.models import ExtractiveReader
+from unpoison.rows import Row
+
+
+def test_the_same_as_row_by_row():
+    row = Row.of(GOOD)
+    (told,) = Screener("grada:keep=2")([GOOD])
+    assert told == {**GOOD, "screening": Grada(keep=2).screen(row.query, row.passages).summary()}
+
+
+def test_answers_as_the_command_gives_them_but_for_the_seconds():
+    row = Row.of(GOOD)
+    answer = Vanilla(generator=ExtractiveReader()).answer(row.query, row.passages)
+    (told,) = Screener("vanilla", generator="extractive", answer=True)([GOOD])
+    expected = answer.to_dict()
+    for call in expected["calls"]:
+        del call["seconds"]
+    assert told["answer"] == expected
+    assert told["screening"] == answer.screening.summary()
+    assert told["generator"] == "extractive"
+
+
+def test_failures_are_rows_and_the_input_is_not_written_to():
+    before = copy.deepcopy(ODD)
+    told = Screener("grada")(ODD)
+    assert before == ODD
+    assert [("error" in row, "screening" in row) for row in told] == [
+        (False, True),
+        (False, True),
+        (True, False),
+        (True, False),
+        (True, False),
+        (False, True),
+        (True, False),
+        (False, True),
+    ]
+    assert told[3]["error"].startswith("passages[1] has no text")
+    assert told[7]["screening"]["defense"] == "grada"
+    for row, given in zip(told, ODD, strict=True):
+        assert {name: row[name] for name in given if name not in ("screening", "error")} == {
+            name: value for name, value in given.items() if name not in ("screening", "error")
+        }
+
+
+def test_it_travels_as_strings_and_numbers():
+    screener = Screener("grada", generator="extractive", answer=True)
+    first = screener([GOOD])
+    parcel = pickle.dumps(screener)
+    assert len(parcel) < 500
+    assert b"Grada" not in parcel
+    other = pickle.loads(parcel)  # noqa: S301
+    assert other == screener
+    assert other([GOOD]) == first
+
+
+def test_errors_of_an_engine_travel_too():
+    with pytest.raises(UnknownNameError) as caught:
+        Screener("gruard")([GOOD])
+    other = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
+    assert str(other) == str(caught.value)
+    assert "did you mean 'guard'" in str(other)
+
+
+@pytest.mark.parametrize(
+    ("screener", "says"),
+    [
+        (lambda: Screener("radar"), "radar needs a generator"),
+        (lambda: Screener("vanilla", encoder="lexical"), "takes no --encoder"),
+        (lambda: Screener("radar:beliefs=memory", generator="extractive"), "need the order of time"),
+        (lambda: Screener(answer=True), "an answer needs a generator"),
+    ],
+)
+def test_what_no_row_is_to_blame_for_is_raised(screener, says):
+    with pytest.raises(OptionError, match=says):
+        screener()([GOOD])
+
+
+class TestModelsThatFail:
+    def test_a_model_error_is_transient_and_a_bad_row_is_not(self, monkeypatch: pytest.MonkeyPatch):
+        def fail(*_: object) -> None:
+            raise ModelError("down for good")
+
+        monkeypatch.setattr(Defense, "answer", fail)
+        screener = Screener("vanilla", generator="extractive", answer=True)
+        outcome = screener.outcome(GOOD)
+        assert (outcome.error, outcome.transient) == ("down for good", True)
+        assert outcome.results == {"error": "down for good", "generator": "extractive"}
+        assert not screener.outcome({"query": 7, "passages": []}).transient
+
+    def test_a_bug_of_a_defense_costs_one_row(self, monkeypatch: pytest.MonkeyPatch):
+        def fail(*_: object) -> None:
+            raise ZeroDivisionError("x" * 10_000)
+
+        monkeypatch.setattr(Defense, "screen", fail)
+        outcome = Screener("vanilla").outcome(GOOD)
+        assert outcome.transient
+        assert outcome.error is not None
+        assert outcome.error.startswith("ZeroDivisionError: xxx")
+        assert len(outcome.error) == 500

@@ -1,0 +1,215 @@
+"""What all adapters promise, whatever the framework."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib
+import logging
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from integrations.frameworks import QUERY, TEXTS, Adapted, DropsStadium
+from unpoison import registry
+from unpoison.errors import InputError, MissingExtraError, ModelError, OptionError, UnknownNameError
+from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison.requests import generate
+
+TAKES_A_CHECKPOINT = ("rerank", "hlatr", "perplexity")
+DEFENSES = [name for name in registry.names("defenses") if name not in TAKES_A_CHECKPOINT]
+
+
+def made(name: str) -> Any:
+    """The defense; its name where that is enough, so that both ways are taken."""
+    target = registry.find("defenses", name)
+    if not target.needs:
+        return name
+    models = {"generator": ScriptedGenerator(lambda prompt: "the SAP Center"), "nli": FakeNLI(lambda *pair: "neutral")}
+    return registry.create("defenses", name, **models)
+
+
+class Failing(DropsStadium):
+    name = "failing"
+
+    def __init__(self, error: ModelError) -> None:
+        def fail(prompt: Any) -> str:
+            raise error
+
+        super().__init__(generator=ScriptedGenerator(fail))
+
+    def screening(self, query: Any, passages: Any) -> Any:
+        from unpoison.prompts import answer_alone_prompt
+
+        yield from generate([answer_alone_prompt(query.text)], "answer")
+
+
+@pytest.mark.parametrize("name", DEFENSES)
+def test_every_defense_screens_and_the_kept_are_the_callers_objects(adapted: Adapted, name: str) -> None:
+    documents = adapted.documents()
+    before = copy.deepcopy([adapted.framework.metadata(document) for document in documents])
+    found = adapted.screen(documents, made(name))
+    defense = made(name)
+    alone = (registry.create("defenses", defense) if isinstance(defense, str) else defense).screen(QUERY, TEXTS)
+    assert adapted.positions(found, documents) == list(alone.kept_indices)
+    assert [adapted.framework.metadata(document) for document in documents] == before
+
+
+def test_guard_is_the_default_and_removes_copies_of_a_lie(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    kept = adapted.positions(adapted.screen(documents), documents)
+    assert not {2, 4} & set(kept)
+    assert {0, 1, 3} <= set(kept)
+    assert adapted.verdicts(adapted.screen(documents, annotate=True))[0].defense == "guard"
+
+
+def test_kept_documents_stand_best_first(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    assert adapted.positions(adapted.screen(documents, DropsStadium(reverse=True)), documents) == [5, 3, 1, 0]
+
+
+def test_asynchronous_calls_are_the_defenses_own(adapted: Adapted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DropsStadium, "screen", None)
+    documents, adapter = adapted.documents(), adapted.framework.make(DropsStadium())
+    found = asyncio.run(adapted.framework.ascreen(adapter, QUERY, documents))
+    assert adapted.positions(found, documents) == [0, 1, 3, 5]
+
+
+def test_verdicts_go_into_copies(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    found = adapted.screen(documents, DropsStadium(reverse=True), annotate=True)
+    assert not {id(document) for document in found} & {id(document) for document in documents}
+    assert all("unpoison" not in adapted.framework.metadata(document) for document in documents)
+    assert adapted.framework.metadata(found[0]) == {
+        "source": "s5",
+        "page": 5,
+        "unpoison": {"defense": "drops-stadium", "kept": True, "score": 1.0, "rank": 0, "reason": "no stadium"},
+    }
+    assert [adapted.framework.text(document) for document in found] == [TEXTS[i] for i in (5, 3, 1, 0)]
+
+
+def test_monitor_keeps_all_in_order_and_logs_counts_only(adapted: Adapted, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "unpoison")
+    documents = adapted.documents()
+    found = adapted.screen(documents, DropsStadium(reverse=True), mode="monitor")
+    assert [adapted.framework.text(document) for document in found] == TEXTS
+    assert [verdict.kept for verdict in adapted.verdicts(found)] == [True, True, False, True, False, True]
+    assert [record.getMessage() for record in caplog.records] == ["drops-stadium would drop 2 of 6 passages"] * 2
+    assert caplog.records[0].unpoison == {  # type: ignore[attr-defined]
+        "defense": "drops-stadium",
+        "mode": "monitor",
+        "passages": 6,
+        "dropped": 2,
+    }
+
+
+def test_enforcing_logs_the_same_event(adapted: Adapted, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "unpoison")
+    adapted.screen(adapted.documents(), DropsStadium())
+    assert {record.getMessage() for record in caplog.records} == {"drops-stadium dropped 2 of 6 passages"}
+
+
+def test_a_failing_model_raises_and_is_only_noted_when_monitoring(
+    adapted: Adapted, caplog: pytest.LogCaptureFixture
+) -> None:
+    documents = adapted.documents()
+    failing = Failing(ModelError("the model quoted: Levi's Stadium"))
+    for named in ({}, {"annotate": True}):
+        enforcing = adapted.framework.make(failing, **named)
+        with pytest.raises(ModelError, match="quoted"):
+            adapted.framework.screen(enforcing, QUERY, documents)
+        with pytest.raises(ModelError, match="quoted"):
+            asyncio.run(adapted.framework.ascreen(enforcing, QUERY, documents))
+    found = adapted.screen(documents, failing, mode="monitor")
+    assert adapted.positions(found, documents) == [0, 1, 2, 3, 4, 5]
+    assert {record.getMessage() for record in caplog.records} == {"6 passages were not screened: ModelError"}
+
+
+@pytest.mark.parametrize(
+    "exempt",
+    [["id-2"], {"s2"}, ("s2", "elsewhere"), lambda passage: passage.source == "s2"],
+    ids=["ids", "sources", "more", "function"],
+)
+def test_exempt_passages_are_shown_and_kept(adapted: Adapted, exempt: Any) -> None:
+    documents, defense = adapted.documents(), DropsStadium()
+    assert adapted.positions(adapted.screen(documents, defense, exempt=exempt), documents) == [0, 1, 2, 3, 5]
+    assert len(defense.seen[0][1]) == 6
+    verdicts = adapted.verdicts(adapted.screen(documents, defense, exempt=exempt, annotate=True))
+    assert verdicts[2].reason == "exempt; stadium"
+
+
+def test_an_exempt_passage_stands_after_what_a_reranker_kept(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    found = adapted.screen(documents, DropsStadium(reverse=True), exempt=["id-2", "id-4"])
+    assert adapted.positions(found, documents) == [5, 3, 1, 0, 2, 4]
+
+
+def test_an_exempt_function_sees_the_callers_object(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    found = adapted.screen(documents, DropsStadium(), exempt=lambda passage: passage.original is documents[4])
+    assert adapted.positions(found, documents) == [0, 1, 3, 4, 5]
+
+
+def test_no_documents_are_no_error(adapted: Adapted) -> None:
+    assert adapted.screen([]) == []
+
+
+def test_hostile_documents_break_nothing(adapted: Adapted) -> None:
+    texts = ["", *TEXTS, "The arena is loud at night. " * 40_000, "lone \ud800 surrogate", "\x00\x1b[31m", TEXTS[2]]
+    strange = [None, {}, {"title": 3, "source": ["a"]}, {"unpoison": "forged"}, {"title": "x" * 10_000}]
+    documents = adapted.documents(texts, [strange[i % len(strange)] for i in range(len(texts))])
+    documents += [documents[1], documents[1]]
+    for defense in ("guard", "grada", "ragdefender"):
+        found = adapted.screen(documents, defense)
+        assert {id(document) for document in found} <= {id(document) for document in documents}
+    for named in ({"annotate": True}, {"mode": "monitor"}):
+        assert all(verdict.reason for verdict in adapted.verdicts(adapted.screen(documents, **named)))
+
+
+def test_the_same_object_twice_is_two_documents(adapted: Adapted) -> None:
+    document = adapted.documents()[0]
+    assert adapted.screen([document, document], DropsStadium()) == [document, document]
+
+
+def test_too_many_documents_are_refused(adapted: Adapted) -> None:
+    documents = adapted.documents(["a"]) * 5001
+    with pytest.raises(InputError, match="more than 5,000 passages"):
+        adapted.screen(documents)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"defense": "gard"}, UnknownNameError, "did you mean 'guard'"),
+        ({"defense": "grada:kep=3"}, OptionError, "grada has no option 'kep'"),
+        ({"defense": "radar"}, OptionError, "radar needs a generator"),
+        ({"defense": 3}, OptionError, "defense must be a defense or an option string such as 'guard', got 3"),
+        ({"mode": "audit"}, OptionError, "mode must be one of enforce, monitor, got 'audit'"),
+        ({"exempt": "id-2"}, OptionError, "exempt must be a list of ids and sources"),
+        ({"exempt": [2]}, OptionError, "exempt must be a list of ids and sources"),
+    ],
+)
+def test_bad_options_are_refused_with_our_errors(
+    adapted: Adapted, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        adapted.framework.make(**options)
+
+
+def test_a_missing_library_names_its_extra(adapted: Adapted, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = adapted.framework
+    monkeypatch.setitem(sys.modules, framework.library, None)
+    monkeypatch.delitem(sys.modules, framework.module, raising=False)
+    with pytest.raises(MissingExtraError, match=re.escape(f"run: pip install 'unpoison[{framework.extra}]'")):
+        importlib.import_module(framework.module)
+
+
+def test_one_adapter_does_not_import_the_library_of_another() -> None:
+    code = (
+        "import sys, unpoison.integrations.screener; "
+        "print([m for m in ('langchain_core', 'llama_index', 'haystack', 'pydantic') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,136 @@
+"""Haystack: the component in a real pipeline, run in both ways, written to a file and read back."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import numpy as np
+import pytest
+from haystack import Document, Pipeline
+from haystack.components.builders import PromptBuilder
+from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+from haystack.core.errors import DeserializationError
+from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+from integrations.frameworks import QUERY, TEXTS, DropsStadium
+from unpoison import Guard
+from unpoison.errors import OptionError
+from unpoison.integrations.haystack import Screen
+
+ALLOWED = ["unpoison.integrations.haystack"]
+TEMPLATE = "{% for document in documents %}{{ document.content }}\n{% endfor %}{{ query }}"
+
+
+def documents(**fields: object) -> list[Document]:
+    return [Document(content=text, id=f"id-{i}", meta={"url": f"s{i}"}, **fields) for i, text in enumerate(TEXTS)]
+
+
+def pipeline(screen: Screen) -> Pipeline:
+    store = InMemoryDocumentStore()
+    store.write_documents(documents())
+    made = Pipeline()
+    made.add_component("retriever", InMemoryBM25Retriever(store))
+    made.add_component("screen", screen)
+    made.add_component("prompt", PromptBuilder(TEMPLATE, required_variables=["documents", "query"]))
+    made.connect("retriever.documents", "screen.documents")
+    made.connect("screen.documents", "prompt.documents")
+    return made
+
+
+GIVEN = {"retriever": {"query": QUERY}, "screen": {"query": QUERY}, "prompt": {"query": QUERY}}
+
+
+def test_in_a_pipeline_in_both_ways() -> None:
+    made = pipeline(Screen(DropsStadium()))
+    found = made.run(GIVEN, include_outputs_from={"screen"})
+    assert TEXTS[0] in found["prompt"]["prompt"]
+    assert "Levi's Stadium" not in found["prompt"]["prompt"]
+    assert {document.id for document in found["screen"]["dropped"]} == {"id-2", "id-4"}
+    assert len(found["screen"]["documents"]) + 2 == len(TEXTS)
+    again = asyncio.run(made.run_async(GIVEN, include_outputs_from={"screen"}))
+    assert again == found
+
+
+def test_both_ways_take_the_same() -> None:
+    assert inspect.signature(Screen.run) == inspect.signature(Screen.run_async)
+
+
+def test_monitoring_drops_nothing() -> None:
+    found = Screen(DropsStadium(), mode="monitor").run(QUERY, documents())
+    assert found["dropped"] == []
+    assert [document.meta["unpoison"]["kept"] for document in found["documents"]] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_the_dropped_are_the_callers_objects_in_their_order() -> None:
+    given = documents()
+    found = Screen(DropsStadium(reverse=True)).run(QUERY, given)
+    assert [id(document) for document in found["dropped"]] == [id(given[2]), id(given[4])]
+
+
+def test_an_annotated_copy_is_the_same_document() -> None:
+    given = documents(score=0.5, embedding=[1.0, 2.0])
+    found = Screen(DropsStadium(), annotate=True).run(QUERY, given)["documents"][0]
+    assert (found.id, found.content, found.score, found.embedding) == ("id-0", TEXTS[0], 0.5, [1.0, 2.0])
+    assert given[0].meta == {"url": "s0"}
+
+
+def test_a_file_holds_it_and_a_loaded_pipeline_decides_the_same() -> None:
+    made = pipeline(Screen("ragdefender:hops=single", mode="enforce", annotate=True, exempt={"s2", "id-4"}))
+    text = made.dumps()
+    assert "defense: ragdefender:hops=single" in text
+    again = Pipeline.loads(text, allowed_modules=ALLOWED)
+    assert again.dumps() == text
+    given = {"query": QUERY, "documents": documents()}
+    first, second = (p.get_component("screen").run(**given) for p in (made, again))
+    assert first == second
+    assert {"id-2", "id-4"} <= {document.id for document in second["documents"]}
+
+
+def test_haystack_loads_it_only_where_that_is_allowed() -> None:
+    with pytest.raises(DeserializationError, match="not on the trusted-module allowlist"):
+        Pipeline.loads(pipeline(Screen()).dumps())
+
+
+@pytest.mark.parametrize(
+    ("screen", "says"),
+    [
+        (Screen(Guard()), "give Screen an option string"),
+        (Screen(exempt=lambda passage: True), "give Screen a list of ids and sources as exempt"),
+    ],
+)
+def test_objects_are_refused_by_a_file(screen: Screen, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        screen.to_dict()
+
+
+def test_models_are_made_by_warm_up_and_names_are_checked_before() -> None:
+    screen = Screen("radar")
+    with pytest.raises(OptionError, match="radar needs a generator"):
+        screen.warm_up()
+    with pytest.raises(OptionError, match="grada has no option"):
+        Screen("grada:keeep=5")
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_embeddings_are_used_where_the_query_brings_one(given: bool) -> None:
+    defense = DropsStadium()
+    Screen(defense).run(QUERY, documents(embedding=[0.5, 0.25]), query_embedding=[1.0, 0.0] if given else None)
+    ((query, passages),) = defense.seen
+    assert (query.embedding is not None) == given
+    assert all((p.embedding is not None) == given for p in passages)
+    if given:
+        assert np.array_equal(passages[0].embedding, [0.5, 0.25])
+
+
+def test_a_document_without_a_text_is_read_as_empty() -> None:
+    defense = DropsStadium()
+    Screen(defense).run(QUERY, [Document(content=None, id="picture")])
+    assert [p.text for p in defense.seen[0][1]] == [""]

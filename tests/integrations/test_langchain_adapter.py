@@ -1,0 +1,140 @@
+"""LangChain: the compressor in its retriever, the screened retriever, runnables in chains."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_core.documents import Document
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
+from integrations.frameworks import QUERY, TEXTS, DropsStadium
+from unpoison import Radar
+from unpoison.errors import InputError, OptionError
+from unpoison.integrations.langchain import (
+    ScreenedRetriever,
+    ScreeningCompressor,
+    answering_runnable,
+    screening_runnable,
+)
+from unpoison.models import FakeNLI, ScriptedGenerator
+
+DOCUMENTS = [Document(text, metadata={"source": f"s{i}"}, id=f"id-{i}") for i, text in enumerate(TEXTS)]
+KEPT = [DOCUMENTS[i] for i in (0, 1, 3, 5)]
+
+
+class Fixed(BaseRetriever):
+    documents: list[Document]
+
+    def _get_relevant_documents(self, query: str) -> list[Document]:  # type: ignore[override]
+        return self.documents
+
+
+def same(found: list[Document], wanted: list[Document]) -> bool:
+    return [id(document) for document in found] == [id(document) for document in wanted]
+
+
+@pytest.mark.parametrize("documents", [DOCUMENTS, []])
+def test_in_the_compression_retriever(documents: list[Document]) -> None:
+    retriever = ContextualCompressionRetriever(
+        base_compressor=ScreeningCompressor(DropsStadium()), base_retriever=Fixed(documents=documents)
+    )
+    wanted = KEPT if documents else []
+    assert same(retriever.invoke(QUERY), wanted)
+    assert same(asyncio.run(retriever.ainvoke(QUERY)), wanted)
+
+
+def test_a_screened_retriever_is_a_retriever() -> None:
+    retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=ScreeningCompressor(DropsStadium()))
+    assert same(retriever.invoke(QUERY), KEPT)
+    assert same(asyncio.run(retriever.ainvoke(QUERY)), KEPT)
+    assert [same(found, KEPT) for found in retriever.batch([QUERY, QUERY])] == [True, True]
+    assert ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS)).screening.defense == "guard"
+
+
+def test_the_screened_retriever_passes_callbacks_on() -> None:
+    from langchain_core.callbacks import BaseCallbackHandler
+
+    started = []
+
+    class Handler(BaseCallbackHandler):
+        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+            started.append(kwargs.get("parent_run_id") is None)
+
+    retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=ScreeningCompressor(DropsStadium()))
+    retriever.invoke(QUERY, config={"callbacks": [Handler()]})
+    assert started == [True, False]
+
+
+def test_a_runnable_in_a_chain_keeps_the_question() -> None:
+    prompt = ChatPromptTemplate.from_template("{documents}\n{query}")
+    chain = (
+        {"documents": Fixed(documents=DOCUMENTS), "query": RunnablePassthrough()}
+        | RunnablePassthrough.assign(documents=screening_runnable(DropsStadium()))
+        | RunnablePassthrough.assign(documents=lambda given: "\n".join(d.page_content for d in given["documents"]))
+        | prompt
+        | RunnableLambda(lambda messages: messages.to_string())
+    )
+    said = chain.invoke(QUERY)
+    assert said.endswith(QUERY)
+    assert TEXTS[0] in said
+    assert "Levi's Stadium" not in said
+    assert asyncio.run(chain.ainvoke(QUERY)) == said
+
+
+def test_a_runnable_takes_options() -> None:
+    runnable = screening_runnable(DropsStadium(), mode="monitor")
+    found = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
+    assert [document.metadata["unpoison"]["kept"] for document in found] == [True, True, False, True, False, True]
+    exempting = screening_runnable(DropsStadium(), exempt=["id-4"])
+    assert len(exempting.invoke({"query": QUERY, "documents": DOCUMENTS})) == 5
+
+
+@pytest.mark.parametrize("given", [{"query": QUERY}, {"documents": DOCUMENTS}, QUERY, None])
+def test_a_runnable_says_what_it_takes(given: Any) -> None:
+    for runnable in (screening_runnable(DropsStadium()), answering_runnable("vanilla:generator=extractive")):
+        with pytest.raises(InputError, match=r"the runnable takes \{'query': str, 'documents': \[...\]\}"):
+            runnable.invoke(given)
+        with pytest.raises(InputError, match="the runnable takes"):
+            asyncio.run(runnable.ainvoke(given))
+
+
+@pytest.mark.parametrize("documents", [None, "text", ["text"], [*DOCUMENTS, None]])
+def test_a_runnable_refuses_what_is_no_document(documents: Any) -> None:
+    with pytest.raises(InputError, match="documents must be a list of LangChain documents"):
+        screening_runnable(DropsStadium()).invoke({"query": QUERY, "documents": documents})
+
+
+def test_an_answer_with_the_documents_behind_it() -> None:
+    generator = ScriptedGenerator(
+        lambda prompt: "Levi's Stadium" if "Levi's" in "".join(prompt.passages[:1]) else "the SAP Center"
+    )
+    nli = FakeNLI(lambda first, second: "entailment" if first[-6:] == second[-6:] else "contradiction")
+    runnable = answering_runnable(Radar(generator, nli))
+    told = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
+    assert told["answer"] == "the SAP Center"
+    assert not told["abstained"]
+    assert {id(document) for document in told["documents"]} <= {id(document) for document in DOCUMENTS}
+    assert DOCUMENTS[2] not in told["documents"]
+    assert sum(call.kind == "generate" for call in told["calls"]) == len(generator.prompts)
+    again = asyncio.run(runnable.ainvoke({"query": QUERY, "documents": DOCUMENTS}))
+    assert (again["answer"], again["documents"]) == (told["answer"], told["documents"])
+
+
+def test_answering_without_a_generator_is_refused() -> None:
+    with pytest.raises(OptionError, match="radar needs a generator"):
+        answering_runnable("radar")
+    with pytest.raises(OptionError, match="Guard was given no generator"):
+        answering_runnable("guard").invoke({"query": QUERY, "documents": DOCUMENTS})
+
+
+def test_what_a_compressor_shows_of_itself() -> None:
+    assert repr(ScreeningCompressor("grada:keep=3", exempt=["id-1"])) == (
+        "ScreeningCompressor(defense='grada:keep=3', mode='enforce', annotate=False, exempt=['id-1'])"
+    )
+    copied = ScreeningCompressor(DropsStadium()).model_copy()
+    assert same(copied.compress_documents(DOCUMENTS, QUERY), KEPT)

@@ -1,0 +1,136 @@
+"""The promises that every retriever keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from unpoison import Rag, Screening
+from unpoison.errors import InputError, MissingExtraError, OptionError
+from unpoison.retrieval import (
+    BM25Retriever,
+    DenseRetriever,
+    FaissRetriever,
+    HybridRetriever,
+    PgvectorRetriever,
+    QdrantRetriever,
+    Retriever,
+)
+from unpoison.types import Query
+
+KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector")
+QUESTION = "text number 13"  # BM25 leaves single characters out
+
+
+@pytest.fixture(params=KINDS)
+def retriever(request, encoder, passages) -> Retriever:
+    match request.param:
+        case "bm25":
+            return BM25Retriever(passages)
+        case "dense":
+            return DenseRetriever(encoder, passages)
+        case "hybrid":
+            return HybridRetriever(BM25Retriever(passages), DenseRetriever(encoder, passages))
+        case "faiss":
+            pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
+            return FaissRetriever(encoder, passages)
+        case "qdrant":
+            qdrant = pytest.importorskip("qdrant_client", reason="QDRANT ABSENT: pip install 'unpoison[qdrant]'")
+            client = qdrant.QdrantClient(":memory:")
+            request.addfinalizer(client.close)
+            size = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSINE)
+            client.create_collection("wiki", vectors_config=size)
+            found = QdrantRetriever(client, "wiki", encoder)
+        case _:
+            found = PgvectorRetriever(request.getfixturevalue("connection"), "passages", encoder)
+    found.add(passages)
+    return found
+
+
+def test_best_first_at_most_k_each_once(retriever, passages):
+    assert isinstance(retriever, Retriever)
+    for k in (1, 5, 20, 100):
+        found = retriever.retrieve(QUESTION, k)
+        assert len(found) == min(k, 20)
+        assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+        assert len({p.id for p in found}) == len(found)
+        assert {p.id: p.text for p in passages}.items() >= {p.id: p.text for p in found}.items()
+    assert retriever.retrieve(QUESTION, 3)[0].id == "p13"
+    assert retriever.retrieve(QUESTION, 0) == ()
+
+
+def test_hits_bring_the_embeddings_of_the_store(retriever, encoder):
+    for found in retriever.retrieve(QUESTION, 20):
+        if retriever.encoder is None:
+            assert found.embedding is None
+        else:
+            np.testing.assert_allclose(found.embedding, encoder.encode([found.text])[0], atol=1e-6)
+
+
+def test_two_runs_and_async_are_equal(retriever):
+    first = retriever.retrieve(QUESTION, 7)
+    for again in (
+        retriever.retrieve(QUESTION, 7),
+        asyncio.run(retriever.aretrieve(QUESTION, 7)),
+        retriever.retrieve(Query(QUESTION), 7),
+    ):
+        assert [(p.id, p.text) for p in again] == [(p.id, p.text) for p in first]
+        exact = isinstance(retriever, (BM25Retriever, DenseRetriever, HybridRetriever))  # stores may round anew
+        np.testing.assert_allclose(
+            [p.score for p in again], [p.score for p in first], rtol=0, atol=0 if exact else 1e-6
+        )
+
+
+@pytest.mark.parametrize("k", [-1, 5001, 2.0, "3", None, True])
+def test_k_is_checked(retriever, k):
+    for call in (lambda: retriever.retrieve(QUESTION, k), lambda: asyncio.run(retriever.aretrieve(QUESTION, k))):
+        with pytest.raises(OptionError, match="k must be a whole number from 0 to 5,000, got"):
+            call()
+
+
+@pytest.mark.parametrize("query", [None, 7, b"bytes", ["list"]])
+def test_questions_are_checked(retriever, query):
+    with pytest.raises(InputError, match="query must be a string"):
+        retriever.retrieve(query, 3)
+
+
+@pytest.mark.parametrize("query", ["", " ", "\x00", "'; DROP TABLE passages; --", "lone \ud800 surrogate", "🦈" * 5000])
+def test_no_question_breaks_it(retriever, query):
+    assert len(retriever.retrieve(query, 3)) in (0, 3)
+
+
+def test_the_pipeline_runs_on_it(retriever):
+    screening = Rag(retriever, k=6).screen(QUESTION)
+    assert isinstance(screening, Screening)
+    assert len(screening.passages) == 6
+
+
+def test_nothing_of_the_passages_is_shown(retriever):
+    assert "text number" not in repr(retriever)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "make"),
+    [
+        ("faiss", "faiss", FaissRetriever),
+        ("qdrant_client", "qdrant", lambda encoder: QdrantRetriever(None, "wiki", encoder)),
+        ("psycopg", "postgres", lambda encoder: PgvectorRetriever(None, "passages", encoder)),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(monkeypatch, encoder, module, extra, make):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'unpoison\[{extra}\]'"):
+        make(encoder)
+
+
+def test_importing_them_imports_no_library():
+    code = (
+        "import sys, unpoison.retrieval as r; from unpoison import Rag; [getattr(r, name) for name in r.__all__];"
+        "Rag(r.BM25Retriever(['a b', 'b c'])).screen('a');"
+        "print([m for m in ('faiss', 'qdrant_client', 'psycopg', 'torch', 'sklearn', 'scipy') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,128 @@
+"""The four dialects of `/rerank`: exact shapes, order, scores, and what becomes of poison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service_doubles import POISONED, Marked, Serving, problem
+from unpoison.service.rerank import ranked
+
+DOCUMENTS: dict[str, Any] = {"query": "which word", "documents": POISONED}
+TEXTS: dict[str, Any] = {"query": "which word", "texts": POISONED}
+
+
+def test_cohere_v2(client: TestClient) -> None:
+    reply = client.post("/v2/rerank", json={"model": "rerank-v3.5", "max_tokens_per_doc": 4096, **DOCUMENTS}).json()
+    assert isinstance(reply.pop("id"), str)
+    assert reply == {
+        "results": [{"index": 2, "relevance_score": 1.0}, {"index": 0, "relevance_score": 0.75}],
+        "meta": {"api_version": {"version": "2"}},
+    }
+
+
+def test_cohere_v2_with_documents_as_gateways_ask(client: TestClient) -> None:
+    reply = client.post("/v2/rerank", json={"model": "any", "return_documents": True, **DOCUMENTS}).json()
+    assert reply["results"][0] == {"index": 2, "document": {"text": "clean gamma"}, "relevance_score": 1.0}
+    assert set(reply) == {"id", "results", "meta"}
+
+
+@pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank"])
+def test_vllm(client: TestClient, path: str) -> None:
+    reply = client.post(path, json={"truncate_prompt_tokens": -1, "top_n": 0, **DOCUMENTS}).json()
+    assert reply.pop("id").startswith("rerank-")
+    assert reply == {
+        "model": "marked",
+        "usage": {"prompt_tokens": 0, "total_tokens": 0},
+        "results": [
+            {"index": 2, "document": {"text": "clean gamma"}, "relevance_score": 1.0},
+            {"index": 0, "document": {"text": "clean alpha"}, "relevance_score": 0.75},
+        ],
+    }
+
+
+def test_jina(client: TestClient) -> None:
+    documents = [{"text": text} for text in POISONED]
+    request = {"model": "jina-reranker-v2", "query": "which word", "documents": documents, "top_n": 1}
+    reply = client.post("/v1/rerank", json=request).json()
+    assert reply["model"] == "jina-reranker-v2"
+    assert reply["usage"]["total_tokens"] == 0
+    assert reply["results"] == [{"index": 2, "document": {"text": "clean gamma"}, "relevance_score": 1.0}]
+    bare = client.post("/v1/rerank", json={**request, "return_documents": False}).json()
+    assert bare["results"] == [{"index": 2, "relevance_score": 1.0}]
+
+
+def test_tei(client: TestClient) -> None:
+    assert client.post("/rerank", json={**TEXTS, "raw_scores": False, "truncate": True}).json() == [
+        {"index": 2, "score": 1.0},
+        {"index": 0, "score": 0.75},
+    ]
+    assert client.post("/rerank", json={**TEXTS, "return_text": True}).json() == [
+        {"index": 2, "score": 1.0, "text": "clean gamma"},
+        {"index": 0, "score": 0.75, "text": "clean alpha"},
+    ]
+
+
+def test_tei_and_vllm_are_told_apart(client: TestClient) -> None:
+    assert "send one of them" in problem(client.post("/rerank", json={**TEXTS, **DOCUMENTS}), 422)
+    assert "documents is missing" in problem(client.post("/rerank", json={"query": "which"}), 422)
+    assert "texts[0] should be a valid string" in problem(client.post("/rerank", json={**TEXTS, "texts": [{}]}), 422)
+    assert "documents is missing" in problem(client.post("/v1/rerank", json=TEXTS), 422)
+
+
+@pytest.mark.parametrize("top_n", [None, 0, 4, 1000])
+def test_all_are_meant(client: TestClient, top_n: int | None) -> None:
+    reply = client.post("/v2/rerank", json={"model": "x", "top_n": top_n, **DOCUMENTS}).json()
+    assert [result["index"] for result in reply["results"]] == [2, 0]
+
+
+def test_fewer_than_none_is_refused(client: TestClient) -> None:
+    assert "top_n should be greater" in problem(client.post("/v1/rerank", json={"top_n": -1, **DOCUMENTS}), 422)
+
+
+def test_demoted_poison_comes_last_with_nothing(serving: Serving) -> None:
+    client = serving(on_poison="demote")
+    found = [
+        {"index": 2, "score": 1.0},
+        {"index": 0, "score": 0.75},
+        {"index": 1, "score": 0},
+        {"index": 3, "score": 0},
+    ]
+    assert client.post("/rerank", json=TEXTS).json() == found
+    first = client.post("/v1/rerank", json={"top_n": 3, **DOCUMENTS}).json()["results"]
+    assert [(one["index"], one["relevance_score"]) for one in first] == [(2, 1.0), (0, 0.75), (1, 0.0)]
+
+
+def test_monitor_changes_nothing_but_counts(serving: Serving) -> None:
+    client = serving(on_poison="monitor")
+    assert [one["index"] for one in client.post("/rerank", json=TEXTS).json()] == [0, 1, 2, 3]
+    assert 'unpoison_passages_total{defense="marked",verdict="dropped"} 2.0' in client.get("/metrics").text
+
+
+def test_model_may_name_a_configured_defense(serving: Serving) -> None:
+    client = serving({"marked": Marked(), "marked:word=clean": Marked("clean")})
+    reply = client.post("/v2/rerank", json={"model": "marked:word=clean", **DOCUMENTS}).json()
+    assert [result["index"] for result in reply["results"]] == [3, 1]
+
+
+@pytest.mark.parametrize(("path", "request_body"), [("/v1/rerank", DOCUMENTS), ("/v2/rerank", DOCUMENTS)])
+def test_no_documents_are_no_error(client: TestClient, path: str, request_body: dict[str, Any]) -> None:
+    assert client.post(path, json={**request_body, "model": "x", "documents": []}).json()["results"] == []
+    assert client.post("/rerank", json={**TEXTS, "texts": []}).json() == []
+
+
+@given(st.lists(st.sampled_from(["poison", "clean"]), max_size=40), st.integers(0, 45), st.booleans())
+def test_scores_fall_within_bounds_and_indices_come_once(words: list[str], top: int, drop: bool) -> None:
+    screening = Marked(reverse=drop).screen("q", words)
+    found = ranked(screening, "drop" if drop else "demote", top)
+    indices, scores = [index for index, _ in found], [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert len(set(indices)) == len(indices)
+    everything = words.count("clean") if drop else len(words)
+    assert len(found) == (min(top, everything) if top else everything)
+    assert all((score > 0) == (words[index] == "clean") for index, score in found)

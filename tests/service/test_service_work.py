@@ -1,0 +1,130 @@
+"""Where defenses run: threads that are bounded, and a loop of its own for what asks models."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from service_doubles import POISONED, Asking, Held, Marked
+from unpoison.models import FunctionGenerator
+from unpoison.requests import Flow
+from unpoison.service.work import Work, warm_up
+from unpoison.types import Passage, Query, Screening, as_passages
+
+QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
+
+
+class Counting(Marked):
+    """Counts how many of it compute at the same time; each waits a moment for others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock, self.now, self.most = threading.Lock(), 0, 0
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        threading.Event().wait(0.02)
+        with self.lock:
+            self.now -= 1
+        return (yield from super().screening(query, passages))
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    defense = Held()
+    yield defense
+    defense.go.set()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_screenings_than_threads(threads: int) -> None:
+    defense = Counting()
+
+    async def all_at_once() -> list[Any]:
+        work = Work(threads)
+        try:
+            return await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(20)))
+        finally:
+            await work.close()
+
+    found = asyncio.run(all_at_once())
+    assert {one.screening.kept_indices for one in found} == {(2, 0)}
+    assert 1 <= defense.most <= threads
+
+
+def test_given_up_screening_keeps_its_thread_until_it_ends(held: Held) -> None:
+    async def give_up() -> None:
+        work = Work(1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await work.screen(held, QUERY, PASSAGES)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await work.screen(Marked(), QUERY, PASSAGES)
+        held.go.set()
+        assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
+        await work.close()
+
+    asyncio.run(give_up())
+
+
+def test_many_model_calls_wait_side_by_side_on_one_loop() -> None:
+    class Slow(FunctionGenerator):
+        waiting, most = 0, 0
+        loops: set[int] = set()  # noqa: RUF012  looked at once
+
+        async def agenerate(self, prompt: Any, /, *, timeout: float | None = None) -> Any:
+            Slow.loops.add(id(asyncio.get_running_loop()))
+            Slow.waiting += 1
+            Slow.most = max(Slow.most, Slow.waiting)
+            await asyncio.sleep(0.05)
+            Slow.waiting -= 1
+            return self.generate(prompt)
+
+    async def all_at_once() -> list[Any]:
+        work, defense = Work(1), Asking(generator=Slow(lambda messages: "x"))
+        Slow.loops.add(id(work._models))
+        try:
+            return await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(5)))
+        finally:
+            await work.close()
+
+    found = asyncio.run(all_at_once())
+    assert all(len(one.calls) == 4 for one in found)
+    assert Slow.most > 4  # calls of several requests at once, though there is one thread
+    assert len(Slow.loops) == 1
+
+
+def test_closing_ends_calls_that_nobody_waits_for() -> None:
+    ended: list[str] = []
+
+    class Endless(FunctionGenerator):
+        async def agenerate(self, prompt: Any, /, *, timeout: float | None = None) -> Any:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise
+
+    async def leave() -> None:
+        work = Work(1)
+        task = asyncio.create_task(work.screen(Asking(generator=Endless(lambda messages: "x")), QUERY, PASSAGES))
+        await asyncio.sleep(0.1)
+        await work.close()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave())
+    assert ended == ["cancelled"] * 4
+
+
+def test_warming_up_asks_no_language_model() -> None:
+    asked: list[Any] = []
+    warm_up([Marked(), Asking(generator=FunctionGenerator(lambda messages: asked.append(messages) or "x"))])
+    assert not asked

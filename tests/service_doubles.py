@@ -1,0 +1,102 @@
+"""What the tests of the service share: defenses with simple manners, requests and what their failures look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any, Literal
+
+from fastapi.testclient import TestClient
+
+from unpoison.defenses.base import Defense
+from unpoison.requests import Flow, generate
+from unpoison.types import Evidence, Passage, Query, Screening
+
+Serving = Callable[..., TestClient]
+"""The fixture `serving`: a client of a new application; the arguments are those of `create_app`."""
+
+POISONED = ["clean alpha", "poison beta", "clean gamma", "poison delta"]
+
+
+class Marked(Defense):
+    """Drops what says "poison" and puts the last passage first."""
+
+    name = "marked"
+    summary = "drops what says poison"
+
+    def __init__(
+        self,
+        word: str = "poison",
+        *,
+        reverse: bool = True,
+        start: Literal["first", "last"] = "last",
+        strength: int = 1,
+        **models: Any,
+    ) -> None:
+        super().__init__(**models)
+        self.word, self.reverse, self.start, self.strength = word, reverse, start, strength
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        kept = [i for i, passage in enumerate(passages) if self.word not in passage.text]
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=kept[::-1] if self.reverse else kept,
+            scores=[float(i in kept) for i in range(len(passages))],
+            reasons=["kept, as it is clean" if i in kept else f"says {self.word}" for i in range(len(passages))],
+            evidence=Evidence(notes=("noted",)),
+        )
+        yield ()
+
+
+class Held(Marked):
+    """Computes until it is let go."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = Event(), Event()
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        self.begun.set()
+        assert self.go.wait(30)
+        return (yield from super().screening(query, passages))
+
+
+class Asking(Marked):
+    """Asks the language model about every passage before it screens."""
+
+    name = "asking"
+    needs = ("generator",)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        from unpoison.prompts import answer_prompt
+
+        yield from generate([answer_prompt(query.text, [passage.text]) for passage in passages], "look")
+        return (yield from super().screening(query, passages))
+
+
+class Broken(Marked):
+    """Has a bug, whose message quotes a passage."""
+
+    name = "broken"
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        raise RuntimeError(f"cannot handle {passages[0].text}")
+        yield ()
+
+
+def body(**changed: Any) -> dict[str, Any]:
+    """A request that can be served."""
+    return {"query": "which word", "passages": POISONED, **changed}
+
+
+def problem(response: Any, status: int) -> str:
+    """The sentence of a failure, whose shape is checked."""
+    assert response.status_code == status, response.text
+    found = response.json()
+    assert set(found) == {"error"}
+    assert set(found["error"]) == {"type", "message"}
+    return found["error"]["message"]
