@@ -1,4 +1,4 @@
-"""Guard with a reader and a judge on what wording cannot show: entity substitution (RGB) and single lies (RAMDocs).
+"""Guard with a reader and a judge on what wording cannot show: entity substitution (RGB), RAMDocs, single fluent lies.
 
 python benchmarks/guard_consensus.py ../shared/data --generator extractive --nli lexical
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from unpoison import Guard, Vanilla
 from unpoison.attacks.base import contains_answer
-from unpoison.evaluation import Example, clean_contexts, labelled_context, load, wilson
+from unpoison.evaluation import Context, Example, clean_contexts, labelled_context, load, planted, prepend, wilson
 
 
 def main() -> None:
@@ -30,17 +30,34 @@ def main() -> None:
     }
     print("| set | defense | n | attack success % | accuracy % | poison left % | clean kept % | calls per question |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, count in (("rgb_counterfactual", 1), ("rgb_counterfactual", 99), ("ramdocs", 99), ("nq_retrieved", 0)):
+    for name, count in CELLS:
         examples = load(arguments.folder / f"{name}.jsonl").examples[:100]
         for defense, made in defenses.items():
             print(f"| {name}, {count or 'no'} lies | {defense} | {measured(made, examples, count)} |", flush=True)
 
 
+CELLS = (
+    *(("rgb_counterfactual", 1), ("rgb_counterfactual", 99), ("ramdocs", 99), ("realtimeqa", 1), ("nq_poisoned", 1)),
+    *((name, 0) for name in ("rgb_counterfactual", "ramdocs", "realtimeqa", "nq_poisoned", "nq_retrieved")),
+)
+"""File and how many lies of each question."""
+
+PUBLISHED_TOGETHER = ("rgb-counterfactual", "ramdocs")
+"""Sets whose lies stand among the passages as published; elsewhere they stand in front of nine others."""
+
+
+def contexts(example: Example, count: int) -> Context:
+    if example.dataset in PUBLISHED_TOGETHER and count:
+        return labelled_context(example)
+    clean = clean_contexts([example], 10, order="rank")[0]
+    return prepend(clean, planted(example, [p.passage for p in example.labelled("poison")][:count]), 10)
+
+
 def measured(defense: Guard | Vanilla, examples: Sequence[Example], count: int) -> str:
-    """One row; of the lies of an example the first `count` are shown, in the place where they were published."""
+    """One row; of the lies of an example the first `count` are shown."""
     wrong, right, left, kept, clean, calls = [], [], [], 0, 0, 0
     for example in examples:
-        context = labelled_context(example) if count else clean_contexts([example], 10, order="rank")[0]
+        context = contexts(example, count)
         lies = sorted(context.poison)[:count]
         if count and not lies:
             continue

@@ -38,6 +38,7 @@ def main() -> None:
     bar = model.threshold(arguments.damage)
     print(f"## Guard, {arguments.encoder}, damage {arguments.damage}: threshold {bar:.3f}\n")
     found = [(case, score(model, case)) for case in seen]
+    goals(found, bar)
     clean_table([pair for pair in found if pair[0].sample.attack == "none"], bar)
     attack_table([pair for pair in found if pair[0].sample.attack not in ("none", "5 clean + many")], bar)
     many_table([pair for pair in found if pair[0].sample.attack == "5 clean + many"], bar)
@@ -54,6 +55,42 @@ def rate(hits: int, total: int) -> str:
         return "-"
     estimate = wilson(hits, total)
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
+
+
+WITHOUT = ("poisonedrag", "tan", "poisonedrag-revprag")
+"""Attacks whose poison is a fluent text of its own, without the question in front."""
+
+
+def goals(found: Scored, bar: float) -> None:
+    """The goals, each over all contexts that it is about."""
+    clean = defaultdict(list)
+    gold = defaultdict(list)
+    for case, p in found:
+        if case.sample.attack == "none":
+            clean[case.sample.domain].extend(p <= bar)
+            if any(case.sample.gold):
+                gold[case.sample.domain].append(bool((np.array(case.sample.gold) & (p <= bar)).any()))
+    print("| measure | value |\n|---|---|")
+    for name, sets in (("clean passages kept", clean), ("questions that keep a gold passage", gold)):
+        worst = sorted(sets, key=lambda domain: np.mean(sets[domain]))[:2]
+        value = "; ".join(f"{rate(int(np.sum(sets[domain])), len(sets[domain]))} ({domain})" for domain in worst)
+        print(f"| {name} %, the two worst of {len(sets)} sets | {value} |")
+    groups = {
+        "question in front": lambda s: "in front" in s.attack and s.domain != "biogen",
+        "question in front, biogen": lambda s: "in front" in s.attack and s.domain == "biogen",
+        "without: nq, hotpotqa, msmarco, RevPRAG, tan included": lambda s: s.attack in WITHOUT,
+        "without: realtimeqa": lambda s: s.attack == "radar-incorrect-context" and s.domain == "realtimeqa",
+        "paraphrase and synonym": lambda s: s.attack in ("paraphrase", "synonym"),
+    }
+    for name, inside in groups.items():
+        cells = []
+        for count in (1, 2, 3, 5):
+            left = [
+                bool((c.poison & (p <= bar)).any()) for c, p in found if inside(c.sample) and c.poison.sum() == count
+            ]
+            cells.append(rate(sum(left), len(left)))
+        print(f"| any poison left %, {name}: 1 / 2 / 3 / 5 poisons | {' / '.join(cells)} |")
+    print()
 
 
 def clean_table(found: Scored, bar: float) -> None:

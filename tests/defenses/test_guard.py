@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib.resources import files
 
@@ -146,9 +147,14 @@ LIE = CLEAN[0].replace("SAP Center", "Cow Barn")
 TRUTH = CLEAN[:2]
 
 
+THIRD = "Since 1993 the San Jose Sharks have played their home games at the SAP Center, which holds 17,562 people."
+
+
 def reader(prompt: object) -> str:
-    text = (prompt.passages or ("",))[0]  # type: ignore[attr-defined]
-    return "Cow Barn" if "Cow Barn" in text else "SAP Center" if "SAP Center" in text else "I don't know"
+    """Believes whoever comes first."""
+    texts = " ".join(prompt.passages)  # type: ignore[attr-defined]
+    found = [(texts.find(name), name) for name in ("Cow Barn", "SAP Center") if name in texts]
+    return min(found)[1] if found else "I don't know"
 
 
 def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
@@ -156,15 +162,39 @@ def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
     return (0.95, 0.04, 0.01) if same else (0.01, 0.01, 0.98)
 
 
+def consulting(**options: object) -> Guard:
+    return Guard(threshold=0.9, generator=ScriptedGenerator(reader), nli=FakeNLI(judge), **options)
+
+
 def test_a_fluent_lie_is_found_by_what_it_says() -> None:
-    given = [*CLEAN[:2], CLEAN[3], LIE]
+    given = [*TRUTH, THIRD, CLEAN[3], LIE]
     blind = Guard(threshold=0.9).screen(QUERY, given)
-    guard = Guard(threshold=0.9, generator=ScriptedGenerator(reader), nli=FakeNLI(judge))
-    screening = guard.screen(QUERY, given)
-    assert 3 in blind.kept_indices
-    assert screening.dropped_indices == (3,)
-    assert "its answer contradicts passage" in screening.verdicts[3].reason
-    assert any("4 passages were read" in note for note in screening.evidence.notes)
+    screening = consulting().screen(QUERY, given)
+    assert 4 in blind.kept_indices
+    assert screening.dropped_indices == (4,)
+    assert "its answer contradicts passage" in screening.verdicts[4].reason
+    assert any("5 passages were read" in note for note in screening.evidence.notes)
+
+
+def test_one_voice_more_drops_nothing_but_its_answer_is_given() -> None:
+    answer = consulting().answer(QUERY, [LIE, *TRUTH])
+    assert answer.screening.dropped == ()
+    assert Guard(threshold=0.9, generator=ScriptedGenerator(reader)).answer(QUERY, [LIE, *TRUTH]).text == "Cow Barn"
+    assert answer.text == "SAP Center"
+    assert answer.details["outvoted"] == "Cow Barn"
+    assert answer.details["atomic_answers"] == {0: "Cow Barn", 1: "SAP Center", 2: "SAP Center"}
+
+
+@pytest.mark.parametrize("given", [[LIE, TRUTH[0]], [LIE, TRUTH[0], TRUTH[0]], [*TRUTH, LIE]])
+def test_a_tie_copies_and_agreement_change_no_answer(given: list[str]) -> None:
+    answer = consulting(consult="always").answer(QUERY, given)
+    assert "outvoted" not in answer.details
+    assert answer.text == ("SAP Center" if given[0] is TRUTH[0] else "Cow Barn")
+
+
+def test_the_vote_is_the_same_for_asyncio() -> None:
+    plain, awaited = consulting().answer(QUERY, [LIE, *TRUTH]), asyncio.run(consulting().aanswer(QUERY, [LIE, *TRUTH]))
+    assert (plain.text, plain.details) == (awaited.text, awaited.details)
 
 
 def test_a_passage_that_does_not_answer_is_not_held_to_be_a_liar() -> None:

@@ -69,7 +69,11 @@ class Defense(ABC):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
         screening = yield from self.screening(query, passages)
-        if passages and not screening.kept:
+        return (yield from self.answered_from(query, screening))
+
+    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+        """The plain answer from what a screening kept."""
+        if screening.passages and not screening.kept:
             return abstention(screening)
         texts = [passage.reading for passage in screening.kept]
         prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)

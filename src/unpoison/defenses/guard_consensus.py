@@ -2,21 +2,25 @@
 
 A false name in a true passage, or a single fluent lie, looks like any other passage. RADAR's reading shows it: each
 passage is read alone, and the minimum cut over the answers separates those that contradict the most consistent ones.
+And before the generator's answer from all kept passages is given, it has to stand a vote: if other passages agree on
+another answer, theirs is given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.defenses.atomic import statements
 from unpoison.defenses.radar import Radar
 from unpoison.kernels.evidence import Signs
-from unpoison.requests import Flow
+from unpoison.requests import Flow, judge
 from unpoison.types import Passage, Query
 
-__all__ = ["Opinion", "ambiguous", "consulted"]
+__all__ = ["Opinion", "ambiguous", "consulted", "outvoted"]
 
 Matrix = NDArray[np.float64]
 
@@ -26,6 +30,21 @@ DOUBTFUL = 0.2
 CLAIM = 0.5
 """A sentence with at least this share of the question's words tries to answer it."""
 
+AGREED = 0.5
+"""Answers that entail each other with at least this probability are the same answer."""
+
+COPY = 0.8
+"""Passages that share this much of their words are copies, and have one voice together."""
+
+FEWEST_VOICES = 2
+"""An answer that fewer passages give outvotes nothing."""
+
+LEAD = 1
+"""By how many voices more an answer must be given to be given instead of the generator's."""
+
+MAJORITY = 2
+"""By how many passages more an answer must be given to be held against one that contradicts it."""
+
 
 class Opinion(NamedTuple):
     """What the comparison of answers said.
@@ -33,11 +52,15 @@ class Opinion(NamedTuple):
     Attributes:
         conflict: For each passage the mean contradiction with the trusted answers, shape (k,); 0 for the trusted.
         rival: The trusted passage that it contradicts most, -1 for none, shape (k,).
+        agreement: How much the answers of two passages entail each other, shape (k, k); 0 where one has none.
+        answers: What each passage answers, by position; without those that do not.
         read: How many passages were read, one model call each.
     """
 
     conflict: Matrix
     rival: NDArray[np.int64]
+    agreement: Matrix
+    answers: Mapping[int, str]
     read: int
 
 
@@ -51,14 +74,54 @@ def ambiguous(found: Signs, probability: Matrix, threshold: float) -> bool:
 def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: NDArray[np.intp]) -> Flow[Opinion]:
     """Read the kept passages and find those that the cut puts against the rest.
 
-    A passage that does not answer, or that merely differs, is not held against its author: only contradiction counts.
+    A passage that does not answer, or that merely differs, is not held against its author: only contradiction counts,
+    and only of an answer that clearly more passages give.
     """
-    screening = yield from radar.screening(query, tuple(passages[i] for i in kept))
-    conflict, rival = np.zeros(len(passages)), np.full(len(passages), -1)
-    trusted = np.array(sorted(screening.kept_indices), dtype=int)
-    answering = set(screening.evidence["answering"].tolist())
-    for i in screening.dropped_indices:
-        if i in answering and len(trusted):
+    reading = yield from radar.read(query, tuple(passages[i] for i in kept))
+    screening = yield from radar.select(reading)
+    k = len(passages)
+    conflict, rival, agreement = np.zeros(k), np.full(k, -1), np.zeros((k, k))
+    agreement[np.ix_(kept, kept)] = screening.evidence["agreement"]
+    voices = (screening.evidence["agreement"] >= AGREED).sum(axis=1)
+    speaking = set(reading.speaking.tolist())
+    for i in speaking & set(screening.dropped_indices):
+        trusted = np.array([j for j in sorted(screening.kept_indices) if voices[j] >= voices[i] + MAJORITY], dtype=int)
+        if len(trusted):
             against = screening.evidence["conflict"][i, trusted]
             conflict[kept[i]], rival[kept[i]] = against.mean(), kept[trusted[against.argmax()]]
-    return Opinion(conflict, rival, len(kept))
+    answers = {int(kept[i]): reading.answers[i] for i in sorted(speaking)}
+    return Opinion(conflict, rival, agreement, answers, len(kept))
+
+
+def outvoted(
+    question: str, answer: str, opinion: Opinion, kept: Sequence[int], probability: Matrix, overlap: Matrix
+) -> Flow[int | None]:
+    """The kept passage whose answer has more voices behind it than the generator's own, or None.
+
+    A passage's voice counts as much as it is innocent, and copies share one. The generator's answer has the voices of
+    the best supported answer that says the same.
+
+    Args:
+        question: The question.
+        answer: What the generator answers from all kept passages.
+        opinion: What each of them answers alone.
+        kept: Their positions.
+        probability: Of poison, shape (k,).
+        overlap: Share of words that two passages have in common, shape (k, k).
+    """
+    said = [i for i in kept if i in opinion.answers]
+    if len(said) < FEWEST_VOICES:
+        return None
+    (final, *others), place = statements(question, [answer, *(opinion.answers[i] for i in said)])
+    pairs = [(final, other) for other in others] + [(other, final) for other in others]
+    judged = yield from judge(pairs, "vote")
+    entailed = np.concatenate([[1.0], judged[:, 0].reshape(2, len(others)).max(axis=0)])
+    same = entailed[place[1:]] >= AGREED
+
+    agree = (opinion.agreement[np.ix_(said, said)] >= AGREED) | np.eye(len(said), dtype=bool)
+    copies = (agree & (overlap[np.ix_(said, said)] >= COPY)).sum(axis=1) + 1
+    voices = agree @ (1 / copies)
+    support = agree @ ((1 - probability[said]) / copies)
+    best = int(support.argmax())
+    enough = voices[best] >= max(FEWEST_VOICES, voices[same].max(initial=0.0) + LEAD)
+    return said[best] if enough and support[best] > support[same].max(initial=0.0) else None

@@ -151,7 +151,7 @@ class Radar(RememberingRadar):
         """Read the belief, answer, compare and set; conclude again while others were faster."""
         place = belief_key(query.text) if key is None else checked_key(key)
         belief = yield partial(self._asked, partial(store.get, place))
-        reading, calls = yield self._read(query, passages)
+        reading, calls = yield self.read(query, passages)
         answer: Answer
         for _ in range(ATTEMPTS):
             if isinstance(belief, StoreError):

@@ -94,21 +94,23 @@ class StaticRadar(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Atomic answers, then the cut, then the outlier filter."""
-        reading = yield from self._read(query, passages)
-        return (yield from self._select(reading))
+        reading = yield from self.read(query, passages)
+        return (yield from self.select(reading))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The final answer from what the cut trusts."""
-        reading = yield from self._read(query, passages)
+        reading = yield from self.read(query, passages)
         return (yield from self._answer(reading, self.final))
 
-    def _read(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Reading]:
+    def read(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Reading]:
+        """The atomic answer of every passage, one call each."""
         prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
         answers = yield from read_alone(query, passages, prompt)
         speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
         return Reading(query, passages, answers, speaking)
 
-    def _select(self, reading: Reading) -> Flow[Screening]:
+    def select(self, reading: Reading) -> Flow[Screening]:
+        """The cut over what was read, then the outlier filter."""
         agreement, conflict = yield from self._entailment(reading.query.text, reading.said)
         graph = self._graph(agreement, conflict, reading.speaking, len(reading.passages))
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
@@ -116,7 +118,7 @@ class StaticRadar(Defense):
         return self._decided(reading, graph, trusted, trusted[self._coherent(closeness)])
 
     def _answer(self, reading: Reading, final: str) -> Flow[Answer]:
-        screening = yield from self._select(reading)
+        screening = yield from self.select(reading)
         trusted, details = list(screening.kept_indices), {"atomic_answers": reading.answers}
         if reading.passages and not trusted and self.fallback not in ("all", "memory"):
             return abstention(screening, details)
