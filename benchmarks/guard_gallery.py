@@ -32,15 +32,15 @@ def main() -> None:
     vectors = Vectors(arguments.encoder, arguments.cache, samples)
     model = GuardModel.load(arguments.encoder)
     bar = model.threshold(0.02)
-    shown: dict[tuple[str, str, str], int] = {}
+    shown: dict[tuple[str, str, str], set[str]] = {}
     for sample in sorted(samples, key=drawn):
         probability = model.judge(signs(sample.question, sample.texts, *vectors(sample))).probability
         poison = np.array(sample.poison)
         for what, wrong in (("KEPT", poison & (probability <= bar)), ("DROPPED", ~poison & (probability > bar))):
-            kind = (what, sample.domain, sample.attack)
+            asked = shown.setdefault((what, sample.domain, sample.attack), set())
             for i in np.flatnonzero(wrong)[:1]:
-                if shown.setdefault(kind, 0) < arguments.most:
-                    shown[kind] += 1
+                if len(asked) < arguments.most and sample.question not in asked:
+                    asked.add(sample.question)
                     text = " ".join(sample.texts[i].split())[:260]
                     print(
                         f"- {what} {sample.domain}, {sample.attack} | {sample.question} | {probability[i]:.2f} | {text}"

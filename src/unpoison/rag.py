@@ -176,3 +176,6 @@ class _Best(Defense):
             for verdict in screening.verdicts
         )
         return replace(screening, verdicts=verdicts)
+
+    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+        return (yield from self.defense.answered_from(query, screening))

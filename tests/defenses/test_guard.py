@@ -182,7 +182,7 @@ def test_one_voice_more_drops_nothing_but_its_answer_is_given() -> None:
     assert Guard(threshold=0.9, generator=ScriptedGenerator(reader)).answer(QUERY, [LIE, *TRUTH]).text == "Cow Barn"
     assert answer.text == "SAP Center"
     assert answer.details["outvoted"] == "Cow Barn"
-    assert answer.details["atomic_answers"] == {0: "Cow Barn", 1: "SAP Center", 2: "SAP Center"}
+    assert answer.screening.evidence["answers"].tolist() == ["Cow Barn", "SAP Center", "SAP Center"]
 
 
 @pytest.mark.parametrize("given", [[LIE, TRUTH[0]], [LIE, TRUTH[0], TRUTH[0]], [*TRUTH, LIE]])

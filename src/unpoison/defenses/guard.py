@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, within
 from unpoison.defenses.base import Defense, embedded
-from unpoison.defenses.guard_consensus import Opinion, ambiguous, consulted, outvoted
+from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_reasons import reasons
 from unpoison.defenses.radar import Radar
@@ -90,27 +90,8 @@ class Guard(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Evidence, three steps, the comparison of answers where wanted, threshold."""
-        screening, _ = yield from self._judged(query, passages)
-        return screening
-
-    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """From the kept passages; where these were read one by one, the answer has to stand their vote."""
-        screening, opinion = yield from self._judged(query, passages)
-        answer = yield from self.answered_from(query, screening)
-        if opinion is None or answer.abstained:
-            return answer
-        kept, evidence = screening.kept_indices, screening.evidence
-        winner = yield from outvoted(
-            query.text, answer.text, opinion, kept, evidence["probability"], evidence["overlap"]
-        )
-        details = {**answer.details, "atomic_answers": dict(opinion.answers)}
-        if winner is None:
-            return replace(answer, details=details)
-        return replace(answer, text=opinion.answers[winner], details={**details, "outvoted": answer.text})
-
-    def _judged(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Opinion | None]]:
         if not passages:
-            return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=()), None
+            return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         vectors, target, notes = yield from self._vectors(query, passages)
         model = GuardModel.load(self._coefficients(passages, notes))
         found = signs(query.text, [p.text for p in passages], vectors, target)
@@ -119,14 +100,15 @@ class Guard(Defense):
         threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
         said = reasons(model, found, judgement)
 
-        opinion = None
+        read: dict[str, NDArray[Any]] = {}
         if self._consults(found, probability, threshold):
             opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))
             probability = 1 - (1 - probability) * (1 - opinion.conflict)
             for i in np.flatnonzero(opinion.conflict):
                 said[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
             notes = (*notes, f"wording was ambiguous: {opinion.read} passages were read, one model call each")
-        screening = Screening.decided(
+            read = {"answers": opinion.answers, "agreement": opinion.agreement}
+        return Screening.decided(
             self.name,
             query,
             passages,
@@ -140,12 +122,23 @@ class Guard(Defense):
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
+                    **read,
                 },
                 notes,
                 graph="residual",
             ),
         )
-        return screening, opinion
+
+    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+        """From the kept passages; where these were read one by one, the answer has to stand their vote."""
+        answer = yield from super().answered_from(query, screening)
+        if "answers" not in screening.evidence or answer.abstained:
+            return answer
+        winner = yield from outvoted(query.text, answer.text, screening)
+        if winner is None:
+            return answer
+        said = str(screening.evidence["answers"][winner])
+        return replace(answer, text=said, details={**answer.details, "outvoted": answer.text})
 
     def _consults(self, found: Signs, probability: Matrix, threshold: float) -> bool:
         if self.models.nli is None or self.consult == "never" or (probability <= threshold).sum() < FEWEST_RIVALS:

@@ -8,7 +8,6 @@ another answer, theirs is given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from unpoison.defenses.atomic import statements
 from unpoison.defenses.radar import Radar
 from unpoison.kernels.evidence import Signs
 from unpoison.requests import Flow, judge
-from unpoison.types import Passage, Query
+from unpoison.types import Passage, Query, Screening
 
 __all__ = ["Opinion", "ambiguous", "consulted", "outvoted"]
 
@@ -53,14 +52,14 @@ class Opinion(NamedTuple):
         conflict: For each passage the mean contradiction with the trusted answers, shape (k,); 0 for the trusted.
         rival: The trusted passage that it contradicts most, -1 for none, shape (k,).
         agreement: How much the answers of two passages entail each other, shape (k, k); 0 where one has none.
-        answers: What each passage answers, by position; without those that do not.
+        answers: What each passage answers, "" for nothing, shape (k,).
         read: How many passages were read, one model call each.
     """
 
     conflict: Matrix
     rival: NDArray[np.int64]
     agreement: Matrix
-    answers: Mapping[int, str]
+    answers: NDArray[np.str_]
     read: int
 
 
@@ -89,13 +88,13 @@ def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: N
         if len(trusted):
             against = screening.evidence["conflict"][i, trusted]
             conflict[kept[i]], rival[kept[i]] = against.mean(), kept[trusted[against.argmax()]]
-    answers = {int(kept[i]): reading.answers[i] for i in sorted(speaking)}
-    return Opinion(conflict, rival, agreement, answers, len(kept))
+    answers = [""] * k
+    for i in speaking:
+        answers[kept[i]] = reading.answers[i]
+    return Opinion(conflict, rival, agreement, np.array(answers), len(kept))
 
 
-def outvoted(
-    question: str, answer: str, opinion: Opinion, kept: Sequence[int], probability: Matrix, overlap: Matrix
-) -> Flow[int | None]:
+def outvoted(question: str, answer: str, screening: Screening) -> Flow[int | None]:
     """The kept passage whose answer has more voices behind it than the generator's own, or None.
 
     A passage's voice counts as much as it is innocent, and copies share one. The generator's answer has the voices of
@@ -104,24 +103,22 @@ def outvoted(
     Args:
         question: The question.
         answer: What the generator answers from all kept passages.
-        opinion: What each of them answers alone.
-        kept: Their positions.
-        probability: Of poison, shape (k,).
-        overlap: Share of words that two passages have in common, shape (k, k).
+        screening: Guard's, with the `answers` of an `Opinion` in its evidence.
     """
-    said = [i for i in kept if i in opinion.answers]
+    evidence = screening.evidence
+    said = [i for i in screening.kept_indices if evidence["answers"][i]]
     if len(said) < FEWEST_VOICES:
         return None
-    (final, *others), place = statements(question, [answer, *(opinion.answers[i] for i in said)])
+    (final, *others), place = statements(question, [answer, *evidence["answers"][said].tolist()])
     pairs = [(final, other) for other in others] + [(other, final) for other in others]
     judged = yield from judge(pairs, "vote")
     entailed = np.concatenate([[1.0], judged[:, 0].reshape(2, len(others)).max(axis=0)])
     same = entailed[place[1:]] >= AGREED
 
-    agree = (opinion.agreement[np.ix_(said, said)] >= AGREED) | np.eye(len(said), dtype=bool)
-    copies = (agree & (overlap[np.ix_(said, said)] >= COPY)).sum(axis=1) + 1
+    agree = (evidence["agreement"][np.ix_(said, said)] >= AGREED) | np.eye(len(said), dtype=bool)
+    copies = (agree & (evidence["overlap"][np.ix_(said, said)] >= COPY)).sum(axis=1) + 1
     voices = agree @ (1 / copies)
-    support = agree @ ((1 - probability[said]) / copies)
+    support = agree @ ((1 - evidence["probability"][said]) / copies)
     best = int(support.argmax())
     enough = voices[best] >= max(FEWEST_VOICES, voices[same].max(initial=0.0) + LEAD)
     return said[best] if enough and support[best] > support[same].max(initial=0.0) else None

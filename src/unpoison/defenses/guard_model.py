@@ -129,7 +129,7 @@ class Judgement(NamedTuple):
     Attributes:
         rows: The evidence, `WORDING` behind it, shape (k, columns).
         around: `COMPANY`, shape (k, 7).
-        where: The set as a whole, see `setting`, shape (4,).
+        where: The set as a whole, see `setting`, shape (3,).
         probability: Of poison, at even odds of clean and poison, shape (k,).
     """
 
@@ -159,14 +159,14 @@ def wording(found: Signs, style: Style) -> tuple[Matrix, ...]:
 
 
 def setting(sums: Matrix, found: Signs) -> Matrix:
-    """How suspicious the set is as a whole, and how near to the question, shape (4,).
+    """How suspicious even the innocent passages are, and how near the set is to the question, shape (3,).
 
-    Three tenths and the middle of the sums, for a few poisons move neither; mean similarity; mean share of the
-    question's words.
+    The sum that a fifth of the passages is below, which many poisons do not move and one odd passage does not either;
+    mean similarity; mean share of the question's words.
     """
     ranked = np.sort(np.clip(sums, -STEEPEST, STEEPEST))
-    low = ranked[int(0.3 * (len(ranked) - 1))]
-    return np.array([low, middle(ranked), found.columns["set_similarity"][0], found.columns["coverage"].mean()])
+    low = ranked[int(0.2 * (len(ranked) - 1))]
+    return np.array([low, found.columns["set_similarity"][0], found.columns["coverage"].mean()])
 
 
 def company(sums: Matrix, found: Signs) -> Matrix:
