@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
+QUIET = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -33,8 +33,10 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--remote-debugging-pipe",
 )
+"""A browser without a window that asks nobody for anything."""
+
+FLAGS = (*QUIET, "--remote-debugging-pipe")
 LAUNCHER = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 )

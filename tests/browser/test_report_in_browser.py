@@ -7,7 +7,6 @@ made of it. A click is sent by a script of the test's, which a copy of the page 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from base64 import b64encode
 from hashlib import sha256
@@ -16,31 +15,18 @@ from pathlib import Path
 
 import pytest
 
+from chromium import QUIET, found_browser
 from small_run import HOSTILE, cut_in_half, small_run
 from unpoison.evaluation.report import Report, page
 
 pytestmark = pytest.mark.browser
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=5000",
-)
+FLAGS = (*QUIET, "--virtual-time-budget=5000")
 
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip(f"NO BROWSER: none of {', '.join(NAMES)} is installed; run: apt-get install chromium")
-    return found
+    return found_browser()
 
 
 @pytest.fixture(scope="module")
