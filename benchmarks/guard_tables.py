@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from guard_data import measured_samples, training_samples
+from guard_data import WRITTEN, measured_samples, training_samples
 from train_guard import DAMAGE, FAMILIES, Case, Vectors, Written, cases, fit, score, thresholds
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.evaluation import wilson
@@ -39,6 +39,7 @@ def main() -> None:
     print(f"## Guard, {arguments.encoder}, damage {arguments.damage}: threshold {bar:.3f}\n")
     found = [(case, score(model, case)) for case in seen]
     goals(found, bar)
+    templates([(case, score(model, case)) for case in own if case.sample.attack in TEMPLATES], bar)
     clean_table([pair for pair in found if pair[0].sample.attack == "none"], bar)
     attack_table([pair for pair in found if pair[0].sample.attack not in ("none", "5 clean + many")], bar)
     many_table([pair for pair in found if pair[0].sample.attack == "5 clean + many"], bar)
@@ -91,6 +92,15 @@ def goals(found: Scored, bar: float) -> None:
             cells.append(rate(sum(left), len(left)))
         print(f"| any poison left %, {name}: 1 / 2 / 3 / 5 poisons | {' / '.join(cells)} |")
     print()
+
+
+TEMPLATES = tuple(spec.partition(":")[0] for spec in WRITTEN if not spec.startswith("poisonedrag"))
+
+
+def templates(found: Scored, bar: float) -> None:
+    """This package's own attacks without a model, of which others of the same templates were fitted."""
+    left = [bool((c.poison & (p <= bar)).any()) for c, p in found]
+    print(f"Our own template attacks ({', '.join(TEMPLATES)}), any poison left: {rate(sum(left), len(left))} %\n")
 
 
 def clean_table(found: Scored, bar: float) -> None:
