@@ -1,6 +1,6 @@
-"""The command line: `unpoison demo`, `screen`, `ask`, `batch`, `beliefs`, `guard`, `attack`, `evaluate` and `defenses`.
+"""The command line: one file per command.
 
-One file per command.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `attack`, `evaluate` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.screen import EncoderName, Limit, NLIName, RowsFile
+from unpoison.cli.screen import DefenseName, EncoderName, Limit, NLIName, RowsFile
 
 __all__ = ["EXAMPLES", "batch"]
 
@@ -44,15 +44,7 @@ def batch(
             "standard output as they are done.",
         ),
     ],
-    defense: Annotated[
-        str,
-        typer.Option(
-            "--defense",
-            "-d",
-            metavar="NAME[:OPTIONS]",
-            help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'.",
-        ),
-    ] = "guard",
+    defense: DefenseName = "guard",
     encoder: EncoderName = None,
     generator: Annotated[
         str | None,

@@ -58,6 +58,15 @@ NLIName = Annotated[
     str | None,
     typer.Option("--nli", metavar="NLI", help="lexical (built in, the default), cross:NAME_OR_PATH or onnx:PATH."),
 ]
+DefenseName = Annotated[
+    str,
+    typer.Option(
+        "--defense",
+        "-d",
+        metavar="NAME[:OPTIONS]",
+        help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'.",
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines to standard output: every row with its fields.")]
 Output = Annotated[
@@ -67,15 +76,7 @@ Output = Annotated[
 
 def screen(
     file: RowsFile,
-    defense: Annotated[
-        str,
-        typer.Option(
-            "--defense",
-            "-d",
-            metavar="NAME[:OPTIONS]",
-            help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'.",
-        ),
-    ] = "guard",
+    defense: DefenseName = "guard",
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     generator: Annotated[

@@ -69,14 +69,18 @@ class GuardModel:
     @cache
     def load(cls, name: str) -> Self:
         """The shipped coefficients: `lexical` or `minilm`."""
-        return cls.of(_read(name), _read("style"))
+        return cls._made(_read(name), _shipped_style())
 
     @classmethod
     def of(cls, data: Mapping[str, Any], style: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_guard.py` wrote."""
+        return cls._made(data, cls.style_of(style))
+
+    @classmethod
+    def _made(cls, data: Mapping[str, Any], style: Style) -> Self:
         return cls(
             columns=tuple(data["columns"]),
-            style=cls.style_of(style),
+            style=style,
             first=_trees(data["first"]),
             second=_trees(data["second"]),
             slope=data["calibration"]["slope"],
@@ -193,6 +197,12 @@ def _share(odds: Matrix) -> Matrix:
 
 def _read(name: str) -> Any:
     return json.loads((files("unpoison.data") / f"guard-{name}.json").read_text(encoding="utf-8"))
+
+
+@cache
+def _shipped_style() -> Style:
+    """One for all kinds of embedding: it looks at texts alone."""
+    return GuardModel.style_of(_read("style"))
 
 
 def _trees(data: Mapping[str, Any]) -> Trees:

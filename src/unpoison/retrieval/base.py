@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +20,7 @@ from unpoison.threads import on_thread
 __all__ = [
     "BATCH",
     "Retriever",
+    "VectorRetriever",
     "aembedded_query",
     "aretrieved",
     "checked_count",
@@ -59,6 +61,29 @@ class Retriever(Protocol):
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """`retrieve` for asyncio; on a thread, unless the retriever has something better."""
         return await on_thread(lambda: self.retrieve(query, k))
+
+
+class VectorRetriever(Retriever):
+    """A retriever that compares vectors: the query is encoded, once, and `_nearest` searches."""
+
+    encoder: Encoder
+
+    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        count = checked_count(k)
+        return self._nearest(embedded_query(query, self.encoder)[1], count)
+
+    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
+        count = checked_count(k)
+        _, vector = await aembedded_query(query, self.encoder)
+        return await self._anearest(vector, count)
+
+    @abstractmethod
+    def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        """The passages whose vectors are nearest."""
+
+    async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        """`_nearest` for asyncio; on a thread, unless the store has something better."""
+        return await on_thread(lambda: self._nearest(vector, count))
 
 
 async def aretrieved(retriever: Retriever, query: str | Query, k: int) -> Iterable[Any]:

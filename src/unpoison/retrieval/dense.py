@@ -14,19 +14,10 @@ from numpy.typing import NDArray
 from unpoison.errors import InputError, shown
 from unpoison.kernels.ranking import best_first
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Query, Vector
-from unpoison.retrieval.base import (
-    Retriever,
-    aembedded_query,
-    checked_count,
-    checked_encoder,
-    embedded_query,
-    unit_rows,
-    vectors_of,
-)
+from unpoison.passages import Passage, Vector
+from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.index_file import read_index, write_index
-from unpoison.threads import on_thread
 
 __all__ = ["DenseRetriever", "nearest"]
 
@@ -36,11 +27,11 @@ BLOCK_CELLS = 2**22
 """Numbers that are compared in double precision at once: 32 MB."""
 
 
-class DenseRetriever(Retriever):
-    """The passages whose vectors have the highest cosine similarity to the query's. In memory; exact.
+class DenseRetriever(VectorRetriever):
+    """The passages whose vectors have the highest cosine similarity to the query's, ties to the one added first.
 
-    Up to some 100,000 passages this is as fast as a vector database. Searching takes O(n d) time and, besides the
-    vectors themselves (4 n d bytes), O(n) memory. The embeddings that come back have length 1.
+    In memory and exact. Up to some 100,000 passages this is as fast as a vector database. Searching takes O(n d) time
+    and, besides the vectors themselves (4 n d bytes), O(n) memory. The embeddings that come back have length 1.
 
     Args:
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
@@ -52,8 +43,6 @@ class DenseRetriever(Retriever):
         OptionError: The encoder's vectors hold for the texts of one call only, so they cannot be kept.
         ModelError: The encoder failed.
     """
-
-    encoder: Encoder
 
     def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = ()) -> None:
         self.encoder = checked_encoder(encoder)
@@ -80,16 +69,6 @@ class DenseRetriever(Retriever):
             matrix.setflags(write=False)
             self._collection.extend(replace(passage, embedding=None) for passage in new)
             self._matrix = matrix  # last: whoever searches meanwhile sees the passages of the rows
-
-    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The `k` nearest passages; equal similarities go to the one added first."""
-        count = checked_count(k)
-        return self._nearest(embedded_query(query, self.encoder)[1], count)
-
-    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        count = checked_count(k)
-        _, vector = await aembedded_query(query, self.encoder)
-        return await on_thread(lambda: self._nearest(vector, count))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to one file, an uncompressed `.npz` with the vectors and the passages as JSON Lines.

@@ -12,24 +12,18 @@ import numpy as np
 from unpoison.errors import InputError, shown
 from unpoison.extras import require
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Query, Vector
-from unpoison.retrieval.base import (
-    Retriever,
-    aembedded_query,
-    checked_count,
-    checked_encoder,
-    embedded_query,
-    unit_rows,
-    vectors_of,
-)
+from unpoison.passages import Passage, Vector
+from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
-from unpoison.threads import on_thread
 
 __all__ = ["FaissRetriever"]
 
 
-class FaissRetriever(Retriever):
+class FaissRetriever(VectorRetriever):
     """The passages that a FAISS index finds, with the vectors that it holds.
+
+    They are the nearest by the index's metric; L2 distances come back negated, as scores. `retrieve` raises an
+    InputError if the index cannot give its vectors back, or holds vectors that no passage was given for.
 
     Args:
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
@@ -44,8 +38,6 @@ class FaissRetriever(Retriever):
         MissingExtraError: faiss is not installed.
         ModelError: The encoder failed.
     """
-
-    encoder: Encoder
 
     def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = (), *, index: Any = None) -> None:
         self._faiss = require("faiss", "searching with FAISS")
@@ -84,20 +76,6 @@ class FaissRetriever(Retriever):
                 self.index = self._faiss.IndexFlatIP(vectors.shape[1])
             self.index.add(unit_rows(vectors) if self._scaled else vectors)
             self._collection.extend(replace(passage, embedding=None) for passage in new)
-
-    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The `k` nearest by the index's metric; L2 distances come back negated, as scores.
-
-        Raises:
-            InputError: The index cannot give its vectors back, or holds vectors that no passage was given for.
-        """
-        count = checked_count(k)
-        return self._nearest(embedded_query(query, self.encoder)[1], count)
-
-    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        count = checked_count(k)
-        _, vector = await aembedded_query(query, self.encoder)
-        return await on_thread(lambda: self._nearest(vector, count))
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         with self._lock:

@@ -13,27 +13,20 @@ import numpy as np
 from unpoison.errors import InputError, OptionError, StoreError, shown
 from unpoison.extras import require
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Query, Vector
-from unpoison.retrieval.base import (
-    BATCH,
-    Retriever,
-    aembedded_query,
-    checked_count,
-    checked_encoder,
-    embedded_query,
-    vectors_of,
-)
-from unpoison.threads import on_thread
+from unpoison.passages import Passage, Vector
+from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
 
 __all__ = ["PgvectorRetriever"]
 
 
-class PgvectorRetriever(Retriever):
+class PgvectorRetriever(VectorRetriever):
     """The rows of a table that are nearest by cosine distance (`<=>`), with the vectors that it holds.
 
     The table needs columns such as `id text PRIMARY KEY, text text NOT NULL, embedding vector(384)`; an index
     `USING hnsw (embedding vector_cosine_ops)` is used. Names are quoted and values passed apart from the statement.
-    Nothing is registered on the connection. Rows without an embedding are not found.
+    Nothing is registered on the connection. Rows without an embedding are not found. Equal distances are ordered by
+    id; of equal ones on the border the database chooses. Searching raises an InputError if there is no such table or
+    column, if the dimensions are others, or if a row has no text; a StoreError if the server cannot be reached.
 
     Args:
         connection: Your `psycopg.Connection`, or `AsyncConnection` for `aretrieve` alone, best one that nobody else
@@ -47,8 +40,6 @@ class PgvectorRetriever(Retriever):
             texts of one call only.
         MissingExtraError: psycopg is not installed.
     """
-
-    encoder: Encoder
 
     def __init__(
         self,
@@ -95,31 +86,17 @@ class PgvectorRetriever(Retriever):
                 rows = zip(some, vectors_of(some, self.encoder), strict=True)
                 cursor.executemany(self._insert, [[*self._values(p), vector.tolist()] for p, vector in rows])
 
-    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The `k` nearest by cosine, equal distances by id; of equal ones on the border the database chooses.
-
-        Raises:
-            InputError: No such table or column, other dimensions, or a row without text.
-            OptionError: The connection is asynchronous.
-            StoreError: The server cannot be reached.
-        """
-        self._must_be_synchronous("retrieve")
-        count = checked_count(k)
-        return self._found(embedded_query(query, self.encoder)[1], count)
-
-    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """`retrieve` for asyncio; a synchronous connection is asked on a thread."""
-        count = checked_count(k)
-        _, vector = await aembedded_query(query, self.encoder)
+    async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         if not self._asynchronous:
-            return await on_thread(lambda: self._found(vector, count))
+            return await super()._anearest(vector, count)
         with self._reached():
             async with self._aturn, self._connection.transaction():
                 cursor = await self._connection.execute(self._search, self._asked(vector, count))
                 rows = await cursor.fetchall()
         return tuple(map(self._passage, rows))
 
-    def _found(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+    def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        self._must_be_synchronous("retrieve")
         with self._turn, self._reached(), self._connection.transaction():
             rows = self._connection.execute(self._search, self._asked(vector, count)).fetchall()
         return tuple(map(self._passage, rows))

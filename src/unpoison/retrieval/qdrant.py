@@ -11,23 +11,17 @@ from uuid import NAMESPACE_URL, uuid5
 from unpoison.errors import InputError, OptionError, StoreError, shown
 from unpoison.extras import require
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Query, Vector
-from unpoison.retrieval.base import (
-    BATCH,
-    Retriever,
-    aembedded_query,
-    checked_count,
-    checked_encoder,
-    embedded_query,
-    vectors_of,
-)
-from unpoison.threads import on_thread
+from unpoison.passages import Passage, Vector
+from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
 
 __all__ = ["QdrantRetriever"]
 
 
-class QdrantRetriever(Retriever):
-    """The points that a Qdrant collection finds, with the vectors that it holds.
+class QdrantRetriever(VectorRetriever):
+    """The points that a Qdrant collection finds, by its own distance, with the vectors that it holds.
+
+    Searching raises an InputError if there is no such collection, if its dimensions are others, or if a point has no
+    text; a StoreError if the server cannot be reached.
 
     Args:
         client: Your `QdrantClient`, or `AsyncQdrantClient` for `aretrieve` alone.
@@ -41,8 +35,6 @@ class QdrantRetriever(Retriever):
         OptionError: The encoder's vectors hold for the texts of one call only.
         MissingExtraError: qdrant-client is not installed.
     """
-
-    encoder: Encoder
 
     def __init__(
         self, client: Any, collection: str, encoder: Encoder | str, *, text: str = "text", vector: str | None = None
@@ -75,35 +67,21 @@ class QdrantRetriever(Retriever):
             with self._reached():
                 self._client.upsert(self.collection, points)
 
-    def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The `k` best by the collection's distance.
-
-        Raises:
-            InputError: No such collection, other dimensions, or a point without text.
-            OptionError: The client is asynchronous.
-            StoreError: The server cannot be reached.
-        """
+    def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
-        count = checked_count(k)
-        return self._found(embedded_query(query, self.encoder)[1], count)
-
-    async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """`retrieve` for asyncio; a synchronous client is asked on a thread."""
-        count = checked_count(k)
-        _, vector = await aembedded_query(query, self.encoder)
-        if not self._asynchronous:
-            return await on_thread(lambda: self._found(vector, count))
-        if not count:
-            return ()
-        with self._reached():
-            response = await self._client.query_points(self.collection, **self._question(vector, count))
-        return tuple(map(self._passage, response.points))
-
-    def _found(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         if not count:
             return ()
         with self._reached():
             response = self._client.query_points(self.collection, **self._question(vector, count))
+        return tuple(map(self._passage, response.points))
+
+    async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
+        if not self._asynchronous:
+            return await super()._anearest(vector, count)
+        if not count:
+            return ()
+        with self._reached():
+            response = await self._client.query_points(self.collection, **self._question(vector, count))
         return tuple(map(self._passage, response.points))
 
     def _question(self, vector: Vector, count: int) -> dict[str, Any]:
