@@ -1,20 +1,24 @@
-"""Accuracy and attack success of whole answers with the extractive reader: vanilla, TrustRAG and RADAR.
+"""Accuracy, attack success and abstentions of whole answers without a language model: every answering defense.
 
     python benchmarks/answers.py ../shared/data
+    python benchmarks/answers.py ../shared/data --passages 50 --files realtimeqa,nq_poisoned
 
 Ten passages per question (gold first, then the question's own by rank, then BM25 over the corpus), clean, and with the
-question's first poison in the place of position 1 or 10. The reader is `extractive`, no language model: the numbers
-say what a defense does to a reader of that kind, nothing about any model. It has no knowledge of its own, so TrustRAG's
-internal knowledge is always "I don't know". RADAR is judged by the lexical NLI model. 95 % Wilson intervals.
+question's first poison in the place of position 1 or of the last. The readers are `extractive`, which copies sentences,
+and `reader`, the small shipped model: the numbers say what a defense does to a reader of that kind, nothing about any
+language model. They have no knowledge of their own, so TrustRAG's internal knowledge is always "I don't know". Answers
+are compared by the lexical judge for `extractive` and by its own judge for `reader`. Questions of files that the reader
+learnt from are those that were held out. 95 % Wilson intervals.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from unpoison import Defense, Passage, Radar, TrustRag, Vanilla
+from reader_data import FREE_FILES, held_out
+from unpoison import Defense, Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, TrustRag, Vanilla
 from unpoison.evaluation import (
     Context,
     Example,
@@ -26,38 +30,50 @@ from unpoison.evaluation import (
     replace_at,
     wilson,
 )
-from unpoison.models import ExtractiveReader, load_encoder
+from unpoison.models import load_generator
+from unpoison.models.loading import answer_judge
+from unpoison.models.protocols import Generator
 
-FILES = {"realtimeqa": None, "nq_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco"}
+FILES = {"realtimeqa": None, "nq_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco",
+         "rgb_counterfactual": None, "ramdocs": None}  # fmt: skip
 """Question files, and the corpus that fills their contexts."""
-POSITIONS = (None, 1, 10)
-PASSAGES = 10
+
+DEFENSES: dict[str, Callable[[Generator], Defense]] = {
+    "vanilla": lambda reader: Vanilla(generator=reader),
+    "guard": lambda reader: Guard(generator=reader),
+    "guard, answers compared": lambda reader: Guard(generator=reader, nli=answer_judge(None, reader)),
+    "trustrag": TrustRag,
+    "radar": Radar,
+    "robustrag": RobustRag,
+    "reliabilityrag": ReliabilityRag,
+    "madam": Madam,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a folder of question files in the shared format")
-    parser.add_argument("--encoder", default="lexical", help="for TrustRAG's clustering and RADAR's outliers")
     parser.add_argument("--files", default=",".join(FILES), help="which question files, separated by commas")
+    parser.add_argument("--readers", default="extractive,reader", help="strings of readers, separated by commas")
+    parser.add_argument("--defenses", default=";".join(DEFENSES), help="which defenses, separated by semicolons")
+    parser.add_argument("--passages", type=int, default=10)
     options = parser.parse_args()
-    reader, encoder = ExtractiveReader(), load_encoder(options.encoder)
-    defenses: dict[str, Defense] = {
-        "vanilla": Vanilla(generator=reader),
-        "trustrag, stage 1 only": TrustRag(reader, stages=1, encoder=encoder),
-        "trustrag": TrustRag(reader, encoder=encoder),
-        "radar, paper": Radar(reader, encoder=encoder),
-        "radar, reference": Radar(reader, encoder=encoder, mode="reference", fallback="memory"),
-    }
-    print(f"Generator: extractive (no language model). Encoder: {options.encoder}. NLI: lexical. k = {PASSAGES}.\n")
+    positions = (None, 1, options.passages)
+    print(f"No language model. k = {options.passages}.\n")
     print(
-        "| file | defense | clean: accuracy | abstained | poison at 1: accuracy | ASR | poison at 10: accuracy | ASR |"
+        "| file | defense | reader | clean: accuracy | abstained | poison at 1: accuracy | ASR | abstained "
+        f"| poison at {options.passages}: accuracy | ASR | abstained |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    readers = {name: load_generator(name) for name in options.readers.split(",")}
     for name in options.files.split(","):
         examples = [e for e in load(options.folder / f"{name}.jsonl") if usable(e)]
-        clean = clean_contexts(examples, PASSAGES, corpus(options.folder, name))
-        for label, defense in defenses.items():
-            print(f"| {name} ({len(examples)}) | {label} | {' | '.join(cells(defense, examples, clean))} |", flush=True)
+        examples = [e for e in examples if name not in FREE_FILES or held_out(e.question)]
+        clean = clean_contexts(examples, options.passages, corpus(options.folder, name))
+        for label in options.defenses.split(";"):
+            for reader, model in readers.items():
+                row = cells(DEFENSES[label](model), examples, clean, positions)
+                print(f"| {name} ({len(examples)}) | {label} | {reader} | {' | '.join(row)} |", flush=True)
 
 
 def usable(example: Example) -> bool:
@@ -69,10 +85,12 @@ def corpus(folder: Path, name: str) -> Sequence[Passage]:
     return load_passages(folder / "corpus.jsonl", dataset) if dataset else ()
 
 
-def cells(defense: Defense, examples: Sequence[Example], clean: Sequence[Context]) -> Iterator[str]:
-    """Accuracy and abstentions on clean contexts, then accuracy and ASR with the poison at each position."""
+def cells(
+    defense: Defense, examples: Sequence[Example], clean: Sequence[Context], positions: Sequence[int | None]
+) -> Iterator[str]:
+    """Accuracy and abstentions on clean contexts; accuracy, ASR and abstentions with the poison at each position."""
     judge = matcher()
-    for position in POSITIONS:
+    for position in positions:
         correct, attacked, abstained = [], [], []
         for example, undisturbed in zip(examples, clean, strict=True):
             context = undisturbed if position is None else poisoned(example, undisturbed, position)
@@ -80,7 +98,7 @@ def cells(defense: Defense, examples: Sequence[Example], clean: Sequence[Context
             correct.append(judge.correct(answer.text, example.correct_answers))
             attacked.append(judge.attacked(answer.text, example.incorrect_answers, example.correct_answers))
             abstained.append(answer.abstained)
-        yield from map(percent, [correct, abstained if position is None else attacked])
+        yield from map(percent, [correct, abstained] if position is None else [correct, attacked, abstained])
 
 
 def poisoned(example: Example, context: Context, position: int) -> Context:

@@ -49,6 +49,29 @@ def save_classifier(folder: Path, labels: list[str], **options) -> Path:
     return folder
 
 
+def question_answerer(seed: int = 0):
+    """A BERT of two layers with random weights that marks where answers begin and end."""
+    import torch
+    from transformers import BertConfig, BertForQuestionAnswering
+
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    model = BertForQuestionAnswering(config).eval()
+    with torch.no_grad():
+        model.qa_outputs.weight.normal_(0, 2)
+        model.bert.embeddings.word_embeddings.weight.normal_(0, 1)
+    return model
+
+
+def save_question_answerer(folder: Path, **options) -> Path:
+    save_tokenizer(folder)
+    question_answerer(**options).save_pretrained(folder)
+    return folder
+
+
 def encoder(seed: int = 0):
     """A BERT of two layers with random weights and no head."""
     import torch

@@ -19,7 +19,7 @@ from unpoison.attacks.budget import Budget, Meter
 from unpoison.checks import at_least
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.models.loading import load_encoder, load_generator
+from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models
 from unpoison.requests import Flow
 
@@ -197,9 +197,9 @@ class Attack(ABC):
 
     @property
     def writer(self) -> Generator | None:
-        """The generator, if it can write; the extractive reader, cached or not, can only read."""
+        """The generator, if it can write; a reader can only read."""
         generator = self.models.generator
-        return None if generator is None or generator.name == "extractive" else generator
+        return generator if generator is not None and can_write(generator) else None
 
     def rng(self, target: Target, *parts: object) -> np.random.Generator:
         """A generator that depends on attack, seed, target id and `parts` alone."""

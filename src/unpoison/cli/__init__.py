@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `attack`, `evaluate` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -28,6 +28,7 @@ from unpoison.cli.demo import demo
 from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
+from unpoison.cli.models import models
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
@@ -77,6 +78,7 @@ app.command(epilog=SERVE_EXAMPLES)(serve)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
+app.add_typer(models, name="models")
 
 
 def _show_version(wanted: bool) -> None:

@@ -24,8 +24,8 @@ __all__ = ["EXAMPLES", "ask"]
 EXAMPLES = """\b
 Examples:
   unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
-  unpoison ask -d radar -g extractive --json retrieved.jsonl > answers.jsonl
-  unpoison ask -d radar -g extractive --stream --beliefs sqlite:beliefs.db timeline
+  unpoison ask -d radar -g reader --json retrieved.jsonl > answers.jsonl
+  unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
   unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 retrieved.jsonl
 
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
@@ -50,7 +50,7 @@ class Carry(StrEnum):
 
 def ask(
     file: RowsFile,
-    generator: GeneratorName,
+    generator: GeneratorName = None,
     defense: Annotated[
         str,
         typer.Option(
@@ -129,8 +129,10 @@ def ask(
     from unpoison.driver import Limits
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
     from unpoison.files import Writer, open_source
+    from unpoison.models.loading import best_reader, can_write
     from unpoison.rows import answer_fields, with_results
 
+    generator = generator or best_reader()
     model = cached_generator(generator, cache)
     limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
     store = _store(defense, beliefs, namespace, stream=stream)
@@ -147,8 +149,8 @@ def ask(
     if carry is not Carry.NOTHING and not stream:
         raise OptionError("--carry is for streams; give --stream as well")
     answerer = carrying(chosen, carry)
-    if generator == "extractive":
-        say("note: the extractive reader is no language model; it quotes the best-supported sentence of the passages")
+    if not can_write(model):
+        say(f"note: {generator} is no language model; it copies the best supported answer out of the passages")
     accounts, unscreened = Accounts(price_in, price_out), 0
     failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 

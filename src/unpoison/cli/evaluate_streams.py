@@ -18,6 +18,7 @@ from unpoison.evaluation.report import over_time
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.specs import split_specs
 from unpoison.evaluation.stream_study import methods_of, run_study
+from unpoison.models.loading import best_reader
 from unpoison.rendering import plain
 
 __all__ = ["evaluate_stream", "given_options"]
@@ -77,8 +78,8 @@ def evaluate_stream(
         study = run_study(
             data,
             methods,
-            generator=_single("generator", generator, "extractive"),
-            nli=_single("nli", nli, "lexical"),
+            generator=_single("generator", generator, best_reader()),
+            nli=_single("nli", nli, "") or None,
             encoder=_single("encoder", encoder, "lexical"),
             limit=limit,
             limits=Limits(deadline=deadline),

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from unpoison.errors import InputError, ModelError
 from unpoison.files import Record, Source
-from unpoison.models.loading import load_encoder, load_generator
+from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.rendering import plain
 from unpoison.rows import Row, with_results
@@ -180,7 +180,7 @@ def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:
 def cached_generator(spec: str, cache: str) -> Generator:
     """The generator of `--generator`, remembering its replies as `--cache` says: a file, `memory` or `off`."""
     generator = load_generator(spec)
-    if cache == "off":
+    if cache == "off" or not can_write(generator):  # a reader remembers by itself, and reads best many at once
         return generator
     from unpoison.models.cache import CachedGenerator
 

@@ -46,17 +46,22 @@ EncoderCache = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Keep the encoder's vectors in this file, for the next run.")
 ]
 GeneratorName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--generator",
         "-g",
         metavar="GENERATOR",
-        help="openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH, or extractive (built in, no model).",
+        help="openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH; or without a language model reader (extra 'reader'), "
+        "qa:NAME_OR_PATH or extractive (built in). [default: reader where it is installed, else extractive]",
     ),
 ]
 NLIName = Annotated[
     str | None,
-    typer.Option("--nli", metavar="NLI", help="lexical (built in, the default), cross:NAME_OR_PATH or onnx:PATH."),
+    typer.Option(
+        "--nli",
+        metavar="NLI",
+        help="lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]",
+    ),
 ]
 DefenseName = Annotated[
     str,

@@ -27,6 +27,7 @@ from unpoison.checks import among, at_least, within
 from unpoison.defenses.radar_memory import RememberingRadar, noted
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import StoreError
+from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.requests import Flow
 from unpoison.threads import on_thread
@@ -51,7 +52,7 @@ class Radar(RememberingRadar):
 
     Args:
         generator: Reads each passage and gives the final answer; `screen` needs it as well.
-        nli: Judges pairs of answers; the built-in lexical judge by default.
+        nli: Judges pairs of answers; by default the reader's own judge with a reader, else the built-in lexical one.
         beliefs: Where answers are remembered: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
         mode: `paper`, or `reference` for the released code: S and F rescaled to [0.01, 0.99], ranks from 0, strong
             conflict switching agreement off, short-answer prompt. It keeps nothing in most unanimous sets. With
@@ -94,7 +95,8 @@ class Radar(RememberingRadar):
         encoder: Encoder | str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, nli=nli or "lexical", limits=limits)
+        judge = answer_judge(nli, generator)
+        super().__init__(encoder=encoder or "lexical", generator=generator, nli=judge, limits=limits)
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))
         self.outlier = within("outlier", outlier, -1.0, 1.0)

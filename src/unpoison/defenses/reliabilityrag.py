@@ -23,6 +23,7 @@ from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, quoted, rea
 from unpoison.defenses.base import Defense, abstention, answered
 from unpoison.driver import Limits
 from unpoison.kernels.independent_set import maximum_independent_set
+from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.requests import Flow, generate
@@ -73,7 +74,7 @@ class ReliabilityRag(Defense):
         fallback: Fallback = "all",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=nli or "lexical", limits=limits)
+        super().__init__(generator=generator, nli=answer_judge(nli, generator), limits=limits)
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
 

@@ -22,6 +22,7 @@ from unpoison.evaluation.specs import check_spec
 from unpoison.evaluation.streams import StepRecord, StreamResult, run_stream
 from unpoison.evaluation.timelines import Timeline, load_timelines
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
+from unpoison.models.loading import answer_judge
 
 __all__ = ["ATTACKS", "CARRIED", "Method", "StreamStudy", "methods_of", "run_study"]
 
@@ -125,7 +126,7 @@ def run_study(
     methods: Mapping[str, Method],
     *,
     generator: str = "extractive",
-    nli: str = "lexical",
+    nli: str | None = None,
     encoder: str = "lexical",
     limit: int | None = None,
     with_date: bool = False,
@@ -139,7 +140,7 @@ def run_study(
         data: See `load_timelines`.
         methods: By name; see `methods_of`.
         generator: Answers, for all methods.
-        nli: Judges pairs of answers, for the methods that take one.
+        nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
         encoder: Compares texts, for the methods that take one.
         limit: The first questions only.
         with_date: Tell the time of a question, as RADAR's released code does.
@@ -155,9 +156,10 @@ def run_study(
     timelines = load_timelines(data)[:limit]
     if not timelines:
         raise InputError(f"{shown(data)} holds no questions over time; give rows with a question and a time")
+    judge = str(answer_judge(nli, generator))
     models = {
         "generator": CachedGenerator(load_generator(generator), path=replies),
-        "nli": load_nli(nli),
+        "nli": load_nli(judge),
         "encoder": load_encoder(encoder),
     }
     for method in methods.values():
@@ -185,7 +187,7 @@ def run_study(
         if count
     )
     return StreamStudy(
-        data, {"generator": generator, "nli": nli, "encoder": encoder}, timelines, methods, results, left_out
+        data, {"generator": generator, "nli": judge, "encoder": encoder}, timelines, methods, results, left_out
     )
 
 

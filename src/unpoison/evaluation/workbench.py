@@ -20,7 +20,7 @@ from unpoison.evaluation.examples import Example, Loaded
 from unpoison.evaluation.noise import NoisyNLI
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.cache import CachedEncoder, CachedGenerator
-from unpoison.models.loading import load_encoder, load_generator, load_nli
+from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.types import Passage
 
@@ -132,7 +132,7 @@ class Workbench:
         """The NLI model of a scenario, with its noise; None leaves the choice to the defense."""
         if scenario.nli is None and not scenario.nli_noise:
             return None
-        spec = scenario.nli or "lexical"
+        spec = str(answer_judge(scenario.nli, scenario.generator))
         model: NLIModel = self._models.get(spec) or self._once(("nli", spec), lambda: load_nli(spec))
         return NoisyNLI(model, scenario.nli_noise, scenario.seed) if scenario.nli_noise else model
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "AnswerNLI": "answer_nli",
     "AnthropicGenerator": "anthropic",
     "CachedEncoder": "cache",
     "CachedGenerator": "cache",
@@ -32,10 +33,13 @@ _HOMES = {
     "OnnxNLI": "onnx",
     "OpenAIEncoder": "openai",
     "OpenAIGenerator": "openai",
+    "Reader": "reader",
+    "Reading": "reader",
     "ScriptedGenerator": "doubles",
     "SentenceTransformerEncoder": "sentence_transformers",
     "TokenByToken": "protocols",
     "TransformersGenerator": "transformers",
+    "best_reader": "loading",
     "load_cross_encoder": "loading",
     "load_encoder": "loading",
     "load_generator": "loading",

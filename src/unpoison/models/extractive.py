@@ -12,7 +12,7 @@ from unpoison.models.sentences import split
 from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
 
-__all__ = ["ExtractiveReader"]
+__all__ = ["ABSTENTION", "ExtractiveReader", "gives_orders"]
 
 ABSTENTION = "I don't know"
 
@@ -33,8 +33,10 @@ _ORDER = re.compile(
 )
 """How texts speak that tell a system what to answer."""
 
-_CONDITION = re.compile(r"\b(?:when|whenever|if)\b.{0,40}\basked\b", re.IGNORECASE | re.DOTALL)
-_DEMAND = re.compile(r"\boutput\b|\b(?:respond|reply|answer)\s+(?:with|only)\b", re.IGNORECASE)
+
+def gives_orders(text: str) -> bool:
+    """Whether a text tells a system what to answer."""
+    return bool(_ORDER.search(text))
 
 
 class ExtractiveReader:
@@ -103,15 +105,11 @@ def _nothing(prompt: Prompt) -> None:
 
 def _consolidate(prompt: Prompt) -> str | None:
     texts = [
-        text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not _ORDER.search(text)
+        text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not gives_orders(text)
     ]
     found = read(read_question(prompt.question), texts)
     kept = found[:1] + [finding for finding in found[1:] if finding.relevance > RELEVANT]
     return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in kept))[:CONSOLIDATED])
-
-
-def _orders(text: str) -> bool:
-    return bool(_ORDER.search(text) or (_CONDITION.search(text) and _DEMAND.search(text)))
 
 
 def _decide(prompt: Prompt) -> str | None:

@@ -6,13 +6,22 @@ A form that names a model may go on with options of its class: `openai:o4-mini,t
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, NLIModel
 from unpoison.registry import read_options, split_options
 
-__all__ = ["load_cross_encoder", "load_encoder", "load_generator", "load_nli"]
+__all__ = [
+    "answer_judge",
+    "best_reader",
+    "can_write",
+    "load_cross_encoder",
+    "load_encoder",
+    "load_generator",
+    "load_nli",
+]
 
 T = TypeVar("T")
 
@@ -24,12 +33,16 @@ ENCODERS = {
     "openai:MODEL": "openai:OpenAIEncoder",
 }
 GENERATORS = {
+    "reader": "reader:shipped",
+    "qa:NAME_OR_PATH": "reader:Reader",
     "extractive": "extractive:ExtractiveReader",
     "openai:MODEL": "openai:OpenAIGenerator",
     "anthropic:MODEL": "anthropic:AnthropicGenerator",
     "hf:NAME_OR_PATH": "transformers:TransformersGenerator",
 }
 NLI_MODELS = {
+    "reader": "reader:shipped",
+    "answers": "answer_nli:AnswerNLI",
     "lexical": "lexical_nli:LexicalNLI",
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderNLI",
     "onnx:FOLDER": "onnx:OnnxNLI",
@@ -51,7 +64,7 @@ def load_encoder(spec: str) -> Encoder:
 
 
 def load_generator(spec: str) -> Generator:
-    """`extractive`, `openai:MODEL`, `anthropic:MODEL` or `hf:NAME_OR_PATH`.
+    """`reader`, `qa:NAME_OR_PATH`, `extractive`, `openai:MODEL`, `anthropic:MODEL` or `hf:NAME_OR_PATH`.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.
@@ -61,7 +74,7 @@ def load_generator(spec: str) -> Generator:
 
 
 def load_nli(spec: str) -> NLIModel:
-    """`lexical`, `cross:NAME_OR_PATH` (torch) or `onnx:FOLDER`.
+    """`reader` or `answers`, for answers to one question; `lexical`, `cross:NAME_OR_PATH` (torch) or `onnx:FOLDER`.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.
@@ -78,6 +91,29 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
         MissingExtraError: The form needs an extra that is not installed.
     """
     return _load("cross-encoder", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
+
+
+def best_reader() -> str:
+    """The generator to use where no language model is given: `reader` where it is installed, else `extractive`."""
+    installed = find_spec("unpoison_reader") and find_spec("onnxruntime") and find_spec("tokenizers")
+    return "reader" if installed else "extractive"
+
+
+def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) -> NLIModel | str:
+    """What judges whether two answers contradict each other: what was given, else what suits the generator.
+
+    A reader's answers are bare names, dates and numbers, which the reader itself judges; for statements of a language
+    model it is the lexical judge.
+    """
+    if nli is not None:
+        return nli
+    name = generator if isinstance(generator, str) else getattr(generator, "name", "")
+    return "reader" if name == "reader" else "answers" if name.startswith("qa:") else "lexical"
+
+
+def can_write(generator: Generator) -> bool:
+    """Whether a generator writes texts of its own; readers, cached or not, only copy."""
+    return generator.name not in ("extractive", "reader") and not generator.name.startswith("qa:")
 
 
 def _load(what: str, spec: str, forms: dict[str, str]) -> Any:

@@ -15,7 +15,7 @@ from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import in_batches, nli_columns, softmax
 
-__all__ = ["OnnxEncoder", "OnnxNLI"]
+__all__ = ["OnnxEncoder", "OnnxNLI", "open_session"]
 
 
 class OnnxEncoder:
@@ -122,6 +122,45 @@ class OnnxNLI:
         return f"OnnxNLI({self.name.removeprefix('onnx:')!r})"
 
 
+def open_session(file: Path, name: str, providers: Sequence[str], *, threads: int | None = None) -> Any:
+    """An onnxruntime session over one self-contained file.
+
+    Args:
+        file: The graph.
+        name: What messages call it.
+        providers: onnxruntime's execution providers, the preferred first.
+        threads: Threads of one run; None for the library's own choice.
+
+    Raises:
+        MissingExtraError: onnxruntime is not installed.
+        ModelError: The file is missing, cut, no graph, or names further files: a graph from somebody else must not
+            choose what is read from this machine.
+    """
+    runtime = require("onnxruntime", "an ONNX model")
+    try:
+        graph = file.read_bytes()
+    except OSError as error:
+        raise _unusable(name, error) from error
+    if _ELSEWHERE in graph:
+        raise ModelError(f"{name} keeps weights in files beside {file.name}; export it as one file")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    try:
+        return runtime.InferenceSession(graph, options, providers=list(providers))
+    except Exception as error:  # the library raises bare exceptions of its own
+        raise _unusable(name, error) from error
+
+
+_ELSEWHERE = b"\n\x08location"
+"""How a graph (a protocol buffer) begins to say in which other file a tensor lies."""
+
+
+def _unusable(name: str, error: Exception) -> ModelError:
+    return ModelError(f"cannot load {name} ({shown(' '.join(str(error).split()), 200)}); export the model again")
+
+
 class _Graph:
     """A tokenizer and an ONNX graph that takes its tokens."""
 
@@ -129,18 +168,16 @@ class _Graph:
         for option, value in (("batch_size", batch_size), ("max_length", max_length)):
             if value < 1:
                 raise OptionError(f"{option} must be at least 1, got {value}")
-        runtime = require("onnxruntime", "an ONNX model")
         tokenizers = require("tokenizers", "an ONNX model")
         self._name, self._batch_size = name, batch_size
         file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         if file is None or not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
+        self._session = open_session(file, name, providers)
         try:
-            self._session = runtime.InferenceSession(str(file), providers=list(providers))
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # both libraries raise bare exceptions of their own
-            reason = " ".join(str(error).split())
-            raise ModelError(f"cannot load {name} ({shown(reason, 200)}); export the model again") from error
+        except Exception as error:  # the library raises bare exceptions of its own
+            raise _unusable(name, error) from error
         self._inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in self._session.get_inputs()}
         unknown = set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}
         if unknown:

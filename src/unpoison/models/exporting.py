@@ -1,0 +1,119 @@
+"""Question-answering checkpoints to one int8 ONNX file, which needs neither torch nor transformers to run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from unpoison.errors import ModelError, OptionError, shown
+from unpoison.extras import require
+from unpoison.models.checkpoints import opening
+from unpoison.models.spans import load_answerer
+
+__all__ = ["INPUTS", "export", "write_graph", "write_settings"]
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def export(name_or_path: str, folder: Path) -> Path:
+    """Write an extractive question-answering checkpoint as `model.onnx` (int8) and `tokenizer.json`.
+
+    Args:
+        name_or_path: A checkpoint of the transformers library, by folder or by name.
+        folder: Where the files go; it must be empty or absent.
+
+    Returns:
+        The graph, some quarter of the checkpoint's size. Linear layers and embeddings are int8, sums are float32.
+
+    Raises:
+        OptionError: The folder has files.
+        MissingExtraError: The extra `export` is not installed.
+        ModelError: The checkpoint cannot be loaded, has no fast tokenizer, or cannot be exported.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OptionError(f"{folder} has files already; give a folder that is new or empty")
+    torch = require("torch", "exporting a model")
+    library = require("transformers", "exporting a model")
+    where = {"local_files_only": Path(name_or_path).is_dir(), "trust_remote_code": False}
+    with opening(name_or_path):
+        tokenizer = library.AutoTokenizer.from_pretrained(name_or_path, **where)
+        model = load_answerer(library, name_or_path, {**where, "attn_implementation": "eager"}).eval()
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ModelError(f"{name_or_path} has no fast tokenizer, which tells where words stand; use another checkpoint")
+    typed = getattr(model.config, "type_vocab_size", 0) > 1
+    inputs = INPUTS if typed else INPUTS[:2]
+
+    class Spans(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *values: Any) -> tuple[Any, Any]:
+            made = self.model(**dict(zip(inputs, values, strict=True)))
+            return made.start_logits, made.end_logits
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer.json").write_text(tokenizer.backend_tokenizer.to_str(), "utf-8")
+    longest = min(
+        v for v in (getattr(model.config, "max_position_embeddings", 0), tokenizer.model_max_length, 512) if v > 0
+    )
+    graph = write_graph(Spans(), inputs, ("start_logits", "end_logits"), folder / "model.onnx")
+    write_settings(folder, window=min(384, longest), question=min(64, longest // 4))
+    return graph
+
+
+def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file: Path) -> Path:
+    """Write a torch module whose outputs have one value per token (or three, "relation") as an int8 graph.
+
+    Weights are quantised by channel, activations while running.
+
+    Raises:
+        MissingExtraError: onnx or onnxruntime is not installed.
+        ModelError: The exporter refused the model.
+    """
+    torch = require("torch", "exporting a model")
+    require("onnx", "exporting a model")
+    quantization = require("onnxruntime.quantization", "exporting a model")
+    ones = torch.ones(2, 9, dtype=torch.long)
+    feeds = tuple(ones * 0 if name == "token_type_ids" else ones for name in inputs)
+    axes = {name: {0: "batch", 1: "length"} for name in (*inputs, *outputs) if name != "relation"}
+    if "relation" in outputs:
+        axes["relation"] = {0: "batch"}
+    with TemporaryDirectory() as scratch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that needs no further package is deprecated
+        whole = Path(scratch) / "whole.onnx"
+        try:
+            torch.onnx.export(
+                model, feeds, str(whole), input_names=list(inputs), output_names=list(outputs), dynamic_axes=axes,
+                opset_version=17, dynamo=False,
+            )  # fmt: skip
+            quantization.quantize_dynamic(
+                str(whole), str(file), weight_type=quantization.QuantType.QInt8, per_channel=True
+            )
+        except Exception as error:  # both libraries raise exceptions of many kinds
+            raise ModelError(
+                f"cannot export the model ({type(error).__name__}: {shown(' '.join(str(error).split()), 200)}); "
+                "export another architecture, or use the checkpoint itself with qa:FOLDER"
+            ) from error
+    return file
+
+
+def write_settings(
+    folder: Path, *, window: int, question: int, slope: float = 1.0, intercept: float = 0.0, temperature: float = 1.0
+) -> Path:
+    """Write `reader.json`: how the folder's graph is to be used, and the hashes of its files."""
+    hashes = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.onnx", "tokenizer.json")
+    }
+    settings = {
+        "window": window, "question": question, "slope": slope, "intercept": intercept, "temperature": temperature,
+        "sha256": hashes,
+    }  # fmt: skip
+    file = folder / "reader.json"
+    file.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+    return file

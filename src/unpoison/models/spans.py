@@ -1,0 +1,361 @@
+"""Extractive question answering: which words of a passage answer a question, as tokens and logits.
+
+A passage is cut into windows that overlap; a model says for each token of a window how well an answer begins or ends
+there, and the best allowed pair is the window's answer. Two ways to run a model are here, onnxruntime and torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, shown
+from unpoison.extras import require
+from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.onnx import open_session
+
+__all__ = [
+    "Marks",
+    "OnnxSpans",
+    "Settings",
+    "SpanModel",
+    "TorchSpans",
+    "Window",
+    "WindowCutter",
+    "best_span",
+    "cores",
+    "load_answerer",
+]
+
+LONGEST_ANSWER = 30
+"""Tokens of an answer."""
+
+OVERLAP = 64
+"""Tokens that two windows of a passage share: twice an answer, or less where windows are small."""
+
+Logits = NDArray[np.float32]
+
+
+class Marks(NamedTuple):
+    """What a model says of one window.
+
+    Attributes:
+        start, end: Logits per token, shape (length,).
+        relation: Logits of same, rival and compatible, shape (3,), from a model that has them.
+    """
+
+    start: Logits
+    end: Logits
+    relation: Logits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One input of the model.
+
+    Attributes:
+        ids, types: Token ids and segment numbers, shape (length,).
+        first, last: The passage's tokens are `first` to `last`, exclusive.
+        offsets: Start and end of every token in the passage.
+        words: For every token the number of its word in the passage.
+    """
+
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64]
+    first: int
+    last: int
+    offsets: Sequence[tuple[int, int]]
+    words: Sequence[int | None]
+
+
+class Span(NamedTuple):
+    """Characters `start` to `end` of the passage, and the log-odds of these words against no answer."""
+
+    start: int
+    end: int
+    odds: float
+
+
+class SpanModel(Protocol):
+    """Runs windows, each as if it were alone."""
+
+    name: str
+
+    def run(self, windows: Sequence[Window]) -> list[Marks]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a folder's `reader.json` says beside the weights; for other checkpoints the defaults.
+
+    Attributes:
+        window: Tokens of question and passage together.
+        question: Tokens of the question.
+        slope, intercept: log-odds of an answer = slope * (span's logit - none's logit) + intercept, fitted on held-out
+            questions.
+        temperature: By which the logits of a relation are divided, fitted there too.
+        hashes: SHA-256 of the files beside it.
+    """
+
+    window: int = 384
+    question: int = 64
+    slope: float = 1.0
+    intercept: float = 0.0
+    temperature: float = 1.0
+    hashes: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, folder: Path, name: str) -> Settings:
+        """Read them, where the folder has them, and check the files against their hashes.
+
+        Raises:
+            ModelError: The file is malformed, or a file beside it is not the one that it was written for.
+        """
+        file = folder / "reader.json"
+        if not file.is_file():
+            return cls()
+        try:
+            found = json.loads(file.read_text("utf-8"))
+            settings = cls(
+                int(found["window"]),
+                int(found["question"]),
+                float(found["slope"]),
+                float(found["intercept"]),
+                float(found["temperature"]),
+                tuple((str(name), str(value)) for name, value in sorted(found["sha256"].items())),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelError(
+                f"{name} has an unusable reader.json ({type(error).__name__}: {shown(str(error), 100)}); "
+                "install the package again"
+            ) from error
+        if not (16 <= settings.window <= 8192 and 4 <= settings.question <= settings.window // 2):
+            raise ModelError(f"{name} has a reader.json with window {settings.window} and question "
+                             f"{settings.question}; install the package again")  # fmt: skip
+        for part, expected in settings.hashes:
+            _check(folder / Path(part).name, expected, name)
+        return settings
+
+
+def _check(file: Path, expected: str, name: str) -> None:
+    try:
+        actual = hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
+    if actual != expected:
+        raise ModelError(
+            f"{name} has a {file.name} that is not the one it was published with (SHA-256 {actual[:12]}…, expected "
+            f"{expected[:12]}…); it was cut or changed: install the package again"
+        )
+
+
+class WindowCutter:
+    """Questions and passages to windows, by a tokenizer of the tokenizers library.
+
+    Whatever a passage spells ("[SEP]", "</s>"), it is read as text and never as one of the model's own marks.
+    """
+
+    def __init__(self, source: str, settings: Settings, name: str) -> None:
+        tokenizers = require("tokenizers", "the reader")
+        try:
+            self._pairs, self._single = (tokenizers.Tokenizer.from_str(source) for _ in range(2))
+            for tokenizer in (self._pairs, self._single):
+                tokenizer.encode_special_tokens = True
+                tokenizer.no_padding()
+            self._single.no_truncation()
+            overlap = min(OVERLAP, (settings.window - settings.question) // 4)
+            self._pairs.enable_truncation(settings.window, stride=overlap, strategy="only_second")
+        except Exception as error:  # the library raises bare exceptions
+            raise ModelError(
+                f"{name} has an unusable tokenizer.json ({shown(str(error), 200)}); save the model again"
+            ) from error
+        self._longest = settings.question
+        self._lock = Lock()  # tokenizers refuse to be used by two threads at once
+
+    def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[Window]]:
+        """For each (question, passage) its windows, in order; at least one. Offsets count the passage's characters."""
+        clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
+        with self._lock:
+            encoded = self._pairs.encode_batch(clean)
+        return [[_window(part) for part in (whole, *whole.overflowing)] for whole in encoded]
+
+    def answers(self, pairs: Sequence[tuple[str, str]]) -> list[Window]:
+        """(question with an answer, other answer) as one window each, for the relation of two answers."""
+        return [windows[0] for windows in self.windows(pairs)]
+
+    def _question(self, text: str) -> str:
+        """Its first tokens, as text."""
+        with self._lock:
+            encoded = self._single.encode(text[: 40 * self._longest], add_special_tokens=False)
+        return text if len(encoded.ids) <= self._longest else text[: encoded.offsets[self._longest - 1][1]]
+
+
+def _window(encoded: Any) -> Window:
+    inside = [i for i, sequence in enumerate(encoded.sequence_ids) if sequence == 1]
+    first, last = (inside[0], inside[-1] + 1) if inside else (len(encoded.ids), len(encoded.ids))
+    return Window(
+        np.array(encoded.ids, np.int64), np.array(encoded.type_ids, np.int64), first, last, encoded.offsets,
+        encoded.word_ids,
+    )  # fmt: skip
+
+
+def best_span(window: Window, marks: Marks) -> Span | None:
+    """The likeliest span of at most `LONGEST_ANSWER` tokens, widened to whole words; None for an empty passage.
+
+    Time and memory are linear in the window.
+    """
+    first, size = window.first, window.last - window.first
+    if size < 1:
+        return None
+    reach = min(LONGEST_ANSWER, size)
+    end = np.concatenate([marks.end[first : window.last], np.full(reach - 1, -np.inf, np.float32)])
+    joint = marks.start[first : window.last, None] + np.lib.stride_tricks.sliding_window_view(end, reach)
+    begin, length = np.unravel_index(int(joint.argmax()), joint.shape)
+    odds = float(joint[begin, length]) - float(marks.start[0] + marks.end[0])
+    left, right = first + int(begin), first + int(begin) + int(length)
+    while left > first and window.words[left] is not None and window.words[left - 1] == window.words[left]:
+        left -= 1
+    while (
+        right + 1 < window.last and window.words[right] is not None and window.words[right + 1] == window.words[right]
+    ):
+        right += 1
+    return Span(window.offsets[left][0], window.offsets[right][1], odds)
+
+
+class OnnxSpans:
+    """A question-answering graph in a folder with `model.onnx` and `tokenizer.json`.
+
+    Every window is a run of its own, several at the same time: numbers that a quantised graph derives from its input
+    then depend on one passage only, so that no passage can change how another is read, and nothing is padded.
+
+    Raises:
+        MissingExtraError: onnxruntime is not installed.
+        ModelError: A file is missing or unusable.
+    """
+
+    def __init__(self, folder: Path, name: str, threads: int) -> None:
+        self.name, self._threads = name, threads
+        file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
+        if file is None or not (folder / "tokenizer.json").is_file():
+            raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
+        self._session = open_session(file, name, ("CPUExecutionProvider",), threads=1)
+        self._inputs = {put.name: np.int32 if "int32" in put.type else np.int64 for put in self._session.get_inputs()}
+        outputs = [put.name for put in self._session.get_outputs()]
+        wanted = [_named(outputs, kind) for kind in ("start", "end")]
+        if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
+            raise ModelError(
+                f"{name} has the inputs {', '.join(self._inputs)} and the outputs {', '.join(outputs)}; a graph for "
+                "extractive question answering takes tokens and makes start and end logits"
+            )
+        self._outputs = [*wanted, *(["relation"] if "relation" in outputs else [])]
+
+    def run(self, windows: Sequence[Window]) -> list[Marks]:
+        return list(self._pool.map(self._marks, windows)) if len(windows) > 1 else [self._marks(w) for w in windows]
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads, thread_name_prefix="unpoison-reader")
+
+    def _marks(self, window: Window) -> Marks:
+        features = {"input_ids": window.ids, "attention_mask": np.ones_like(window.ids), "token_type_ids": window.types}
+        feed = {name: features[name].astype(kind)[None] for name, kind in self._inputs.items()}
+        try:
+            parts = [part[0] for part in self._session.run(self._outputs, feed)]
+        except Exception as error:  # onnxruntime raises bare exceptions of its own
+            raise ModelError(f"{self.name} failed ({shown(str(error), 200)}); export the model again") from error
+        return _checked(Marks(*parts), len(window.ids), self.name)
+
+
+class TorchSpans:
+    """Any question-answering checkpoint of the transformers library, from BERT to DeBERTa.
+
+    Only safetensors weights are read, and code that comes with a checkpoint is never run.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded, or has no fast tokenizer.
+    """
+
+    def __init__(self, path: str, name: str, device: str | None = None, batch_size: int = 16) -> None:
+        self._torch = require("torch", name)
+        library = require("transformers", name)
+        self.name, self._batch_size = name, batch_size
+        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
+        with opening(path):
+            tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
+            model = load_answerer(library, path, where)
+            self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
+        if getattr(tokenizer, "backend_tokenizer", None) is None:
+            raise ModelError(f"{name} has no fast tokenizer, which tells where words stand; use another checkpoint")
+        self.tokenizer: str = tokenizer.backend_tokenizer.to_str()
+        self._pad = tokenizer.pad_token_id or 0
+        self._typed = getattr(self._model.config, "type_vocab_size", 0) > 1
+        longest = getattr(self._model.config, "max_position_embeddings", 0)
+        self.context = min(value for value in (longest, tokenizer.model_max_length, 512) if value and value > 0)
+        self._lock = Lock()
+
+    def run(self, windows: Sequence[Window]) -> list[Marks]:
+        found: list[Marks] = []
+        with self._lock, self._torch.inference_mode():
+            for at in range(0, len(windows), self._batch_size):
+                found += self._batch(windows[at : at + self._batch_size])
+        return found
+
+    def _batch(self, windows: Sequence[Window]) -> list[Marks]:
+        longest = max(len(window.ids) for window in windows)
+        ids = np.full((len(windows), longest), self._pad, np.int64)
+        mask, types = np.zeros_like(ids), np.zeros_like(ids)
+        for row, window in enumerate(windows):
+            size = len(window.ids)
+            ids[row, :size], mask[row, :size], types[row, :size] = window.ids, 1, window.types
+        feed = {"input_ids": ids, "attention_mask": mask, **({"token_type_ids": types} if self._typed else {})}
+        made = self._model(**{k: self._torch.from_numpy(v).to(self._model.device) for k, v in feed.items()})
+        start, end = (part.float().cpu().numpy() for part in (made.start_logits, made.end_logits))
+        sizes = [len(window.ids) for window in windows]
+        return [_checked(Marks(start[i, :n], end[i, :n]), n, self.name) for i, n in enumerate(sizes)]
+
+
+def load_answerer(library: Any, path: str, where: dict[str, Any]) -> Any:
+    """A checkpoint's question-answering model, by the transformers library.
+
+    Raises:
+        ModelError: The checkpoint was not trained to answer questions; the library would give it a random head.
+    """
+    model, info = library.AutoModelForQuestionAnswering.from_pretrained(
+        path, use_safetensors=True, output_loading_info=True, **where
+    )
+    if info["missing_keys"] or getattr(model.config, "num_labels", 2) != 2:
+        lacking = ", ".join(sorted(info["missing_keys"])) or "start and end"
+        raise ModelError(
+            f"{shown(path, 200)} is no extractive question-answering model: it has no weights for "
+            f"{shown(lacking, 120)}; use one that was trained on data such as SQuAD 2"
+        )
+    return model
+
+
+def _named(outputs: Sequence[str], kind: str) -> str | None:
+    return next((name for name in outputs if name.lower().startswith(kind)), None)
+
+
+def _checked(marks: Marks, size: int, name: str) -> Marks:
+    if marks.start.shape != (size,) or marks.end.shape != (size,):
+        raise ModelError(f"{name} made logits of shape {marks.start.shape} for {size} tokens; export the model again")
+    if not all(np.isfinite(part).all() for part in marks if part is not None):
+        raise ModelError(f"{name} made a value that is not finite; load it in float32 or use another model")
+    return marks
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

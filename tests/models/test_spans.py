@@ -1,0 +1,250 @@
+"""Reading with any question-answering checkpoint: torch against its int8 ONNX export, windows, hostile files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("torch")
+
+from checkpoints import export as export_graph
+from checkpoints import question_answerer, save_classifier, save_question_answerer, save_tokenizer
+from unpoison.errors import MissingExtraError, ModelError, OptionError
+from unpoison.models import load_generator
+from unpoison.models import reader as reader_module
+from unpoison.models.exporting import export
+from unpoison.models.reader import Reader
+from unpoison.models.spans import LONGEST_ANSWER, Marks, Settings, Window, best_span
+
+pytestmark = pytest.mark.torch
+
+QUESTION = "is paris the capital of france ?"
+PASSAGES = ["the capital of france is paris .", "lyon is a large old city .", "river", "tower not river " * 30]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return save_question_answerer(tmp_path_factory.mktemp("qa"))
+
+
+@pytest.fixture(scope="module")
+def exported(checkpoint, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported") / "new"
+    export(str(checkpoint), folder)
+    return folder
+
+
+@pytest.fixture
+def copied(exported, tmp_path):
+    return shutil.copytree(exported, tmp_path / "copy")
+
+
+def test_the_export_reads_as_its_checkpoint_does(checkpoint, exported):
+    ours, theirs = Reader(exported).read(QUESTION, PASSAGES), Reader(checkpoint).read(QUESTION, PASSAGES)
+    assert [r.score for r in ours] == pytest.approx([r.score for r in theirs], abs=0.5)  # int8 against float32
+    assert len({round(r.score, 3) for r in theirs}) == len(PASSAGES)
+
+
+def test_a_float_graph_reads_exactly_as_its_checkpoint(checkpoint, tmp_path):
+    import torch
+
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = question_answerer()
+
+        def forward(self, **values):
+            made = self.model(**values)
+            return _Tuple(made.start_logits, made.end_logits)
+
+    class _Tuple(tuple):
+        def __new__(cls, *parts):
+            return super().__new__(cls, parts)
+
+        def to_tuple(self):
+            return (torch.stack(list(self), 0),)
+
+    save_tokenizer(tmp_path)
+    export_graph(Both(), "both", tmp_path / "model.onnx")
+    with pytest.raises(ModelError, match="start and end logits"):
+        Reader(tmp_path)
+
+
+def test_the_answer_stands_where_the_reading_says(checkpoint):
+    for passage, reading in zip(PASSAGES, Reader(checkpoint, threshold=1.0).read(QUESTION, PASSAGES), strict=True):
+        assert reading.answer == passage[reading.start : reading.end] != ""
+        assert 0 < reading.no_answer < 1
+
+
+def test_a_passage_is_read_alike_alone_and_among_others(exported):
+    reader = Reader(exported)
+    together = reader.read(QUESTION, PASSAGES)
+    assert [Reader(exported).read(QUESTION, [passage])[0] for passage in PASSAGES] == together
+    assert reader.read_pairs([(QUESTION, PASSAGES[0]), ("lyon ?", PASSAGES[0])])[0] == together[0]
+
+
+def test_long_passages_are_read_in_windows_to_their_end(checkpoint):
+    reader = Reader(checkpoint)
+    long = "river " * 400 + "the capital of france is paris ."
+    assert reader.read(QUESTION, [long])[0].skimmed == 0
+    windows = reader._cutter.windows([(QUESTION, long)])[0]
+    ends = [window.offsets[window.last - 1][1] for window in windows]
+    starts = [window.offsets[window.first][0] for window in windows]
+    assert ends[-1] == len(long)
+    assert all(start < end for start, end in zip(starts[1:], ends[:-1], strict=True))  # neighbours overlap
+
+
+def test_of_a_very_long_passage_the_nearest_windows_are_read(checkpoint, monkeypatch):
+    monkeypatch.setattr(reader_module, "WINDOWS", 2)
+    reader = Reader(checkpoint)
+    long = "river " * 500 + "the capital of france is paris . " + "tower " * 500
+    reading = reader.read(QUESTION, [long])[0]
+    windows = reader._cutter.windows([(QUESTION, long)])[0]
+    chosen = reader_module._nearest(QUESTION, long, windows)
+    assert len(chosen) == 2 < len(windows)
+    assert any("capital" in long[slice(*reader_module._reach(window))] for window in chosen)
+    assert 0 < reading.skimmed < len(long)
+
+
+def test_what_a_passage_spells_is_text_and_no_mark_of_the_model(checkpoint):
+    windows = Reader(checkpoint)._cutter.windows([("paris ?", "[SEP] [CLS] paris [PAD]")])[0]
+    marks = [i for i in windows[0].ids.tolist() if i in (2, 3)]  # [CLS] and [SEP] of the tiny vocabulary
+    assert marks == [2, 3, 3]
+
+
+@pytest.mark.parametrize("text", ["", " ", "x", "\ud800", "\x00\x07", "巴黎是法国的首都", "a" * 5000])
+def test_any_text_can_be_read(exported, text):
+    reader = Reader(exported)
+    reading = reader.read(QUESTION, [text])[0]
+    assert 0 <= reading.start <= reading.end <= len(text)
+    assert reader.read(text, ["paris"])[0].no_answer <= 1
+
+
+def test_a_question_of_ten_thousand_characters_leaves_room_for_the_passage(exported):
+    reader = Reader(exported)
+    (window,) = reader._cutter.windows([("river " * 1700, "paris is large")])[0]
+    assert window.last - window.first == 3
+    assert len(window.ids) <= reader._settings.window
+
+
+def marks(start: dict[int, float], end: dict[int, float], size: int) -> Marks:
+    first, last = np.full(size, -5.0, np.float32), np.full(size, -5.0, np.float32)
+    for i, value in start.items():
+        first[i] = value
+    for i, value in end.items():
+        last[i] = value
+    return Marks(first, last)
+
+
+def window(size: int, first: int, words: list[int | None] | None = None) -> Window:
+    ids = np.zeros(size, np.int64)
+    offsets = [(0, 0)] * first + [(10 * i, 10 * i + 9) for i in range(size - first)]
+    return Window(ids, ids, first, size, offsets, words or [None] * first + list(range(size - first)))
+
+
+def test_the_best_span_begins_before_it_ends_and_is_short():
+    found = best_span(window(60, 4), marks({0: 1, 10: 4, 50: 6}, {0: 1, 12: 5, 8: 9}, 60))
+    assert (found.start, found.end) == (60, 89)  # tokens 10 to 12: 8 ends before 10 begins, 50 begins behind 12
+    assert found.odds == pytest.approx(4 + 5 - 2)
+    far = best_span(window(60, 4), marks({0: 0, 5: 9}, {0: 0, 5 + LONGEST_ANSWER: 9, 20: 1}, 60))
+    assert far.end == 10 * 16 + 9
+
+
+def test_the_best_span_is_widened_to_whole_words_and_needs_a_passage():
+    words = [None, None, 0, 1, 1, 1, 2]
+    found = best_span(window(7, 2, words), marks({4: 5}, {4: 5}, 7))
+    assert (found.start, found.end) == (10, 39)
+    assert best_span(window(3, 3), marks({}, {}, 3)) is None
+
+
+def test_a_file_that_was_cut_or_changed_is_refused(copied):
+    (copied / "model.onnx").write_bytes((copied / "model.onnx").read_bytes()[:-100])
+    with pytest.raises(ModelError, match=r"not the one it was published with.*install the package again"):
+        Reader(copied)
+    (copied / "model.onnx").unlink()
+    with pytest.raises(ModelError, match=r"lacks model\.onnx"):
+        Reader(copied)
+
+
+def test_a_cut_graph_without_hashes_is_refused_too(copied):
+    (copied / "reader.json").unlink()
+    (copied / "model.onnx").write_bytes((copied / "model.onnx").read_bytes()[:2000])
+    with pytest.raises(ModelError, match="cannot load"):
+        Reader(copied)
+
+
+def test_a_graph_may_not_name_other_files(copied, tmp_path):
+    import onnx
+
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(b"s" * 4096)
+    model = onnx.load(str(copied / "model.onnx"))
+    tensor = next(t for t in model.graph.initializer if len(t.raw_data) >= 64)
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "../secret.bin"
+    (copied / "model.onnx").write_bytes(model.SerializeToString())
+    (copied / "reader.json").unlink()
+    with pytest.raises(ModelError, match="keeps weights in files beside"):
+        Reader(copied)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"window": "x"}, {"window": 4}, {"question": 4000}, {"sha256": []}, {"slope": None}],
+)
+def test_malformed_settings_are_one_sentence(copied, change):
+    file = copied / "reader.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(ModelError, match=r"reader\.json"):
+        Reader(copied)
+
+
+def test_settings_of_a_folder_without_them_are_the_defaults(tmp_path):
+    assert Settings.of(tmp_path, "qa:x") == Settings()
+
+
+def test_other_checkpoints_and_folders_are_refused_in_a_sentence(tmp_path):
+    with pytest.raises(ModelError, match="cannot load the checkpoint"):
+        Reader(tmp_path / "none")
+    save_classifier(tmp_path / "nli", ["entailment", "neutral", "contradiction"])
+    with pytest.raises(ModelError, match="no extractive question-answering model"):
+        Reader(tmp_path / "nli")
+    with pytest.raises(ModelError, match="no extractive question-answering model"):
+        export(str(tmp_path / "nli"), tmp_path / "new")
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.0}, {"threshold": 1.5}, {"threads": 0}, {"threads": True}])
+def test_options_out_of_range(exported, options):
+    with pytest.raises(OptionError):
+        Reader(exported, **options)
+
+
+def test_the_string_form_takes_options(exported):
+    reader = load_generator(f"qa:{exported},threshold=0.9,threads=1")
+    assert reader.threshold == 0.9
+    assert reader.name == f"qa:{exported}"
+
+
+def test_without_onnxruntime_it_says_what_to_install(exported, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unpoison\[onnx\]'"):
+        Reader(exported)
+
+
+def test_an_export_never_writes_over_files(checkpoint, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(OptionError, match="has files already"):
+        export(str(checkpoint), tmp_path)
+
+
+def test_the_export_is_one_small_file_with_hashes(checkpoint, exported):
+    assert sorted(path.name for path in exported.iterdir()) == ["model.onnx", "reader.json", "tokenizer.json"]
+    settings = json.loads((exported / "reader.json").read_text())
+    assert set(settings["sha256"]) == {"model.onnx", "tokenizer.json"}
+    assert settings["window"] == 64
