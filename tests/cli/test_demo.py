@@ -40,10 +40,22 @@ def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
 
 
 def test_the_figures_are_shares(output):
-    shares = [int(share) for share in re.findall(r"(\d+) %", output)]
+    shares = [int(share) for share in re.findall(r"(\d+) %", output.partition("What the small reader answers")[0])]
     assert len(shares) == 2 * 4 * 5 + 5 * 2
     assert all(0 <= share <= 100 for share in shares)
     assert re.search(r"1 │ vanilla\s+│\s+100 % │\s+0 %", output), "undefended, the planted poison is read"
+
+
+def test_with_the_reader_it_answers_and_without_it_says_what_that_adds(run, output, monkeypatch):
+    pytest.importorskip("unpoison_reader")
+    table = output[output.index("What the small reader answers") :]
+    rows = {(m[1], m[2]): (int(m[3]), int(m[4])) for m in re.finditer(r"([01]) │ (\w+)\s+│ +(\d+) % │ +(\d+) %", table)}
+    assert rows["1", "vanilla"][1] > rows["1", "radar"][1]
+    assert rows["0", "radar"][1] <= rows["1", "radar"][1] + 5
+    monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: "extractive")
+    without = run("demo").stdout
+    assert "What the small reader answers" not in without
+    assert "unpoison[reader]" in without
 
 
 def test_two_runs_give_the_same_bytes(run, output, tmp_path):

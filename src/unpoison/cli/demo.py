@@ -39,7 +39,7 @@ NEXT = """\
 Go on:
   unpoison demo --html demo.html               the same two questions as a page with pictures
   unpoison screen FILE.jsonl                   your own rows: {"query": "...", "passages": ["...", "..."]}
-  unpoison ask -g extractive FILE              an answer in spite of the poison; -g openai:MODEL for a real model
+  unpoison ask FILE                            an answer in spite of the poison; -g openai:MODEL for a real model
   unpoison defenses                            every defense and its options"""
 
 
@@ -83,7 +83,9 @@ def demo(
     then shows what each defense keeps: a catch, an honest miss, and the figures over all questions.
     """
     from unpoison import registry
+    from unpoison.cli.demo_answers import ADDS, answers
     from unpoison.cli.display import show
+    from unpoison.models.loading import best_reader
     from unpoison.rendering import page
     from unpoison.rows import load_sample
 
@@ -111,6 +113,10 @@ def demo(
     else:
         show("No defense let a poison through on this sample. Expect misses on real data.", "")
     show(_figures(cases), "")
+    if best_reader() == "reader":
+        show(answers({count: [(row, _planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
+    else:
+        show(ADDS, "")
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
         html.write_text(

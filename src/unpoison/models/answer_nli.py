@@ -37,6 +37,15 @@ class AnswerNLI:
         return "AnswerNLI()"
 
 
+def _decided(made: Relation) -> tuple[float, float, float]:
+    """Entailment, neutral, contradiction: the likelier of same and rival; the other one counts as neutral.
+
+    A small doubt on every pair adds up over many passages, and would tie answers together that differ.
+    """
+    agree = made.same >= made.rival
+    return (made.same, 1 - made.same, 0.0) if agree else (0.0, 1 - made.rival, made.rival)
+
+
 def judged(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float64]:
     """Judge pairs of the form "Question: q Answer: a" with the same q by `relate`, others by the lexical judge."""
     found = np.zeros((len(pairs), 3))
@@ -51,7 +60,7 @@ def judged(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float
             answers[i] = (left[2].strip(), right[2].strip())
     for question, places in asked.items():
         for i, made in zip(places, relate(question, [answers[i] for i in places]), strict=True):
-            found[i] = made.same, made.compatible, made.rival
+            found[i] = _decided(made)
     if bare:
         found[bare] = LexicalNLI().judge([pairs[i] for i in bare])
     return found

@@ -6,6 +6,7 @@ generator, and as the judge of whether two answers contradict each other.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from unpoison.checks import at_least, within
 from unpoison.errors import ModelError
 from unpoison.extras import require
-from unpoison.kernels.answers import Relation, relation
+from unpoison.kernels.answers import LONGEST, Relation, relation
 from unpoison.kernels.tokens import stems
 from unpoison.models.answer_nli import judged
 from unpoison.models.checkpoints import softmax
@@ -185,11 +186,12 @@ class Reader:
                 made.append(Reading("", 0, 0, 0.0, 1.0))
                 continue
             no_answer = 1 / (1 + np.exp(np.clip(self._settings.slope * best.odds + self._settings.intercept, -60, 60)))
-            answer = text[best.start : best.end] if no_answer < self.threshold else ""
+            start, end = _trimmed(text, best.start, best.end)
+            answer = text[start:end] if no_answer < self.threshold else ""
             skimmed = (
                 len(text) - _read_characters(parts) if len(parts) < len(every) or len(text) > LONGEST_PASSAGE else 0
             )
-            made.append(Reading(answer, best.start, best.end, best.odds, float(no_answer), max(0, skimmed)))
+            made.append(Reading(answer, start, end, best.odds, float(no_answer), max(0, skimmed)))
         return made
 
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
@@ -199,29 +201,28 @@ class Reader:
         the shared words does for other checkpoints. Symmetric.
         """
         made = [relation(question, left, right) for left, right in pairs]
-        open_ = {tuple(sorted(pair)): i for i, pair in enumerate(pairs) if not made[i].sure}
-        judged = self._judged(question, list(open_)) if open_ else {}
-        return [judged.get(tuple(sorted(pair)), found) for pair, found in zip(pairs, made, strict=True)]
+        unsure = [i for i, found in enumerate(made) if not found.sure]
+        judged = self._judged(question, [tuple(sorted(pairs[i])) for i in unsure])
+        for i, opinion in zip(unsure, judged, strict=True):
+            made[i] = _between(made[i], opinion)
+        return made
 
-    def _judged(self, question: str, pairs: list[tuple[str, ...]]) -> dict[tuple[str, ...], Relation]:
-        """What the model says of pairs on which no rule speaks, the mean of both orders."""
+    def _judged(self, question: str, pairs: Sequence[tuple[str, ...]]) -> list[Relation | None]:
+        """What the model says of pairs on which no rule speaks, the mean of both orders; None from others."""
         keys = [_key((question, *pair)) for pair in pairs]
         with self._lock:
             found = {key: self._related[key] for key in keys if key in self._related}
-        new = [(key, pair) for key, pair in zip(keys, pairs, strict=True) if key not in found]
-        both = [
-            (f"{question} {one[:400]}", two[:400])
-            for _, (left, right) in new
-            for one, two in ((left, right), (right, left))
-        ]
-        logits = [mark.relation for mark in self._model.run(self._cutter.answers(both))] if both else []
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
+        orders = [order for left, right in new.values() for order in ((left, right), (right, left))]
+        windows = self._cutter.answers([(f"{question} {one[:LONGEST]}", two[:LONGEST]) for one, two in orders])
+        logits = [mark.relation for mark in self._model.run(windows)]
         if any(logit is None for logit in logits):
-            return {}
+            return [None] * len(pairs)
         odds = np.array(logits, np.float64).reshape(len(new), 2, 3) / self._settings.temperature
         probability = softmax(odds).mean(axis=1).tolist()
-        made = {key: Relation(a, b, c, sure=False) for (key, _), (a, b, c) in zip(new, probability, strict=True)}
+        made = {key: Relation(*row, sure=False) for key, row in zip(new, probability, strict=True)}
         self._remember(self._related, made)
-        return {pair: (found | made)[key] for key, pair in zip(keys, pairs, strict=True)}
+        return [(found | made)[key] for key in keys]
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """An NLI model for answers: the same is entailment, rivals contradict, compatible answers are neutral.
@@ -344,6 +345,15 @@ def _same(question: str, left: str, right: str) -> bool:
     return left == right or relation(question, left, right).same >= SAME
 
 
+def _between(guess: Relation, opinion: Relation | None) -> Relation:
+    """The geometric mean of a guess from the words and the model's opinion."""
+    if opinion is None:
+        return guess
+    mean = [math.sqrt(one * two) for one, two in zip(guess[:3], opinion[:3], strict=True)]
+    same, rival, compatible = (value / sum(mean) for value in mean)
+    return Relation(same, rival, compatible, sure=False)
+
+
 def _sentence(said: Said) -> str:
     """The sentence of the text in which the answer stands; the answer itself where it spans several."""
     return next((s.text for s in split(said.text) if said.answer in s.text), said.answer)
@@ -357,6 +367,16 @@ def _nearest(question: str, text: str, windows: list[Window]) -> list[Window]:
     shared = [len(asked & set(stems(text[slice(*_reach(window))]))) for window in windows]
     best = sorted(range(len(windows)), key=lambda i: (-shared[i], i))[:WINDOWS]
     return [windows[i] for i in sorted(best)]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without what follows a line break (a title is a line of its own), and without an ellipsis at its ends."""
+    part = text[start:end]
+    kept = part.partition("\n")[0].rstrip(_ELLIPSES) or part
+    return start + len(kept) - len(kept.lstrip(_ELLIPSES)), start + len(kept)
+
+
+_ELLIPSES = " \t\r…,;:"
 
 
 def _reach(window: Window) -> tuple[int, int]:
