@@ -155,8 +155,8 @@ def attacks_table() -> Table:
     table = Table(show_lines=True)
     for heading in ("name", "what it does", "options", "needs", "of the data"):
         table.add_column(heading, overflow="fold")
-    kinds = ("attacks", "wrappers")
-    for kind, name in ((kind, name) for kind in kinds for name in registry.names(kind)):
+    known = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
+    for kind, name in known:
         shown = name if kind == "attacks" else f"+{name}"
         try:
             found = registry.find(kind, name)
