@@ -121,12 +121,15 @@ def find(kind: str, name: str) -> Any:
 
     Raises:
         UnknownNameError: No such name; the message suggests the nearest.
+        OptionError: A wrapper where an attack is wanted.
     """
     target = BUILT_IN.get(kind, {}).get(name)
     if target is not None:
         module, _, attribute = target.partition(":")
         return getattr(import_module(module), attribute)
     point = _third_party(kind).get(name)
+    if point is None and kind == "attacks" and name in names("wrappers"):
+        raise OptionError(f"{name} changes what another attack crafts; write poisonedrag+{name}")
     if point is None:
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
     return point.load()

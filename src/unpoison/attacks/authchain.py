@@ -7,16 +7,13 @@ with an institution that vouches for it. The wordings and prompts are ours.
 
 from __future__ import annotations
 
-import re
-
 from unpoison.attacks.base import Attack, PoisonText, Target
 from unpoison.attacks.budget import Meter
-from unpoison.attacks.claims import statement, stating, unquoted
+from unpoison.attacks.claims import keywords, statement, stating, unquoted
 from unpoison.attacks.prompts import COMPLETE, authority_prompt, coverage_prompt, evidence_prompt
 from unpoison.checks import at_least
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
-from unpoison.models.sentences import STOP_WORDS
 from unpoison.requests import Flow
 
 __all__ = ["AUTHORITIES", "CHAINS", "AuthChain"]
@@ -101,9 +98,8 @@ class AuthChain(Attack):
         chains, authorities = rng.permutation(len(CHAINS)), rng.permutation(len(AUTHORITIES))
         chain = CHAINS[chains[position % len(chains)]]
         authority = AUTHORITIES[authorities[(position + position // len(chains)) % len(authorities)]]
-        words = dict.fromkeys(w for w in re.findall(r"[^\W_]+", target.question) if w.lower() not in STOP_WORDS)
         return f"{chain} {authority}".format(
             statement=statement(target.question, target.incorrect),
-            keys=", ".join(words) or target.question,
+            keys=", ".join(keywords(target.question)),
             answer=target.incorrect,
         )

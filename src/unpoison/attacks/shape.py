@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from unpoison.attacks.base import Attack, Target, contains_answer
-from unpoison.attacks.claims import statement
+from unpoison.attacks.base import Attack, Target
+from unpoison.attacks.claims import keywords, statement
 from unpoison.attacks.wrapper import Wrapper
 from unpoison.checks import among
 
@@ -25,8 +25,8 @@ AROUND = {
 
 INSTEAD = {
     "snippet": "14 Mar 2019 \u00b7 ... {words} ...",
-    "infobox": "Quick facts\n{question}: {answer}\nCategory: General reference\nLast updated: 14 March 2019",
-    "headline": "{statement} | The Meridian Courier",
+    "infobox": "{subject}\nAnswer: {answer}\nCategory: General reference\nLast updated: 14 March 2019",
+    "headline": "It is {answer}: experts settle {subject} | The Meridian Courier",
 }
 """What stands instead of a text, made around the wrong answer."""
 
@@ -68,19 +68,21 @@ class Shape(Wrapper):
     def change(self, text: str, target: Target, position: int) -> str:
         if self.kind in AROUND:
             return AROUND[self.kind].format(text=text)
-        told = statement(target.question, target.incorrect)
         return INSTEAD[self.kind].format(
-            words=_around(text if contains_answer(text, target.incorrect) else told, target.incorrect),
-            question=" ".join(target.question.split()).rstrip("?!. ").capitalize(),
+            words=_around(text, target) if self.kind == "snippet" else "",
+            subject=" ".join(keywords(target.question)),  # the question itself would give the poison away
             answer=target.incorrect,
-            statement=told,
         )
 
 
-def _around(text: str, answer: str) -> str:
+def _around(text: str, target: Target) -> str:
     """The words around the last statement of the answer: in front may stand the question, which says nothing."""
+    answer = target.incorrect
+    found = [match.start() for match in re.finditer(re.escape(answer), text, re.IGNORECASE)]
+    if not found:
+        text = statement(target.question, answer)
+        found = [text.rindex(answer)]
     words, size = text.split(), len(answer.split())
-    found = [m.start() for m in re.finditer(re.escape(answer), text, re.IGNORECASE)]
-    at = len(text[: found[-1]].split()) if found else 0
+    at = len(text[: found[-1]].split())
     first = max(0, min(at - (SNIPPET_WORDS - size) // 2, len(words) - SNIPPET_WORDS))
     return " ".join(words[first : first + max(SNIPPET_WORDS, size)])
