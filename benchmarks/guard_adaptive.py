@@ -3,9 +3,9 @@
     python benchmarks/guard_adaptive.py ../shared/data > adaptive.md
     python benchmarks/guard_adaptive.py ../shared/data --encoders lexical --limit 12 --only hide
 
-Questions that Guard was not fitted on; ten passages, of which one is poison. What is wrapped is the published PoisonedRAG
-text, with the question in front (`prefix=true`) or without. Texts that miss their attack's own goal are left out of a
-row, so its n says how often the attack is possible at all.
+Questions that Guard was not fitted on; ten passages, of which one is poison. What is wrapped is the text published with
+PoisonedRAG, with the question in front (`prefix=true`) or without. Texts that miss their attack's own goal are left out
+of a row, so its n says how often the attack is possible at all.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class CorruptRag(PoisonedRag):
         ]
         replies = yield from each(prompts, pending, meters, "misinformation")
         for i, reply in zip(pending, replies, strict=True):
-            texts[i] = unquoted(reply.text)
+            texts[i] = unquoted(reply)
 
     def _template(self, target: Target, position: int) -> str:
         wordings = FORMS[self.form] if self.mode == "template" else FORMS["as"]
