@@ -21,7 +21,7 @@ from embeddings import Embeddings
 from guard_data import held_out
 from quality_cells import CANDIDATES, WIKI
 from unpoison import Guard, Passage, Query
-from unpoison.attacks import hide, orders, pad, shape
+from unpoison.attacks import corruptrag, hide, orders, pad, shape
 from unpoison.attacks.base import Target
 from unpoison.attacks.defense_aware import DefenseAware
 from unpoison.attacks.rewriting import sentences, with_synonyms
@@ -49,13 +49,14 @@ WRAPPERS = (
 ROWS = (
     *(PLAIN, BASE, "paraphrase", "synonym", ECHO_REMOVED),
     *(f"{BASE}+{wrapper}" for wrapper in WRAPPERS),
-    *(f"{PLAIN}+{wrapper}" for wrapper in WRAPPERS if wrapper.startswith(("pad", "shape"))),
+    *(f"{PLAIN}+{wrapper}" for wrapper in WRAPPERS if wrapper.startswith(("pad", "shape", "hide:kind=case"))),
     *(
         f"orders:kind={kind}{place}"
         for kind in orders.KINDS
         for place in ("", "+pad:where=between", "+pad:where=behind")
     ),
-    *("swap", "corruptrag:form=as", "corruptrag:form=ak", "authchain"),
+    *(f"corruptrag:form={form},prefix={prefix}" for form in corruptrag.FORMS for prefix in ("true", "false")),
+    *("authchain", "swap"),
 )
 
 LONGEST = 3
