@@ -96,7 +96,7 @@ class CorruptRag(PoisonedRag):
     def _template(self, target: Target, position: int) -> str:
         wordings = FORMS[self.form] if self.mode == "template" else FORMS["as"]
         order = self.rng(target, self.form).permutation(len(wordings))
-        return wordings[order[position % len(order)]].format(
+        return wordings[int(order[position % len(order)])].format(
             right=target.correct[0],
             answer=target.incorrect,
             statement=statement(target.question, target.incorrect),

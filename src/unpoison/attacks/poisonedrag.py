@@ -41,7 +41,7 @@ class PoisonedRag(Attack):
 
     name = "poisonedrag"
     summary = "question + a text written until a trial answer is wrong"
-    requires = ()
+    requires: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ class Wrapper(Attack):
         OptionError: `inner` is no attack.
     """
 
-    requires = ()
+    requires: tuple[str, ...] = ()
 
     def __init__(self, inner: Attack, *, seed: int = 0, **chosen: object) -> None:
         if not isinstance(inner, Attack):
@@ -71,7 +71,7 @@ class Wrapper(Attack):
     def host(self, target: Target, position: int) -> str:
         """A clean passage of those retrieved for the question, another one for each position while they last."""
         order = self.rng(target, "hosts").permutation(len(target.context))
-        return target.context[order[position % len(order)]]
+        return target.context[int(order[position % len(order)])]
 
     def _wrapped(self, target: Target, position: int, poison: PoisonText) -> PoisonText:
         made = self.planted(poison, target, position)
