@@ -1,8 +1,11 @@
 """Names and option strings to objects: `grada:alpha=0.3,keep=5` to `Grada(alpha=0.3, keep=5)`.
 
+Attacks compose: `poisonedrag+hide:kind=bold` to `Hide(PoisonedRag(), kind="bold")`, what stands behind a plus being a
+wrapper, applied from left to right.
+
 What ships with the project is listed here as text, so that listing it imports nothing. Third parties add theirs with
-an entry point in the group `unpoison.defenses`, `unpoison.encoders`, `unpoison.generators`, `unpoison.nli` or
-`unpoison.attacks`.
+an entry point in the group `unpoison.defenses`, `unpoison.encoders`, `unpoison.generators`, `unpoison.nli`,
+`unpoison.attacks` or `unpoison.wrappers`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,18 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, shown
 
-__all__ = ["BUILT_IN", "Option", "create", "find", "names", "options", "parse", "read_options", "split_options"]
+__all__ = [
+    "BUILT_IN",
+    "Option",
+    "create",
+    "find",
+    "names",
+    "options",
+    "parse",
+    "parts",
+    "read_options",
+    "split_options",
+]
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "defenses": {
@@ -61,6 +75,17 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "multi-cluster": "unpoison.attacks.multi_cluster:MultiCluster",
         "diverse": "unpoison.attacks.diverse:Diverse",
         "defense-aware": "unpoison.attacks.defense_aware:DefenseAware",
+        "orders": "unpoison.attacks.orders:Orders",
+        "swap": "unpoison.attacks.swap:Swap",
+        "suppress": "unpoison.attacks.suppress:Suppress",
+        "corruptrag": "unpoison.attacks.corruptrag:CorruptRag",
+        "authchain": "unpoison.attacks.authchain:AuthChain",
+    },
+    "wrappers": {
+        "hide": "unpoison.attacks.hide:Hide",
+        "pad": "unpoison.attacks.pad:Pad",
+        "shape": "unpoison.attacks.shape:Shape",
+        "title": "unpoison.attacks.title:Title",
     },
 }
 
@@ -96,12 +121,15 @@ def find(kind: str, name: str) -> Any:
 
     Raises:
         UnknownNameError: No such name; the message suggests the nearest.
+        OptionError: A wrapper where an attack is wanted.
     """
     target = BUILT_IN.get(kind, {}).get(name)
     if target is not None:
         module, _, attribute = target.partition(":")
         return getattr(import_module(module), attribute)
     point = _third_party(kind).get(name)
+    if point is None and kind == "attacks" and name in names("wrappers"):
+        raise OptionError(f"{name} changes what another attack crafts; write poisonedrag+{name}")
     if point is None:
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
     return point.load()
@@ -115,6 +143,17 @@ def parse(spec: str) -> tuple[str, dict[str, str]]:
     """
     name, _, rest = spec.partition(":")
     return name.strip(), split_options(rest, spec)
+
+
+def parts(kind: str, spec: str) -> list[tuple[str, str]]:
+    """The (kind, option string) pieces of a spec: an attack and its wrappers, or the spec itself for any other kind.
+
+    An attack's option values cannot hold a plus sign.
+    """
+    if kind != "attacks":
+        return [(kind, spec)]
+    first, *wrappers = spec.split("+")
+    return [(kind, first), *(("wrappers", wrapper) for wrapper in wrappers)]
 
 
 def options(target: Any) -> list[Option]:
@@ -133,12 +172,22 @@ def options(target: Any) -> list[Option]:
 def create(kind: str, spec: str, **given: Any) -> Any:
     """Make the object that an option string names; `given` adds objects that no string can say.
 
+    Wrappers get what they wrap as `inner`, and the same `given`.
+
     A `given` value of None, or one that the class does not take, is left out.
 
     Raises:
         UnknownNameError: No such name.
         OptionError: An unknown option, a missing one, or a value of the wrong type.
     """
+    (_, first), *wrappers = parts(kind, spec)
+    made = _create(kind, first, given)
+    for wrapper_kind, wrapper in wrappers:
+        made = _create(wrapper_kind, wrapper, {**given, "inner": made})
+    return made
+
+
+def _create(kind: str, spec: str, given: Mapping[str, Any]) -> Any:
     name, texts = parse(spec)
     target = find(kind, name)
     known = {option.name: option for option in options(target)}

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,13 @@ from unpoison.models.doubles import ScriptedGenerator
 from unpoison.registry import BUILT_IN, create, find, names, options
 
 OFFLINE = sorted(set(BUILT_IN["attacks"]) - {"hotflip", "defense-aware", "garag"})
+WRAPPED = [
+    f"published+{name}" + (f":{option.name}={choice}" if choice else "")
+    for name in BUILT_IN["wrappers"]
+    for option in options(find("wrappers", name))
+    for choice in get_args(option.type) or ([] if name != "title" else [""])
+]
+CHAINS = ["pia+pad+hide:kind=tags", "tan+title+hide:kind=bold", "corruptrag+shape:kind=snippet+pad:where=before"]
 
 
 @pytest.mark.parametrize(
@@ -60,10 +68,20 @@ def test_options_can_be_written_as_text(encoder):
         create("attacks", "pia:encoder=lexical")
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+def test_every_kind_of_wrapper_is_under_contract():
+    assert len(WRAPPED) == len(set(WRAPPED)) == 13 + 5 + 6 + 1
+
+
+@pytest.mark.parametrize("name", [*OFFLINE, *WRAPPED, *CHAINS])
 def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     other = Target(
-        "t9", "who wrote emma", ("Jane Austen",), "Mary Shelley", ("x Mary Shelley",) * 3, ("By Jane Austen.",)
+        "t9",
+        "who wrote emma",
+        ("Jane Austen",),
+        "Mary Shelley",
+        ("x Mary Shelley",) * 3,
+        ("By Jane Austen.",),
+        context=("Emma was published in 1815. It is a comedy of manners.",),
     )
     together, alone = create("attacks", name, encoder=encoder), create("attacks", name, encoder=encoder)
     together.craft(other, 2)
@@ -71,18 +89,21 @@ def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     assert [p.to_dict() for p in made] == [p.to_dict() for p in alone.craft(target, 3)]
     assert len({p.id for p in made}) == len(made) == 3
     assert [PoisonText.from_dict(json.loads(json.dumps(p.to_dict()))) for p in made] == made
-    assert all(p.target_id == "t1" and p.attack == name and p.text for p in made)
+    assert alone.name == "+".join(part.partition(":")[0] for part in name.split("+"))
+    assert all(p.target_id == "t1" and p.attack == alone.name and p.text for p in made)
     assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in made)
 
 
-@pytest.mark.parametrize("name", ["poisonedrag", "diverse", "tan", "paraphrase", "synonym"])
+@pytest.mark.parametrize(
+    "name", ["poisonedrag", "diverse", "tan", "paraphrase", "synonym", "orders", "authchain", "poisonedrag+hide"]
+)
 def test_another_seed_gives_other_texts(name, bare):
-    first, second = (create("attacks", f"{name}:seed={seed}").craft(bare, 2) for seed in (0, 1))
+    first, second = (create("attacks", name, seed=seed).craft(bare, 2) for seed in (0, 1))
     assert [p.text for p in first] != [p.text for p in second]
     assert not {p.id for p in first} & {p.id for p in second}
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize("name", [*OFFLINE, *WRAPPED, *CHAINS])
 def test_no_texts_are_no_error(name, target, encoder):
     assert create("attacks", name, encoder=encoder).craft(target, 0) == []
 

@@ -1,8 +1,9 @@
 import pytest
 
 from unpoison.attacks.ambiguous import Ambiguous
-from unpoison.attacks.base import Target
+from unpoison.attacks.base import Target, contains_answer
 from unpoison.attacks.conditional import Conditional
+from unpoison.attacks.orders import COUNTER, ELSEWHERE, KINDS, Orders
 from unpoison.attacks.pia import LINK, OUT_OF_SERVICE, Pia
 from unpoison.errors import InputError, OptionError
 
@@ -47,3 +48,30 @@ def test_conditional_needs_numbered_passages(target):
     text = attack.craft(target)[0].text
     assert text.index("Paris") < text.index("Lyon")
     assert attack.passage_format.format(number=1, text="x") == "Document 1: x"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_wordings_that_the_seed_chooses(kind, target):
+    made = Orders(kind=kind).craft(target, 3)
+    assert len({p.text for p in made}) == 3
+    assert len({Orders(kind=kind, seed=seed).craft(target, 1)[0].text for seed in range(9)}) == 3
+    assert all("{" not in p.text and p.meta["kind"] == kind for p in made)
+
+
+@pytest.mark.parametrize("kind", ["override", "role", "rule", "dictated"])
+def test_orders_that_give_an_answer_give_the_wrong_one(kind, target):
+    assert all("Lyon" in p.text and "Paris" not in p.text for p in Orders(kind=kind).craft(target, 3))
+    with pytest.raises(InputError, match="has no incorrect, which the attack orders requires"):
+        Orders(kind=kind).craft(Target("x", "q"))
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("exfiltrate", COUNTER), ("off-topic", ELSEWHERE)])
+def test_other_orders_are_known_by_a_sign_in_the_answer(kind, sign):
+    for poison in Orders(kind=kind).craft(Target("x", "q"), 3):
+        assert poison.meta["answers"] == [sign]
+        assert contains_answer(poison.text, sign)  # what obeys is found, although a link stands beside it
+
+
+def test_unknown_orders_are_refused():
+    with pytest.raises(OptionError, match=r"kind must be one of override, .*, got 'poem'"):
+        Orders(kind="poem")

@@ -87,6 +87,7 @@ class PoisonText:
         meta: JSON values. Always `reached` (did the text reach the attack's own goal), `reason` (one sentence, empty
             when reached) and `answers` (replies that count as success); the rest is the attack's.
         budget: What it cost.
+        title: The passage's title, where the attack plants one.
     """
 
     id: str
@@ -95,6 +96,7 @@ class PoisonText:
     attack: str
     meta: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
+    title: str | None = None
 
     @property
     def reached(self) -> bool:
@@ -102,7 +104,7 @@ class PoisonText:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        found = {name: getattr(self, name) for name in ("id", "text", "target_id", "attack")}
+        found = {name: getattr(self, name) for name in ("id", "text", "target_id", "attack", "title")}
         return {**found, "meta": dict(self.meta), "budget": self.budget.to_dict()}
 
     @classmethod
@@ -127,6 +129,7 @@ class Attack(ABC):
         needs: What it cannot work without: "generator", "encoder", "reader", "defense".
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
+        uses_context: Whether it looks at the clean passages that are retrieved beside its own.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
 
     Args:
@@ -137,12 +140,13 @@ class Attack(ABC):
         limits: Bounds on the model calls of one target; by default without a deadline, for searches are long.
     """
 
-    name: ClassVar[str]
+    name: str
     summary: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     requires: tuple[str, ...] = ("incorrect",)
     uses_gold: bool = False
-    passage_format: ClassVar[str] = "{text}"
+    uses_context: bool = False
+    passage_format: str = "{text}"
 
     def __init__(
         self,

@@ -14,9 +14,10 @@ from typing import Literal, NamedTuple
 from unpoison.attacks.base import Attack, Target, contains_answer
 from unpoison.attacks.budget import Meter
 from unpoison.attacks.prompts import misinformation_prompt
+from unpoison.models.sentences import STOP_WORDS
 from unpoison.requests import Flow
 
-__all__ = ["STYLES", "Claim", "claims", "statement", "stating", "template_claim", "unquoted"]
+__all__ = ["STYLES", "Claim", "claims", "keywords", "statement", "stating", "template_claim", "unquoted"]
 
 STYLES = ("reference", "news", "forum", "archive", "lesson", "review", "interview", "notes")
 
@@ -82,6 +83,12 @@ def statement(question: str, answer: str) -> str:
     if found := _ACTOR.fullmatch(asked):
         return f"{_capital(answer)} {found[1]}"
     return f'The answer to the question "{asked}" is {answer}'
+
+
+def keywords(question: str) -> list[str]:
+    """The question's content words, each once, in order; all of its words where it has none."""
+    words = list(dict.fromkeys(re.findall(r"[^\W_]+", question)))
+    return [word for word in words if word.lower() not in STOP_WORDS] or words
 
 
 def template_claim(attack: Attack, target: Target, position: int, answer: str | None = None) -> str:

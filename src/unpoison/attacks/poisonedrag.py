@@ -20,7 +20,7 @@ from unpoison.models.protocols import Generator
 from unpoison.prompts import Prompt, answer_prompt
 from unpoison.requests import Flow
 
-__all__ = ["PoisonedRag", "read_one_shot"]
+__all__ = ["PoisonedRag", "each", "read_one_shot"]
 
 
 class PoisonedRag(Attack):
@@ -41,7 +41,7 @@ class PoisonedRag(Attack):
 
     name = "poisonedrag"
     summary = "question + a text written until a trial answer is wrong"
-    requires = ()
+    requires: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -110,14 +110,14 @@ class PoisonedRag(Attack):
             misinformation_prompt(target.question, target.incorrect, words=self.words, variant=variant)
             for variant in variants
         ]
-        replies = yield from _each(prompts, pending, meters, "misinformation")
+        replies = yield from each(prompts, pending, meters, "misinformation")
         for i, reply in zip(pending, replies, strict=True):
             texts[i] = unquoted(reply)
 
     def _asked(self, target: Target, pending: list[int], meters: list[Meter], texts: list[str]) -> Flow[list[str]]:
         """What a reader answers from each text alone."""
         prompts = [answer_prompt(target.question, [texts[i]], abstain=False) for i in pending]
-        return (yield from _each(prompts, pending, meters, "trial"))
+        return (yield from each(prompts, pending, meters, "trial"))
 
     def _one_shot(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         if not count:
@@ -166,7 +166,7 @@ def read_one_shot(reply: str) -> tuple[str, list[str]]:
     return (incorrect.strip() if isinstance(incorrect, str) else ""), texts
 
 
-def _each(prompts: list[Prompt], pending: list[int], meters: list[Meter], purpose: str) -> Flow[list[str]]:
+def each(prompts: list[Prompt], pending: list[int], meters: list[Meter], purpose: str) -> Flow[list[str]]:
     """Ask all prompts at the same time, each on its own account."""
     for i in pending:
         meters[i].llm_calls += 1

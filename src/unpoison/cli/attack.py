@@ -13,6 +13,7 @@ EXAMPLES = """\b
 Examples:
   unpoison attack --list
   unpoison attack -a poisonedrag --count 3 sample -o attacked.jsonl
+  unpoison attack -a poisonedrag+hide:kind=zero-width+pad:where=behind sample -o hidden.jsonl
   unpoison attack -a pia --policy replace-last --k 5 data.jsonl --json | unpoison screen -d trustrag -
   unpoison attack -a hotflip -e minilm --policy retrieve data.jsonl -o attacked.jsonl
   unpoison evaluate -a published -d grada attacked.jsonl
@@ -26,7 +27,9 @@ def attack(
     data: Annotated[
         str | None, typer.Argument(metavar="DATA", help="A file in the shared format, or what 'evaluate' takes.")
     ] = None,
-    name: Annotated[str, typer.Option("--attack", "-a", metavar="NAME[:OPTIONS]", help="See --list.")] = "poisonedrag",
+    name: Annotated[
+        str, typer.Option("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER...]", help="See --list.")
+    ] = "poisonedrag",
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts planted per question.")] = 1,
     policy: Annotated[
         str | None,
@@ -67,7 +70,9 @@ def attack(
     ] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Overwrite the output instead of going on.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the attacked rows to standard output.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="List the attacks, their options and needs.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the attacks and wrappers, their options and needs.")
+    ] = False,
 ) -> None:
     """Plant poison into every question, as a published attack would.
 

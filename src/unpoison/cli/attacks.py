@@ -128,7 +128,8 @@ class Accounts:
         for text in self._shown:
             goal = "reached" if text.reached else f"missed: {text.meta.get('reason', '')}"
             costs = [str(getattr(text.budget, name)) for name in spent]
-            table.add_row(*map(Text, (plain(text.target_id), excerpt(text.text, 120), excerpt(goal), *costs)))
+            whole = text.text if text.title is None else f"{text.title} / {text.text}"
+            table.add_row(*map(Text, (plain(text.target_id), excerpt(whole, 120), excerpt(goal), *costs)))
         if self.texts > len(self._shown):
             table.caption = Text(f"and {self.texts - len(self._shown):,} more")
         return table
@@ -150,17 +151,19 @@ class Accounts:
 
 
 def attacks_table() -> Table:
-    """Every attack: what it does, its options, what it needs of the models and of the data."""
+    """Every attack, and every wrapper (`+name`): what it does, its options, its needs of the models and of the data."""
     table = Table(show_lines=True)
     for heading in ("name", "what it does", "options", "needs", "of the data"):
         table.add_column(heading, overflow="fold")
-    for name in registry.names("attacks"):
+    known = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
+    for kind, name in known:
+        shown = name if kind == "attacks" else f"+{name}"
         try:
-            found = registry.find("attacks", name)
+            found = registry.find(kind, name)
             options = "\n".join(option.described for option in registry.options(found))
         except Exception as error:  # somebody else's broken package must not hide the others
-            table.add_row(*map(Text, (name, f"cannot be loaded: {plain(str(error))}", "", "", "")))
+            table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "")))
             continue
         needs = ", ".join(found.needs) or "nothing"
-        table.add_row(*map(Text, (name, found.summary, options, needs, ", ".join(found.requires) or "nothing")))
+        table.add_row(*map(Text, (shown, found.summary, options, needs, ", ".join(found.requires) or "nothing")))
     return table

@@ -47,7 +47,7 @@ def evaluate(
     ] = None,
     defense: Annotated[Texts, _axis("--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured.")] = None,
     attack: Annotated[
-        Texts, _axis("--attack", "-a", metavar="NAME[:OPTIONS],...", help="See 'unpoison attack --list'.")
+        Texts, _axis("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER],...", help="See 'unpoison attack --list'.")
     ] = None,
     poisons: Annotated[Texts, _axis("--poisons", metavar="N,...", help="Texts planted per question; 1.")] = None,
     rate: Annotated[

@@ -14,7 +14,7 @@ from unpoison.attacks.base import Attack, PoisonText, Target
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.journal import Journal, read_rows
 
-__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "takes"]
+__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "takes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,25 @@ class Crafted:
 
 
 def takes(kind: str, spec: str, option: str) -> bool:
-    """Whether the class behind an option string has this argument.
+    """Whether the class behind an option string has this argument; of a composed attack, whether any part has.
 
     Raises:
         UnknownNameError: No such name.
     """
-    name, _ = registry.parse(spec)
-    return option in inspect.signature(registry.find(kind, name)).parameters
+    return any(option in inspect.signature(part).parameters for part in _classes(kind, spec))
+
+
+def sees_context(spec: str) -> bool:
+    """Whether an attack is shown the clean passages that it competes with: it has an encoder, or builds on them.
+
+    Raises:
+        UnknownNameError: No such attack.
+    """
+    return takes("attacks", spec, "encoder") or any(part.uses_context for part in _classes("attacks", spec))
+
+
+def _classes(kind: str, spec: str) -> list[Any]:
+    return [registry.find(of, registry.parse(part)[0]) for of, part in registry.parts(kind, spec)]
 
 
 def make_attack(spec: str, **given: Any) -> Attack:

@@ -57,7 +57,7 @@ def planted(example: Example, texts: Iterable[PoisonText | Passage], *, prefix: 
     """
     made = []
     for text in texts:
-        passage = Passage(text.text, id=text.id) if isinstance(text, PoisonText) else text
+        passage = Passage(text.text, id=text.id, title=text.title) if isinstance(text, PoisonText) else text
         if prefix:
             passage = replace(passage, text=with_question(example.question, passage.text), embedding=None)
         made.append(Candidate(passage, poison=True, target=example.id))

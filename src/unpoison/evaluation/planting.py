@@ -130,6 +130,7 @@ def _planted(example: Example, staged: Staged, crafted: Crafted, attack: Attack)
     }
     if staged.context.query != example.question:
         row["question_before_attack"] = example.question
+    how = {text.id: text.meta["how"] for text in crafted.texts if "how" in text.meta}
     for rank, candidate in enumerate(staged.context.candidates, 1):
         passage = candidate.passage
         told: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
@@ -137,6 +138,7 @@ def _planted(example: Example, staged: Staged, crafted: Crafted, attack: Attack)
         told["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
         if candidate.poison:
             told["attack"] = attack.name
+            told |= {"how": how[passage.id]} if passage.id in how else {}
         row["passages"].append(told)
     row["planted"] = {
         "attack": attack.name,

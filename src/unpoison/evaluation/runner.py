@@ -21,7 +21,7 @@ from unpoison.checks import at_least
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, UnpoisonError
-from unpoison.evaluation.crafting import Crafted, craft_all, takes
+from unpoison.evaluation.crafting import Crafted, craft_all, sees_context, takes
 from unpoison.evaluation.journal import Journal, read_rows, write_json, write_rows
 from unpoison.evaluation.measuring import measured
 from unpoison.evaluation.records import Cell
@@ -219,7 +219,7 @@ class Runner:
         )
 
     def _attack_key(self, scenario: Scenario) -> dict[str, Any]:
-        """What crafted texts depend on; only attacks with an encoder see the passages they compete with."""
+        """What crafted texts depend on; not every attack sees the passages that it competes with."""
         data, corpus = self.bench.digests(scenario)
         key: dict[str, Any] = {"data": data, "attack": scenario.attack}
         if not scenario.attacked:
@@ -228,7 +228,9 @@ class Runner:
         if takes("attacks", scenario.attack, "generator"):
             key["generator"] = scenario.generator
         if takes("attacks", scenario.attack, "encoder"):
-            key |= {"encoder": scenario.encoder, "k": scenario.k, "corpus": corpus}
+            key["encoder"] = scenario.encoder
+        if sees_context(scenario.attack):
+            key |= {"k": scenario.k, "corpus": corpus}
         if takes("attacks", scenario.attack, "defense"):
             key |= {"defense": scenario.defense, "nli": scenario.nli, "nli_noise": scenario.nli_noise}
         return key

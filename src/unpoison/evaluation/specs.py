@@ -38,7 +38,8 @@ def split_specs(text: str) -> list[str]:
         elif not found:
             raise OptionError(f"{shown(text)} begins with an option; write name:option=value,option=value")
         else:
-            found[-1] += f"{',' if ':' in found[-1] else ':'}{part}"
+            last = found[-1].rpartition("+")[2]  # of a composed attack, options belong to the last wrapper named
+            found[-1] += f"{',' if ':' in last else ':'}{part}"
     return found
 
 
@@ -141,10 +142,11 @@ def check_spec(kind: str, spec: str) -> None:
     Raises:
         UnknownNameError: No such name or option; the message names the nearest.
     """
-    name, given = registry.parse(spec)
-    if kind == "attacks" and name == NO_ATTACK and not given:
+    if kind == "attacks" and registry.parse(spec) == (NO_ATTACK, {}):
         return
-    known = [option.name for option in registry.options(registry.find(kind, name))]
-    for option in given:
-        if option not in known:
-            raise UnknownNameError(f"option of {name}", option, known)
+    for of, part in registry.parts(kind, spec):
+        name, given = registry.parse(part)
+        known = [option.name for option in registry.options(registry.find(of, name))]
+        for option in given:
+            if option not in known:
+                raise UnknownNameError(f"option of {name}", option, known)

@@ -14,7 +14,7 @@ from unpoison.defenses.base import Defense
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.evaluation.contexts import Context, clean_contexts
-from unpoison.evaluation.crafting import make_attack, takes
+from unpoison.evaluation.crafting import make_attack, sees_context, takes
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, Loaded
 from unpoison.evaluation.noise import NoisyNLI
@@ -166,7 +166,8 @@ class Workbench:
             UnknownNameError, OptionError, MissingExtraError: As for `defense`.
         """
         spec = scenario.attack
-        knows = takes("attacks", spec, "defense") and "defense" not in registry.parse(spec)[1]
+        (_, crafting), *_ = registry.parts("attacks", spec)
+        knows = takes("attacks", crafting, "defense") and "defense" not in registry.parse(crafting)[1]
         return make_attack(
             spec,
             prefix=scenario.prefix,
@@ -177,13 +178,13 @@ class Workbench:
         )
 
     def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
-        """What the attack is told of a question; one with an encoder also the passages that it competes with.
+        """What the attack is told of a question, and the passages that it competes with where it looks at them.
 
         Raises:
             InputError: A wrong and a right answer that cannot be told apart.
         """
         found = example.target(getattr(attack, "attack", None))
-        if not takes("attacks", scenario.attack, "encoder"):
+        if not sees_context(scenario.attack):
             return found
         return replace(found, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
