@@ -8,6 +8,7 @@ from unpoison import AstuteRag, InstructRag
 from unpoison.baseline_prompts import tagged
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
+from unpoison.types import Reply
 
 FIVE = [f"d{i}" for i in range(5)]
 
@@ -101,3 +102,15 @@ def test_astuterag_without_passages_has_its_memory() -> None:
 @pytest.mark.parametrize("defense", [AstuteRag(), InstructRag()])
 def test_screening_drops_nothing_and_needs_no_model(defense: AstuteRag | InstructRag) -> None:
     assert defense.screen("q", FIVE).dropped == ()
+
+
+def test_an_unfinished_step_is_said() -> None:
+    """What an answer rests on may have been refused or cut without the last reply showing it."""
+    cut = Reply("one of several", finish="length")
+    answer = AstuteRag(ScriptedGenerator([cut, "groups", "<ANSWER>a</ANSWER>"]), merged=False).answer("q", ["p"])
+    assert answer.details["unfinished"] == {"internal knowledge": "length"}
+    assert answer.screening.evidence.notes[-1] == "the internal knowledge was cut at its length limit"
+    answer = InstructRag(ScriptedGenerator([cut, "<ANSWER>a</ANSWER>"]), extract="call").answer("q", ["p"])
+    assert answer.details["unfinished"] == {"rationale": "length"}
+    answer = InstructRag(ScriptedGenerator([cut])).answer("q", ["p"])
+    assert answer.details["finish"] == "length"

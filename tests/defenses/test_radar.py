@@ -7,6 +7,7 @@ from unpoison import Radar
 from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.prompts import Prompt
+from unpoison.types import Reply
 
 QUESTION = "Who wrote it?"
 
@@ -211,3 +212,12 @@ def test_without_a_generator_the_error_names_the_fix() -> None:
         Radar().screen(QUESTION, DOCUMENTS)
     with pytest.raises(OptionError, match="generator="):
         Radar().answer(QUESTION, DOCUMENTS)
+
+
+def test_a_refused_reading_is_no_answer() -> None:
+    def reply(prompt: Prompt) -> Reply:
+        refused = prompt.passages == ("first",) and prompt.task == "atomic"
+        return Reply("I cannot help with that.", finish="refusal") if refused else Reply("b")
+
+    screening = Radar(ScriptedGenerator(reply)).screen(QUESTION, DOCUMENTS[:3])
+    assert screening.evidence["answering"].tolist() == [1, 2]

@@ -93,7 +93,9 @@ def test_decimals_and_ties_of_12_to_40_nodes(seed) -> None:
     if seed % 2:
         upper = np.full((size, size), rng.integers(0, 3))
     else:
-        upper = rng.integers(0, rng.choice([2, 3, 12]), (size, size)) * (rng.random((size, size)) < rng.choice([0.1, 1]))
+        upper = rng.integers(0, rng.choice([2, 3, 12]), (size, size)) * (
+            rng.random((size, size)) < rng.choice([0.1, 1])
+        )
     pairwise = np.triu(upper, 1) + np.triu(upper, 1).T
     value, kept = solved(source, sink, pairwise)
     labels = min_cut(source / 10, sink / 10, pairwise / 10)

@@ -16,7 +16,7 @@ from unpoison.baseline_prompts import (
     sources_prompt,
     tagged,
 )
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
@@ -54,14 +54,15 @@ class AstuteRag(Defense):
         """Internal knowledge, consolidation with sources, the selected answer."""
         screening = yield from self.screening(query, passages)
         (known,) = yield from generate([memory_prompt(query.text)], "internal knowledge")
-        details = {"internal_knowledge": known.text}
+        details, steps = {"internal_knowledge": known.text}, {"internal knowledge": known}
         texts = [passage.reading for passage in passages]
         prompt = sources_prompt(query.text, texts, known.text)
         if not self.merged:
             prompt = consolidate_sources_prompt(query.text, texts, known.text)
             (groups,) = yield from generate([prompt], "consolidation")
-            details["consolidated_information"] = groups.text
+            details["consolidated_information"], steps["consolidation"] = groups.text, groups
             prompt = groups_prompt(query.text, groups.text)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
-        return answered(replace(reply, text=tagged(reply.text) or reply.text), screening, details)
+        answer = answered(replace(reply, text=tagged(reply.text) or reply.text), screening, details)
+        return unfinished(answer, steps)

@@ -18,7 +18,7 @@ from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
 
-__all__ = ["Defense", "abstention", "answered", "embedded"]
+__all__ = ["Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
 
 
 class Defense(ABC):
@@ -167,6 +167,22 @@ def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | No
 def abstention(screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
     """The answer when there is nothing trustworthy to answer from; no model is asked."""
     return Answer("I don't know.", screening, abstained=True, details=dict(details or {}))
+
+
+def noted(answer: Answer, *notes: str) -> Answer:
+    """The same answer with more notes in the evidence."""
+    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
+    return replace(answer, screening=replace(answer.screening, evidence=evidence))
+
+
+def unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
+    """The same answer, saying which of the replies that it rests on were refused or cut, by the name of the step."""
+    found = {step: reply.finish for step, reply in steps.items() if reply.finish != "stop"}
+    if not found:
+        return answer
+    said = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
+    notes = [f"the {step} {said.get(finish, f'ended early ({finish})')}" for step, finish in found.items()]
+    return replace(noted(answer, *notes), details={**answer.details, "unfinished": found})
 
 
 def embedded(

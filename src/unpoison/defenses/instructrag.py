@@ -12,7 +12,7 @@ from typing import Literal
 
 from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.checks import among
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
@@ -69,7 +69,8 @@ class InstructRag(Defense):
             text = tagged(reply.text) or ""
         elif self.extract == "tags":
             text = tagged(rationale.text) or rationale.text
-        return answered(replace(reply, text=text), screening, {"rationale": rationale.text})
+        answer = answered(replace(reply, text=text), screening, {"rationale": rationale.text})
+        return answer if reply is rationale else unfinished(answer, {"rationale": rationale})
 
 
 def _asked(question: str) -> str:

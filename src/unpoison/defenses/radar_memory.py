@@ -12,14 +12,14 @@ import numpy as np
 
 from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
 from unpoison.defenses.atomic import statements
-from unpoison.defenses.base import abstention, answered
+from unpoison.defenses.base import abstention, answered, noted
 from unpoison.defenses.radar_static import Graph, Matrix, Reading, StaticRadar
 from unpoison.kernels.mincut import min_cut
 from unpoison.prompts import informative
 from unpoison.requests import Flow, generate, judge
 from unpoison.types import Answer, Screening
 
-__all__ = ["RememberingRadar", "noted", "posterior"]
+__all__ = ["RememberingRadar", "posterior"]
 
 LEAST, MOST = 0.01, 0.99
 """Priors are kept inside these bounds, as in the released code: one of 0 or 1 could never move again."""
@@ -156,9 +156,3 @@ def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> s
     if kept:
         return balance if favoured else f"{balance}, but the trusted passages that agree with it hold it"
     return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
-
-
-def noted(answer: Answer, note: str) -> Answer:
-    """The same answer with one more note in the evidence."""
-    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, note))
-    return replace(answer, screening=replace(answer.screening, evidence=evidence))
