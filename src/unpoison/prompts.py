@@ -7,6 +7,7 @@ the fields and never sees the rendering.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -192,10 +193,30 @@ def decision_prompt(question: str, external: str, internal: str | None, *, asses
     return Prompt("decide", system, question, (), notes, "Answer:", max_tokens=256)
 
 
-_ABSTENTIONS = ("i don't", "i do not know", "no information found")
+# "I don't find the sources reliable" judges them; "I don't find it in the sources" declines to answer.
+_DECLINES = re.compile(
+    r"\bi (?:really |honestly |currently )?(?:don'?t|do not) (?:know|recall|remember|see|have (?!doubt|any doubt)"
+    r"|find (?!.*\b(?:reliable|trustworthy|credible|convincing|consistent|accurate))"
+    r"|(?:think|believe) (?:that )?(?:there|(?:the|these|those|any|any of the) (?:\w+ )?"
+    r"(?:passages?|documents?|contexts?|sources?|texts?|information|answer)))|\bno information found\b"
+)
+_JUDGES = re.compile(r"\bi (?:don'?t|do not) (?:find|trust|believe|consider)\b[^:]*$")
+_CONCLUDES = re.compile(r"\banswer\b[^:]*?(?:\bis\b|:) *(?!unknown\b|unclear\b|not\b|that i\b)\w")
+_LOOKED_AT = 10_000
+"""Characters of a reply; a model may return a megabyte."""
+_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+|, (?=so |but |therefore |thus |hence )")
 
 
 def informative(reply: str) -> bool:
-    """Whether a reply answers at all: not empty, no abstention, apostrophes and case aside."""
-    text = " ".join(reply.replace("\u2019", "'").lower().split()).strip(" .!\"'")
-    return bool(text) and text != "unknown" and not any(phrase in text for phrase in _ABSTENTIONS)
+    """Whether a reply answers at all: it is not empty, and where it declines it states "the answer" in another clause.
+
+    Apostrophes and case aside. Saying that the sources cannot be trusted is no abstention if anything else follows.
+    """
+    text = reply[:_LOOKED_AT].replace("\u2019", "'").lower().strip()
+    if text.strip(" .!\"'") in ("", "unknown"):
+        return False
+    clauses = [" ".join(clause.split()) for clause in _CLAUSE_END.split(text)]
+    stated = [clause for clause in clauses if not _DECLINES.search(clause)]
+    if len(stated) < len(clauses):
+        return any(map(_CONCLUDES.search, stated))
+    return not all(map(_JUDGES.search, stated))
