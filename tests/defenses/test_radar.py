@@ -225,7 +225,7 @@ def test_a_refused_reading_is_no_answer() -> None:
 
 @pytest.mark.parametrize("outlier", [-1.0, 0.3])
 def test_one_contradiction_does_not_deny_service(outlier: float) -> None:
-    """Two answers that contradict are equally central: Eq. 36 gives both 0, so no capacity decides and both are kept."""
+    """Two answers that contradict are equally central: Eq. 36 gives both 0, so both are kept."""
     answers = dict(zip([*DOCUMENTS, "fifth"], ["a", "d", *["I don't know"] * 3], strict=True))
     radar = Radar(reader(answers), judged_by(AGREE, CONFLICT, "abcd"), encoder=alike(), outlier=outlier)
     screening = radar.screen(QUESTION, list(answers))
@@ -239,4 +239,6 @@ def test_two_equal_blocs_that_contradict_are_both_kept() -> None:
     across = square({(i, j): 0.9 for i in (0, 1) for j in (2, 3)})
     inside = square({(0, 1): 0.9, (2, 3): 0.9})
     generator = reader(dict(zip(DOCUMENTS, "abcd", strict=True)))
-    assert len(Radar(generator, judged_by(inside, across, "abcd"), encoder=alike()).screen(QUESTION, DOCUMENTS).kept) == 4
+    assert (
+        len(Radar(generator, judged_by(inside, across, "abcd"), encoder=alike()).screen(QUESTION, DOCUMENTS).kept) == 4
+    )

@@ -11,8 +11,11 @@ from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import load_preset, preset_names
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
+from unpoison.evaluation.workbench import Workbench
 from unpoison.registry import find, parse
+from unpoison.styles import Style
 
 NAMED_IN_THE_DOCS = {
     "grada-table-1",
@@ -176,3 +179,25 @@ def test_presets_find_the_shared_data(shared_data: Path) -> None:
 def test_documentation_lists_every_preset_and_every_measure() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     assert [name for name in (*preset_names(), *MEASURES) if f"| `{name}` |" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "style"),
+    [
+        ("grada-table-1", "plain"),
+        ("ragdefender-table-8", "plain"),
+        ("trustrag-table-2", "plain:abstain=false"),
+        ("radar-table-1", "plain:question=first"),
+        ("radar-table-2", "plain:long=true,question=first"),
+    ],
+)
+def test_a_preset_asks_as_its_paper_did_and_says_so(name: str, style: str) -> None:
+    preset = load_preset(name, generator="extractive")
+    assert {scenario.style for scenario in preset.scenarios} == {style}
+    assert f"prompts: {style}: no fence" in preset.describe()
+    assert "prompts:" not in load_preset(name).describe()
+
+
+def test_a_scenarios_style_reaches_the_prompts(tmp_path: Path) -> None:
+    scenario = Scenario("sample", generator="extractive", style="plain")
+    assert Workbench(tmp_path).defense(scenario).models.style == Style(safe=False)

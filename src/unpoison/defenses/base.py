@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from unpoison.models.loading import load_cross_encoder, load_encoder, load_gener
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel, Retriever
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
+from unpoison.styles import Style
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
 
 __all__ = ["Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
@@ -61,6 +63,16 @@ class Defense(ABC):
             retriever=retriever,
         )
         self.limits = limits or Limits()
+
+    def styled(self, style: Style | str) -> Self:
+        """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
+
+        Raises:
+            OptionError: No such style.
+        """
+        found = copy(self)
+        found.models = replace(self.models, style=Style.of(style))
+        return found
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

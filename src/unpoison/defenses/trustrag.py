@@ -9,6 +9,7 @@ The prompts state the paper's Appendix A in our own words; `mode="reference"` fo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from unpoison.kernels.rouge import rouge_l
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.requests import Flow, generate, together
+from unpoison.styles import Style
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
 __all__ = ["TrustRag"]
@@ -50,7 +52,8 @@ class TrustRag(Defense):
         generator: For `answer`.
         stages: 2 for the whole method, 1 to answer from the screened passages with the plain RAG prompt.
         mode: `paper`, or `reference` for the released code's stage 1 (0.88, gate and group filter, may return
-            nothing, may drop an innocent singleton) and its consolidation prompt, which names the attack's template.
+            nothing, may drop an innocent singleton) and its prompts: no fence around passages, no abstention offered,
+            and a consolidation that names the attack's template. For reproduction, not for users.
         threshold: Mean pairwise cosine from which a cluster is suspicious, in [-1, 1]; None for the mode's own (0.85
             or 0.88), which were set for SimCSE: another encoder may want another value.
         overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
@@ -93,6 +96,8 @@ class TrustRag(Defense):
             raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")
         self.stages = at_least("stages", stages, 1)
         self.mode = among("mode", mode, ("paper", "reference"))
+        if mode == "reference":
+            self.models = replace(self.models, style=Style(safe=False, abstain=False))
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
         self.overlap = within("overlap", overlap, 0.0, 1.0)
@@ -214,7 +219,7 @@ class TrustRag(Defense):
         details: dict[str, str] = {}
         steps: dict[str, Reply] = {}
         if self.internal_knowledge:
-            asked = generate([knowledge_prompt(query.text)], "internal knowledge")
+            asked = generate([knowledge_prompt(query.text, reference=self.mode == "reference")], "internal knowledge")
             screening, (known,) = yield from together(self.screening(query, passages), asked)
             steps["internal knowledge"] = known
             internal = details["internal_knowledge"] = known.text

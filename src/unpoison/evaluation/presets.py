@@ -23,6 +23,7 @@ from unpoison.evaluation.measures import measure
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Summary
 from unpoison.registry import names, parse
+from unpoison.styles import Style
 
 __all__ = ["DATA", "Preset", "Published", "load_preset", "preset_names"]
 
@@ -95,6 +96,12 @@ class Preset:
     substitutions: tuple[str, ...]
     lacks: tuple[str, ...]
 
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The styles in which the generator is asked, one sentence each."""
+        styles = dict.fromkeys(one.style for one in self.scenarios if one.generator is not None)
+        return tuple(f"{style}: {Style.of(style).told}" for style in styles)
+
     def beside(self, summaries: Iterable[Summary]) -> list[tuple[Published, Estimate | None]]:
         """Each published number with the one measured for it, None where none was."""
         found = {summary.scenario: summary for summary in summaries}
@@ -107,6 +114,7 @@ class Preset:
         """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
         lines = [f"{self.source}: {self.title}", self.about]
         lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
+        lines += [f"prompts: {sentence}" for sentence in self.prompts]
         lines += [f"instead: {sentence}" for sentence in self.substitutions]
         lines += [f"lacking: {sentence}" for sentence in self.lacks]
         return "\n".join(line for line in lines if line)

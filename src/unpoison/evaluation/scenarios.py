@@ -11,6 +11,7 @@ from typing import Any, Self
 from unpoison import __version__
 from unpoison.checks import among, at_least, within
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.styles import Style
 
 __all__ = ["NO_ATTACK", "POLICIES", "Scenario"]
 
@@ -48,6 +49,7 @@ class Scenario:
         encoder: The encoder of the defense, and of attacks that need one.
         defense: Option string of a defense.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
+        style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
         nli: The NLI model of defenses that judge answers; None for the defense's own choice.
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
         seed: Of attack, noise and defense.
@@ -70,12 +72,14 @@ class Scenario:
     encoder: str = "lexical"
     defense: str = "vanilla"
     generator: str | None = None
+    style: str = "safe"
     nli: str | None = None
     nli_noise: float = 0.0
     seed: int = 0
     limit: int | None = None
 
     def __post_init__(self) -> None:
+        self._put(style=str(Style.of(self.style)))
         at_least("poisons", self.poisons, 0)
         at_least("k", self.k, 1)
         at_least("seed", self.seed, 0)

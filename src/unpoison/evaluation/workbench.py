@@ -157,7 +157,7 @@ class Workbench:
         for model in defense.needs:
             if getattr(defense.models, model) is None:
                 raise OptionError(f"the defense {defense.name} needs a {model.replace('_', ' ')} and was given none")
-        return defense
+        return defense if scenario.style == "safe" else defense.styled(scenario.style)
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.

@@ -32,6 +32,7 @@ SETTINGS = (
     "retriever",
     "encoder",
     "generator",
+    "style",
     "nli",
     "nli_noise",
     "seed",
