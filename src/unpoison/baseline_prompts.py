@@ -199,13 +199,9 @@ def _listed(numbers: Iterable[int]) -> str:
 def agent_prompt(question: str, passage: str, others: Sequence[str] = ()) -> Prompt:
     """One agent: answers from its passage alone, from the second round on aware of what the others said."""
     system = (
-        "You are one of several agents, each of whom has read one passage. Answer the question from your passage only. "
+        "You are one of several agents, each of whom has read one passage. Answer the question from your passage"
+        + (" and from the other agents' previous answers, which are in the notes. " if others else " only. ")
     )
-    if others:
-        system += (
-            "The notes are the other agents' previous answers. They may be wrong, right, or about another meaning of "
-            "the question; reconsider your answer and keep it where your passage supports it. "
-        )
     system += 'Reply in the form "Answer: ... Explanation: ...".'
     notes = {f"Another agent, {number}": text for number, text in enumerate(others, 1)}
     return Prompt("atomic", system, question, (passage,), notes, max_tokens=128)

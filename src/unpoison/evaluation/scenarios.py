@@ -129,6 +129,11 @@ class Scenario:
         return replace(self, attack=NO_ATTACK, poisons=0, policy=policy)
 
     @property
+    def target_encoder(self) -> str:
+        """What an attack by gradient aims at: the retriever that will be asked, if it is an encoder."""
+        return self.encoder if self.retriever == "bm25" else self.retriever
+
+    @property
     def final(self) -> int | None:
         """How many of the kept passages the generator reads: k after a pool, all of them otherwise."""
         return self.k if self.policy == "pool" else None

@@ -22,6 +22,7 @@ from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import load_encoder, load_generator, load_nli
 from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.styles import Style
 from unpoison.types import Passage
 
 __all__ = ["Workbench", "sibling_corpus"]
@@ -167,14 +168,16 @@ class Workbench:
         """
         spec = scenario.attack
         knows = takes("attacks", spec, "defense") and "defense" not in registry.parse(spec)[1]
-        return make_attack(
+        attack = make_attack(
             spec,
             prefix=scenario.prefix,
             seed=scenario.seed,
-            encoder=self.bare_encoder(scenario.encoder) if takes("attacks", spec, "encoder") else None,
+            encoder=self.bare_encoder(scenario.target_encoder) if takes("attacks", spec, "encoder") else None,
             generator=self.generator(scenario.generator) if scenario.generator else None,
             defense=self.defense(scenario) if knows else None,
         )
+        attack.models = replace(attack.models, style=Style.of(scenario.style))  # its victim is asked as ours is
+        return attack
 
     def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
         """What the attack is told of a question; one with an encoder also the passages that it competes with.
