@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from unpoison.attacks import phantom
 from unpoison.attacks.base import Target
 from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import HotFlip, flip, likeliest
-from unpoison.attacks import phantom
 from unpoison.attacks.phantom import Phantom, retrieval_direction
 from unpoison.errors import OptionError
 from unpoison.evaluation.injection import bm25_score

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from unpoison.errors import UnknownNameError
+from unpoison.evaluation.crafting import stand_in
 from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.planting import plant
 from unpoison.evaluation.presets import load_preset, preset_names
 from unpoison.evaluation.records import Cell
+from unpoison.evaluation.report import Report
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
@@ -201,3 +205,46 @@ def test_a_preset_asks_as_its_paper_did_and_says_so(name: str, style: str) -> No
 def test_a_scenarios_style_reaches_the_prompts(tmp_path: Path) -> None:
     scenario = Scenario("sample", generator="extractive", style="plain")
     assert Workbench(tmp_path).defense(scenario).models.style == Style(safe=False)
+
+
+@pytest.mark.parametrize(
+    ("attack", "generator", "named"),
+    [
+        ("paraphrase", None, True),
+        ("paraphrase", "extractive", True),
+        ("paraphrase", "openai:gpt-4o-mini", False),
+        ("synonym", None, True),
+        ("adversarial-decoding", "openai:gpt-4o-mini", True),
+        ("adversarial-decoding:lm=tiny", None, False),
+        ("pia", None, False),
+    ],
+)
+def test_a_stand_in_for_a_language_model_is_named(attack: str, generator: str | None, named: bool) -> None:
+    scenario = Scenario("sample", attack=attack, poisons=1, generator=generator)
+    assert bool(stand_in(scenario)) is named
+    told = Report.caption(SimpleNamespace(varying=()), scenario)  # type: ignore[arg-type]
+    assert ("stand-in" in told) is named
+    assert not stand_in(scenario.twin)
+
+
+def test_a_preset_names_what_writes_its_attacks() -> None:
+    told = load_preset("trustrag-table-1", generator="extractive").describe()
+    assert "instead: attack: adversarial-decoding is written by whole sentences from templates" in told
+
+
+def test_gradients_aim_at_the_retriever_that_is_asked() -> None:
+    one = Scenario("sample", attack="hotflip", poisons=1, policy="retrieve", retriever="minilm", encoder="lexical")
+    assert one.target_encoder == "minilm"
+    assert Scenario("sample", attack="hotflip", poisons=1, encoder="minilm").target_encoder == "minilm"
+
+
+def test_planted_rows_say_how_they_were_made(tmp_path: Path) -> None:
+    scenario = Scenario("sample", attack="paraphrase:trials=2", poisons=1, limit=1, seed=3)
+    (planted,) = plant(scenario, Workbench(tmp_path))
+    assert planted.row["planted"]["made"] == {
+        "attack": "paraphrase:trials=2",
+        "seed": 3,
+        "sources": ["published"],
+        "generator": None,
+        "stand_in": "sentence order and openings by rule",
+    }

@@ -127,6 +127,8 @@ class Attack(ABC):
         needs: What it cannot work without: "generator", "encoder", "reader", "defense".
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
+        offline: What stands in for a language model where there is none; "" for attacks that need none.
+        model_option: The option that names that language model.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
 
     Args:
@@ -142,6 +144,8 @@ class Attack(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     requires: tuple[str, ...] = ("incorrect",)
     uses_gold: bool = False
+    offline: ClassVar[str] = ""
+    model_option: ClassVar[str] = "generator"
     passage_format: ClassVar[str] = "{text}"
 
     def __init__(

@@ -157,7 +157,6 @@ class Phantom(DirectAttack):
             score_triggered=round(to_triggered, 6),
         )
 
-
     def _flipped(
         self,
         box: WhiteBox,

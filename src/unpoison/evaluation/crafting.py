@@ -13,8 +13,9 @@ from unpoison import registry
 from unpoison.attacks.base import Attack, PoisonText, Target
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.journal import Journal, read_rows
+from unpoison.evaluation.scenarios import Scenario
 
-__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "takes"]
+__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "stand_in", "takes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,18 @@ def takes(kind: str, spec: str, option: str) -> bool:
     """
     name, _ = registry.parse(spec)
     return option in inspect.signature(registry.find(kind, name)).parameters
+
+
+def stand_in(scenario: Scenario) -> str:
+    """What writes an attack's texts in place of the language model that its paper used; "" where nothing does."""
+    if not scenario.attacked:
+        return ""
+    name, options = registry.parse(scenario.attack)
+    attack = registry.find("attacks", name)
+    if not getattr(attack, "offline", ""):
+        return ""
+    given = {"generator": scenario.generator, **options}.get(attack.model_option)
+    return attack.offline if given in (None, "extractive") else ""
 
 
 def make_attack(spec: str, **given: Any) -> Attack:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from unpoison.errors import UnknownNameError
+from unpoison.evaluation.crafting import stand_in
 from unpoison.evaluation.datasets import load
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
@@ -159,6 +160,7 @@ def load_preset(
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seed}
     published = tuple(_numbers(raw, sources, {**models, "limit": limit}))
     scenarios = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
+    instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
     return Preset(
         name=name,
         title=raw["title"],
@@ -167,7 +169,10 @@ def load_preset(
         used=raw["used"],
         scenarios=tuple(dict.fromkeys([scenario.twin for scenario in scenarios] + list(scenarios))),
         published=published,
-        substitutions=tuple(_substitutions(raw, sources, models)),
+        substitutions=(
+            *_substitutions(raw, sources, models),
+            *(f"attack: {attack} is written by {what}, not by a language model" for attack, what in instead if what),
+        ),
         lacks=tuple(_lacks(raw, sources, models)),
     )
 

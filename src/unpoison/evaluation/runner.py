@@ -152,7 +152,11 @@ class Runner:
             return replace(cell, error=str(error))
         self._remember(cell.scenario, staged)
         answerer = self.bench.generator(cell.scenario.generator) if cell.scenario.generator else None
-        plain = None if answerer is None else Vanilla(generator=answerer, limits=self.bench.limits).styled(cell.scenario.style)
+        plain = (
+            None
+            if answerer is None
+            else Vanilla(generator=answerer, limits=self.bench.limits).styled(cell.scenario.style)
+        )
         with (
             Journal(records_path(self.folder, cell.id)) as journal,
             ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
