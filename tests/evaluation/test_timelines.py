@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from unpoison import Radar, TrustRag, Vanilla
@@ -219,6 +221,17 @@ class TestCounts:
         assert result.mean_lag() == (sum(followed) / len(followed) if followed else None)
         if lags:
             assert result.followed().value == len(followed) / len(lags)
+
+    def test_intervals_resample_questions_not_steps(self):
+        """Six steps that always go together are one observation; counted as six, the coverage was one half."""
+        rng, covered = np.random.default_rng(0), 0
+        for _ in range(400):
+            told = ["yyyyyy" if right else "nnnnnn" for right in rng.random(30) < 0.7]
+            steps = [replace(one, timeline=str(i)) for i, pattern in enumerate(told) for one in records(pattern)]
+            found = StreamResult(tuple(steps)).accuracy()
+            covered += found.low <= 0.7 <= found.high
+            assert found.count == 30
+        assert covered >= 0.92 * 400
 
 
 class TestRun:

@@ -19,6 +19,7 @@ from unpoison.attacks.budget import Budget, Meter
 from unpoison.checks import at_least
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
+from unpoison.kernels.normalisation import spaced
 from unpoison.models.loading import load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models
 from unpoison.requests import Flow
@@ -260,4 +261,4 @@ def contains_answer(text: str, answer: str) -> bool:
 
 
 def _plain(text: str) -> list[str]:
-    return [word for word in text.lower().translate(_PUNCTUATION).split() if word not in _ARTICLES]
+    return [word for word in spaced(text.lower().translate(_PUNCTUATION)).split() if word not in _ARTICLES]

@@ -10,7 +10,7 @@ __all__ = ["Published"]
 
 
 UNTARGETED = ("tan", "garag")
-"""Attacks whose published texts mislead without stating the wrong answer, so that none misses a goal by not doing so."""
+"""Attacks whose published texts mislead without stating the wrong answer; none misses a goal by not stating it."""
 
 
 class Published(DirectAttack):

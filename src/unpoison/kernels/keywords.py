@@ -78,7 +78,7 @@ def empty(keyword: str) -> bool:
 def _breaks(token: str, *, first: bool) -> bool:
     if not token[0].isalnum():
         return True
-    named = token[0].isupper() and not first and token != "I"
+    named = token[0].isupper() and not first and len(token) > 1
     return (token.lower() in _BREAKS and not named) or _PAST.fullmatch(token) is not None
 
 
