@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Literal, Self
 
-from unpoison.checks import among
+from unpoison.checks import among, flag
 from unpoison.errors import OptionError, shown
 from unpoison.registry import parse, read_options
 
@@ -39,6 +39,8 @@ class Style:
     question: Literal["last", "first"] = "last"
 
     def __post_init__(self) -> None:
+        for name in ("safe", "abstain", "long"):
+            flag(name, getattr(self, name))
         among("question", self.question, ("last", "first"))
         if self.safe and self.question == "first":
             raise OptionError("question=first goes with the plain style only; safe prompts have our instructions first")

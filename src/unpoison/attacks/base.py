@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from unpoison.attacks.budget import Budget, Meter
-from unpoison.checks import at_least
+from unpoison.checks import at_least, flag
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.kernels.normalisation import spaced
@@ -159,7 +159,7 @@ class Attack(ABC):
         limits: Limits | None = None,
     ) -> None:
         self.seed = at_least("seed", seed, 0)
-        self.prefix = prefix
+        self.prefix = flag("prefix", prefix)
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
             generator=load_generator(generator) if isinstance(generator, str) else generator,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unpoison.attacks.base import DirectAttack, PoisonText, Target
 from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import Flipped, WhiteBox, flip, has_gradients, opened
-from unpoison.checks import among, at_least
+from unpoison.checks import among, at_least, flag
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
 
@@ -91,13 +91,13 @@ class Phantom(DirectAttack):
         super().__init__(seed=seed)
         if not trigger.strip():
             raise OptionError("trigger must not be empty; give a word that ordinary questions do not hold")
-        self.grada_compat = grada_compat
+        self.grada_compat = flag("grada_compat", grada_compat)
         self.trigger = GRADA_TRIGGER.strip() if grada_compat else trigger.strip()
         self.payload = "busy" if grada_compat else among("payload", payload, ("refusal", "biased_opinion", "busy"))
         self.iterations = 5 if grada_compat else at_least("iterations", iterations, 1)
         self.candidates = at_least("candidates", candidates, 1)
         self.length = at_least("length", length, 1)
-        self.shared = shared
+        self.shared = flag("shared", shared)
         self.top = at_least("top", top, 1)
         self._found: dict[int, Flipped] = {}
         self._finding = Lock()

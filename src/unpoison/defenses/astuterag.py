@@ -16,6 +16,7 @@ from unpoison.baseline_prompts import (
     sources_prompt,
     tagged,
 )
+from unpoison.checks import flag
 from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
@@ -44,7 +45,7 @@ class AstuteRag(Defense):
         self, generator: Generator | str | None = None, *, merged: bool = True, limits: Limits | None = None
     ) -> None:
         super().__init__(generator=generator, limits=limits)
-        self.merged = merged
+        self.merged = flag("merged", merged)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

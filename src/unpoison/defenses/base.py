@@ -20,7 +20,13 @@ from unpoison.requests import Flow, encode, generate
 from unpoison.styles import Style
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
 
-__all__ = ["Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
+__all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
+
+
+EQUAL = (
+    "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
+    "five near-copies go (copies=one keeps the best ranked)"
+)
 
 
 class Defense(ABC):
@@ -105,6 +111,19 @@ class Defense(ABC):
             scores=[0.0] * k,
             reasons=[reasons] * k if isinstance(reasons, str) else reasons,
             evidence=Evidence(notes=notes),
+        )
+
+    def best_kept(self, query: Query, passages: tuple[Passage, ...]) -> Screening:
+        """A screening of copies that keeps the best ranked one."""
+        k = len(passages)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=[0],
+            scores=[0.0] * k,
+            reasons=["the best ranked of equal passages", *["a copy of passage 0"] * (k - 1)],
+            evidence=Evidence(notes=(f"{k} passages have the same embedding: the best ranked one is kept",)),
         )
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:

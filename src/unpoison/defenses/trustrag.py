@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, answered, embedded, unfinished
+from unpoison.checks import among, at_least, flag, within
+from unpoison.defenses.base import EQUAL, Defense, answered, embedded, unfinished
 from unpoison.defenses.trustrag_reference import reference_filter
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
@@ -59,6 +59,7 @@ class TrustRag(Defense):
         overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
         ngram: False decides without ROUGE (the ablation "w/o ROUGE"), in both modes: the denser cluster goes, whatever
             the threshold, and the other one if it is dense as well.
+        copies: Of passages that are all equal, which `paper` cannot cluster, `keep` all, or the best ranked `one`.
         clustering: False leaves stage 1 out (the ablation "w/o K-means").
         conflict_resolution: False leaves consolidation out.
         internal_knowledge: False does not ask what the model knows.
@@ -84,6 +85,7 @@ class TrustRag(Defense):
         threshold: float | None = None,
         overlap: float = 0.25,
         ngram: bool = True,
+        copies: Literal["keep", "one"] = "keep",
         clustering: bool = True,
         conflict_resolution: bool = True,
         internal_knowledge: bool = True,
@@ -101,11 +103,12 @@ class TrustRag(Defense):
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
         self.overlap = within("overlap", overlap, 0.0, 1.0)
-        self.ngram = ngram
-        self.clustering = clustering
-        self.conflict_resolution = conflict_resolution
-        self.internal_knowledge = internal_knowledge
-        self.self_assessment = self_assessment
+        self.copies = among("copies", copies, ("keep", "one"))
+        self.ngram = flag("ngram", ngram)
+        self.clustering = flag("clustering", clustering)
+        self.conflict_resolution = flag("conflict_resolution", conflict_resolution)
+        self.internal_knowledge = flag("internal_knowledge", internal_knowledge)
+        self.self_assessment = flag("self_assessment", self_assessment)
 
     # Stage 1: clean retrieval.
 
@@ -118,7 +121,7 @@ class TrustRag(Defense):
             return self._spared(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
         vectors, _ = yield from embedded(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
-            return self._spared(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
+            return self.best_kept(query, passages) if self.copies == "one" else self._spared(query, passages, EQUAL)
 
         labels = two_means(_standardised(vectors))
         similarity = cosine(vectors)
