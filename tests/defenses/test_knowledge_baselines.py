@@ -114,3 +114,16 @@ def test_an_unfinished_step_is_said() -> None:
     assert answer.details["unfinished"] == {"rationale": "length"}
     answer = InstructRag(ScriptedGenerator([cut])).answer("q", ["p"])
     assert answer.details["finish"] == "length"
+
+
+def test_the_order_of_instructrag_and_the_extraction_of_astuterag_are_options() -> None:
+    generator = ScriptedGenerator("<ANSWER>a</ANSWER>")
+    InstructRag(generator, order="best-first").answer("q", ["p", "q"])
+    assert generator.prompts[0].passages == ("p", "q")
+    generator = ScriptedGenerator(["memory", "It is a, not b.", "<ANSWER>a</ANSWER>"])
+    answer = AstuteRag(generator, extract="call").answer("q", ["p"])
+    assert (answer.text, answer.details["selection"]) == ("a", "It is a, not b.")
+    assert AstuteRag(ScriptedGenerator(["m", "s", "no tags"]), extract="call").answer("q", ["p"]).text == ""
+    for defense, option in ((InstructRag, "order"), (AstuteRag, "extract")):
+        with pytest.raises(OptionError, match=option):
+            defense(**{option: "other"})  # type: ignore[arg-type]

@@ -113,7 +113,7 @@ def test_scenario_follows_row_and_column() -> None:
     one = next(one for one in preset.published if one.row == "noise 0.3" and one.column.endswith("position 10"))
     assert one.scenario is not None
     assert (one.scenario.nli_noise, one.scenario.positions, one.scenario.k) == (0.3, (10,), 10)
-    assert (one.scenario.policy, one.scenario.defense, one.scenario.seed) == ("replace-at", "radar", 3)
+    assert (one.scenario.policy, one.scenario.defense, one.scenario.seed) == ("replace-or-append", "radar", 3)
 
 
 def test_encoder_is_also_the_retriever_of_a_dense_preset() -> None:
@@ -248,3 +248,16 @@ def test_planted_rows_say_how_they_were_made(tmp_path: Path) -> None:
         "generator": None,
         "stand_in": "sentence order and openings by rule",
     }
+
+
+def test_rerankers_are_not_said_to_be_missing() -> None:
+    lacks = load_preset("grada-table-1", encoder="minilm", generator="extractive").lacks
+    assert not any("does not have them" in sentence for sentence in lacks)
+    assert any("HLATR; measure it apart with -d hlatr" in sentence for sentence in lacks)
+
+
+def test_radars_table_runs_its_baselines_as_radar_did() -> None:
+    found = {one.defense for one in load_preset("radar-table-1", generator="extractive").scenarios if one.k == 50}
+    assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= found
+    assert "reliabilityrag-sampled" in found
+    assert "reliabilityrag" not in found

@@ -128,7 +128,7 @@ class Remembering:
 
 
 class _Reminded:
-    """A generator that is told the previous answer whenever it is asked for a final one; what it can do it still can."""
+    """A generator that is told the previous answer whenever it is asked for a final one; it can do all it could."""
 
     def __init__(self, generator: Generator, previous: str) -> None:
         self.name = generator.name

@@ -22,7 +22,7 @@ import yaml
 from unpoison import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.rates import PoisonRate
-from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.scenarios import PLACED, Scenario
 from unpoison.evaluation.specs import check_spec, poison_rate, specs, split_specs, varied
 from unpoison.evaluation.workbench import sibling_corpus
 
@@ -177,7 +177,7 @@ def _scenario(chosen: dict[str, Any]) -> Scenario:
             "positions": tuple(place + 1 for place in rate.positions),
         }
     elif "positions" in chosen:
-        chosen |= {"policy": "replace-at", "poisons": len(chosen["positions"])}
+        chosen |= {"policy": chosen.get("policy", "replace-at"), "poisons": len(chosen["positions"])}
     corpus = chosen.get("corpus")
     chosen["corpus"] = sibling_corpus(chosen["data"]) if corpus is None else "" if corpus == "none" else corpus
     return Scenario(**chosen)
@@ -250,5 +250,5 @@ def _check_exclusive(axes: Mapping[str, Any]) -> None:
         for other in others:
             if name in axes and other in axes:
                 raise OptionError(f"{name} says already what {other} says; give one of them")
-    if "positions" in axes and set(axes.get("policy", ("replace-at",))) != {"replace-at"}:
+    if "positions" in axes and not set(axes.get("policy", ("replace-at",))) <= set(PLACED):
         raise OptionError("positions go with the policy replace-at; leave the policy out")

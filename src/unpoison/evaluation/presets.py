@@ -276,7 +276,9 @@ def _lacks(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any])
     if any(c.get("gradients") for c in columns) and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
         labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
         yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"
-    unknown = dict.fromkeys(row["label"] for row in rows if not _known(row))
+    for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
+        yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
+    unknown = dict.fromkeys(row["label"] for row in rows if not _known(row) and "needs" not in row)
     if unknown:
         yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
     yield from raw.get("lacks", ())

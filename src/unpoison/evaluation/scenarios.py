@@ -18,14 +18,29 @@ __all__ = ["NO_ATTACK", "POLICIES", "Scenario"]
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
 
-POLICIES = ("prepend", "retrieve", "corpus", "replace-at", "replace-last", "middle", "pool", "labelled")
+POLICIES = (
+    "prepend",
+    "retrieve",
+    "corpus",
+    "replace-at",
+    "replace-or-append",
+    "replace-last",
+    "middle",
+    "pool",
+    "labelled",
+)
 """How poison reaches the defense.
 
 prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; corpus: all poison
-of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages; pool:
+of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages;
+replace-or-append: as replace-at, and behind the last passage where there are fewer (RADAR); pool:
 the defense sees all of it and k clean passages, and the best k are taken after the defense; labelled: the passages of
 the file, in its order and with its labels.
 """
+
+
+PLACED = ("replace-at", "replace-or-append")
+"""The policies that name positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,7 @@ class Scenario:
         attack: Option string of an attack, or "none".
         poisons: How many texts are planted per question.
         policy: One of `POLICIES`.
-        positions: 1-based places, for replace-at; one for each poison.
+        positions: 1-based places, for replace-at and replace-or-append; one for each poison.
         prefix: Put the question before each planted text; None leaves it to the attack.
         triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
         k: Passages that reach the defense.
@@ -93,10 +108,10 @@ class Scenario:
             self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True)
             if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
                 self._put(policy="prepend")
-        self._put(positions=tuple(self.positions) if self.policy == "replace-at" else ())
+        self._put(positions=tuple(self.positions) if self.policy in PLACED else ())
         if self.policy not in ("retrieve", "corpus"):
             self._put(retriever="bm25")
-        if self.policy == "replace-at" and self.poisons:
+        if self.policy in PLACED and self.poisons:
             self._check_positions()
 
     def _put(self, **values: Any) -> None:
@@ -106,7 +121,7 @@ class Scenario:
     def _check_positions(self) -> None:
         if len(self.positions) != self.poisons:
             raise OptionError(
-                f"replace-at needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
+                f"{self.policy} needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
             )
         outside = [place for place in self.positions if not 1 <= place <= self.k]
         if outside or len(set(self.positions)) != len(self.positions):
