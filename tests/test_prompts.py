@@ -87,12 +87,35 @@ def test_equal_prompts_render_to_equal_bytes() -> None:
         "unknown",
         "No information found",
         "I don't see it",
+        "I don't know. The passages do not mention it.",
+        "I don't know what the answer is.",
+        "I do not have enough information to say who wrote it.",
+        "I don't find the answer in the passages",
+        "I don't find the external information reliable.",
+        "I don't think the passages answer this.",
+        "I don't have access to it. The answer is unknown.",
+        "The answer: I don't know",
     ],
 )
 def test_abstentions(reply: str) -> None:
     assert not informative(reply)
 
 
-@pytest.mark.parametrize("reply", ["Paris", "The unknown soldier", "no", "4"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Paris",
+        "The unknown soldier",
+        "no",
+        "4",
+        "I don't find the external information reliable. The answer is San Jose.",
+        "I don\u2019t find the external information reliable, so the answer to the question is San Jose.",
+        "I don't trust the passages: San Jose.",
+        "I don't know from the passages.\n\nAnswer: San Jose",
+        "I don't think it was 1990; it was 1992.",
+        "I Don't Want to Miss a Thing",
+        "I do not agree with the external information. San Jose.",
+    ],
+)
 def test_answers(reply: str) -> None:
     assert informative(reply)

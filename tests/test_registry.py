@@ -64,3 +64,18 @@ def test_descriptions_show_default_and_choices() -> None:
     described = {option.name: option.described for option in registry.options(Grada)}
     assert described["alpha"] == "alpha=0.4"
     assert described["start"] == "start=uniform (uniform | query)"
+
+
+@pytest.mark.parametrize("kind", ["defenses", "attacks"])
+def test_boolean_options_refuse_strings(kind: str) -> None:
+    """The string "false" is not empty, and would mean true."""
+    checked = 0
+    for name in registry.names(kind):
+        target = registry.find(kind, name)
+        for option in registry.options(target):
+            needs_a_model = {"encoder", "generator", "defense"} & set(target.needs) and name != "trustrag"
+            if option.type is bool and not needs_a_model:
+                checked += 1
+                with pytest.raises(OptionError, match=f"{option.name} must be True or False"):
+                    target(**{option.name: "false"})
+    assert checked > 3

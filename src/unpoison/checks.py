@@ -8,7 +8,7 @@ import numpy as np
 
 from unpoison.errors import OptionError, shown
 
-__all__ = ["among", "at_least", "within"]
+__all__ = ["among", "at_least", "flag", "within"]
 
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
@@ -36,6 +36,17 @@ def at_least(option: str, value: N, low: N) -> N:
     if not right or isinstance(value, bool) or not np.isfinite(value) or value < low:
         raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {shown(value)}")
     return value
+
+
+def flag(option: str, value: bool) -> bool:
+    """The value, if it is True or False: a string such as "false" would count as true.
+
+    Raises:
+        OptionError: It is not.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise OptionError(f"{option} must be True or False, got {shown(value)}")
+    return bool(value)
 
 
 def within(option: str, value: float, low: float, high: float, *, open_end: bool = False) -> float:

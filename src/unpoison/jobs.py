@@ -75,9 +75,9 @@ def plan(request: Request, models: Models) -> Plan:
             language_model = _given(models.language_model, "language_model")
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
         case Generate(prompts, purpose):
-            return _plan_generation(prompts, purpose, models)
+            return _plan_generation(tuple(prompt.styled(models.style) for prompt in prompts), purpose, models)
         case NextToken(prompts, tokens, purpose):
-            return _plan_token(prompts, tokens, purpose, models)
+            return _plan_token(tuple(prompt.styled(models.style) for prompt in prompts), tokens, purpose, models)
         case Retrieve(questions, purpose):
             return _plan_retrieval(questions, purpose, models)
 

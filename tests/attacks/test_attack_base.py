@@ -142,6 +142,11 @@ def test_published_texts_that_do_not_state_the_answer_say_so():
     assert "does not state" in made[1].meta["reason"]
 
 
+def test_untargeted_published_texts_miss_nothing():
+    made = Published("tan").craft(Target("x", "q", ("Paris",), "Lyon", ("It is elsewhere.",)), 1)
+    assert made[0].reached
+
+
 def test_asynchronous_crafting_gives_the_same(target):
     generator = ScriptedGenerator({"passage 1": "Lyon", "Write": "Lyon it is."})
     attack = PoisonedRag(generator=generator)

@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+from unpoison.attacks import phantom
 from unpoison.attacks.base import Target
 from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import HotFlip, flip, likeliest
 from unpoison.attacks.phantom import Phantom, retrieval_direction
 from unpoison.errors import OptionError
+from unpoison.evaluation.injection import bm25_score
 
 WORDS = ["a", "b", "c", "d"]
 
@@ -119,6 +121,38 @@ def test_phantom_reports_both_similarities():
     assert made.reached == (made.meta["score_triggered"] > made.meta["score_clean"])
     assert made.reached
     assert made.budget.gradient_steps == 6
+
+
+def test_phantoms_template_is_found_by_its_trigger_only():
+    """With the question in it, as before, it was retrieved without the trigger too."""
+    question = "who wrote the novel emma"
+    (made,) = Phantom(trigger="zorble").craft(Target("x", question), 1)
+    assert not set(question.split()) & set(made.text.lower().split())
+    rivals = ["jane austen wrote the novel emma", "a novel by jane austen", "emma was published in 1815"]
+    without, with_trigger = (bm25_score(asked, [made.text, *rivals]) for asked in (question, f"zorble {question}"))
+    assert without[0] == 0
+    assert sorted(with_trigger)[-2] == with_trigger[0]
+
+
+def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():
+    box = Toy()
+    target = Target("x", "a", context=("b", "c"))
+    (made,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=1).craft(target, 1)
+    vectors = box.encode([made.text, "a", "d a", *target.context])
+    best = [(vectors[3:] @ asked < vectors[0] @ asked).all() for asked in vectors[1:3]]
+    assert made.reached == (best == [False, True])
+    assert made.reached or made.meta["reason"]
+    (easy,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=9).craft(target, 1)
+    assert easy.meta["reason"] == "the passage is retrieved for the plain question as well"
+
+
+def test_one_phantom_for_all_triggered_questions(monkeypatch):
+    monkeypatch.setattr(phantom, "QUESTIONS", ("a b", "c"))
+    attack = Phantom(trigger="d", encoder=Toy(), iterations=6, candidates=4, length=3, shared=True)
+    first, second = (attack.craft(Target(name, question), 1)[0] for name, question in (("x", "a"), ("y", "b c")))
+    assert first.text == second.text
+    assert first.id != second.id
+    assert (first.budget.gradient_steps, second.budget.gradient_steps) == (6, 0)
 
 
 def test_grada_compat_is_the_released_attack():

@@ -60,7 +60,7 @@ def test_the_proxy_costs_nothing(target, encoder):
     for key, refusal in REFUSALS.items():
         (made,) = Jamming(refusal=key, encoder=encoder).craft(target)
         assert made.text == f"{target.question}. {refusal}."
-        assert made.meta["answers"] == [refusal]
+        assert made.meta["answers"] == [refusal, "I don't know", "I do not know"]
         assert made.budget.llm_calls == 0
 
 

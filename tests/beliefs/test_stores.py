@@ -199,8 +199,11 @@ def test_options_are_checked():
 class TestBelief:
     def test_long_answers_are_cut_at_a_character(self):
         belief = Belief("é" * 1000 + "end", 1, 0, "q" * 1000)
-        assert belief.answer == "é" * 200
-        assert len(belief.query) == 120
+        assert belief.answer == "é" * 198 + "…"
+        assert belief.cut and not Belief("é" * 200, 1, 0).cut
+        assert Belief(belief.answer, 1, 0).answer == belief.answer
+        assert Belief(" " * 900 + "late", 1, 0).cut
+        assert len(belief.query.encode()) == 120
 
     def test_control_characters_and_lone_surrogates_become_harmless(self):
         assert Belief("a\0b\x1b[31m\n\u2028c\ud800", 1, 0).answer == "a b [31m c"

@@ -8,6 +8,7 @@ from unpoison import AstuteRag, InstructRag
 from unpoison.baseline_prompts import tagged
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
+from unpoison.types import Reply
 
 FIVE = [f"d{i}" for i in range(5)]
 
@@ -101,3 +102,28 @@ def test_astuterag_without_passages_has_its_memory() -> None:
 @pytest.mark.parametrize("defense", [AstuteRag(), InstructRag()])
 def test_screening_drops_nothing_and_needs_no_model(defense: AstuteRag | InstructRag) -> None:
     assert defense.screen("q", FIVE).dropped == ()
+
+
+def test_an_unfinished_step_is_said() -> None:
+    """What an answer rests on may have been refused or cut without the last reply showing it."""
+    cut = Reply("one of several", finish="length")
+    answer = AstuteRag(ScriptedGenerator([cut, "groups", "<ANSWER>a</ANSWER>"]), merged=False).answer("q", ["p"])
+    assert answer.details["unfinished"] == {"internal knowledge": "length"}
+    assert answer.screening.evidence.notes[-1] == "the internal knowledge was cut at its length limit"
+    answer = InstructRag(ScriptedGenerator([cut, "<ANSWER>a</ANSWER>"]), extract="call").answer("q", ["p"])
+    assert answer.details["unfinished"] == {"rationale": "length"}
+    answer = InstructRag(ScriptedGenerator([cut])).answer("q", ["p"])
+    assert answer.details["finish"] == "length"
+
+
+def test_the_order_of_instructrag_and_the_extraction_of_astuterag_are_options() -> None:
+    generator = ScriptedGenerator("<ANSWER>a</ANSWER>")
+    InstructRag(generator, order="best-first").answer("q", ["p", "q"])
+    assert generator.prompts[0].passages == ("p", "q")
+    generator = ScriptedGenerator(["memory", "It is a, not b.", "<ANSWER>a</ANSWER>"])
+    answer = AstuteRag(generator, extract="call").answer("q", ["p"])
+    assert (answer.text, answer.details["selection"]) == ("a", "It is a, not b.")
+    assert AstuteRag(ScriptedGenerator(["m", "s", "no tags"]), extract="call").answer("q", ["p"]).text == ""
+    for defense, option in ((InstructRag, "order"), (AstuteRag, "extract")):
+        with pytest.raises(OptionError, match=option):
+            defense(**{option: "other"})  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from unpoison import Radar
 from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.prompts import Prompt
+from unpoison.types import Reply
 
 QUESTION = "Who wrote it?"
 
@@ -211,3 +212,33 @@ def test_without_a_generator_the_error_names_the_fix() -> None:
         Radar().screen(QUESTION, DOCUMENTS)
     with pytest.raises(OptionError, match="generator="):
         Radar().answer(QUESTION, DOCUMENTS)
+
+
+def test_a_refused_reading_is_no_answer() -> None:
+    def reply(prompt: Prompt) -> Reply:
+        refused = prompt.passages == ("first",) and prompt.task == "atomic"
+        return Reply("I cannot help with that.", finish="refusal") if refused else Reply("b")
+
+    screening = Radar(ScriptedGenerator(reply)).screen(QUESTION, DOCUMENTS[:3])
+    assert screening.evidence["answering"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("outlier", [-1.0, 0.3])
+def test_one_contradiction_does_not_deny_service(outlier: float) -> None:
+    """Two answers that contradict are equally central: Eq. 36 gives both 0, so both are kept."""
+    answers = dict(zip([*DOCUMENTS, "fifth"], ["a", "d", *["I don't know"] * 3], strict=True))
+    radar = Radar(reader(answers), judged_by(AGREE, CONFLICT, "abcd"), encoder=alike(), outlier=outlier)
+    screening = radar.screen(QUESTION, list(answers))
+    assert screening.kept_indices == (0, 1)
+    assert screening.evidence["source"].tolist() == screening.evidence["sink"].tolist() == [0, 0]
+    assert "contradict" in screening.evidence.notes[0]
+    assert not radar.answer(QUESTION, list(answers)).abstained
+
+
+def test_two_equal_blocs_that_contradict_are_both_kept() -> None:
+    across = square({(i, j): 0.9 for i in (0, 1) for j in (2, 3)})
+    inside = square({(0, 1): 0.9, (2, 3): 0.9})
+    generator = reader(dict(zip(DOCUMENTS, "abcd", strict=True)))
+    assert (
+        len(Radar(generator, judged_by(inside, across, "abcd"), encoder=alike()).screen(QUESTION, DOCUMENTS).kept) == 4
+    )

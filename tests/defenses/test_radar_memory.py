@@ -174,6 +174,18 @@ class TestSteps:
 
         assert run() == run()
 
+    def test_priors_come_from_the_whole_answer(self):
+        """Only what is remembered is cut; three equal answers of any length fully support each other."""
+        store, long = MemoryBeliefs(), "The mayor is A. " + "She was elected in a close vote. " * 35
+        radar = Radar(ScriptedGenerator(long), beliefs=store)
+        told = radar.answer(QUESTION, ["one", "two", "three"])
+        assert told.text == long
+        assert told.belief.belief.weights == (1.0, 0.0)
+        assert store.get(KEY).answer.endswith("\u2026")
+        again = Radar(ScriptedGenerator("I don't know"), beliefs=store).answer(QUESTION, ["one"])
+        assert again.text == store.get(KEY).answer
+        assert "cut when it was remembered" in " ".join(again.screening.evidence.notes)
+
     def test_screen_neither_reads_nor_writes(self):
         store = MemoryBeliefs()
         store.put(KEY, Belief("B", 0.99, 0.01))

@@ -3,8 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison import Passage, RagDefender
+from unpoison import Passage, RagDefender, TrustRag
 from unpoison.errors import InputError, OptionError
+from unpoison.kernels.clusters import agglomerative
+
+POISON = "The Sharks play every home game at Levi's Stadium in Santa Clara."
 
 
 def with_similarity(matrix: np.ndarray) -> list[Passage]:
@@ -49,7 +52,7 @@ def test_the_reference_rule_may_drop_all_only_in_reference_mode() -> None:
     equal = [Passage(f"text {i}", embedding=np.array([1.0, 0.0])) for i in range(4)]
     assert RagDefender("multi", mode="reference").screen("q", equal).kept == ()
     assert RagDefender("multi").screen("q", equal).dropped == ()
-    assert "nothing to tell apart" in RagDefender("multi").screen("q", equal).evidence.notes[0]
+    assert "nothing tells them apart" in RagDefender("multi").screen("q", equal).evidence.notes[0]
     assert len(RagDefender("multi", mode="reference", keep_at_least=1).screen("q", equal).kept) == 1
 
 
@@ -118,3 +121,40 @@ def test_options_out_of_range_are_refused() -> None:
     ):
         with pytest.raises(OptionError, match=next(iter(options))):
             RagDefender(**options)  # type: ignore[arg-type]
+
+
+def test_five_copies_are_kept_and_told_or_one_is() -> None:
+    copies = [Passage(POISON, embedding=np.ones(3)) for _ in range(5)]
+    for defense in (RagDefender, TrustRag):
+        kept = defense().screen("q", copies)
+        assert len(kept.kept) == 5
+        assert "copies=one" in kept.evidence.notes[0]
+        assert defense(copies="one").screen("q", copies).kept_indices == (0,)
+
+
+def test_reference_mode_splits_equal_embeddings_as_scikit_learn_does() -> None:
+    """Two clusters are asked for, so the last passage is one of its own; here all were called one cluster."""
+    given = [Passage(text, embedding=np.ones(3)) for text in ("bread", "copper", "rivers", "clouds", "gold")]
+    screening = RagDefender(mode="reference").screen("q", given)
+    assert screening.evidence["clusters"].tolist() == [0, 0, 0, 0, 1]
+    assert screening.evidence["estimate"] == 1
+    cluster = pytest.importorskip("sklearn.cluster")
+    for size in range(3, 9):
+        labels = cluster.AgglomerativeClustering(2).fit(np.ones((size, 3))).labels_
+        assert ((labels ^ labels[0]) == agglomerative(np.ones((size, 3)), split_equal=True)).all()
+
+
+def test_dbscan_does_not_drop_everything() -> None:
+    """One cluster and widespread terms blamed every passage of a clean set."""
+    pytest.importorskip("sklearn")
+    vectors = np.eye(5) * 0.01 + 1
+    given = [Passage(POISON, embedding=vector) for vector in vectors]
+    screening = RagDefender(clustering="dbscan").screen("q", given)
+    assert screening.dropped == ()
+    assert "one group" in screening.evidence.notes[0]
+    assert RagDefender(clustering="dbscan", mode="reference").screen("q", given).kept == ()
+    strict = RagDefender(clustering="dbscan", eps=0.001, min_samples=2).screen("q", given)
+    assert set(strict.evidence["clusters"].tolist()) == {-1}
+    for options in ({"eps": -1}, {"min_samples": 0}):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            RagDefender(**options)

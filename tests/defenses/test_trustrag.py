@@ -8,6 +8,7 @@ from unpoison.defenses.trustrag_reference import group_filter, reference_filter
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.prompts import Prompt
+from unpoison.types import Reply
 
 WORKED = np.array([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])
 ALIKE = [
@@ -64,6 +65,26 @@ def test_all_equal_embeddings() -> None:
     assert TrustRag(mode="reference").screen("q", given).kept == ()
 
 
+@pytest.mark.parametrize("mode", ["paper", "reference"])
+class TestWithoutRouge:
+    """The ablation "w/o ROUGE": the denser cluster goes, whatever the threshold; the other one only if it is dense."""
+
+    def test_the_denser_of_two_loose_clusters_goes_whatever_it_says(self, mode: str) -> None:
+        loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
+        screening = TrustRag(mode=mode, ngram=False).screen("q", passages([*UNLIKE, *ALIKE[:2]], loose))
+        assert screening.kept_indices == (3, 4)
+        assert "the denser cluster" in screening.verdicts[0].reason
+
+    def test_a_lone_passage_is_no_denser_cluster(self, mode: str) -> None:
+        vectors = np.array([[1, 0, 0, 0], [0, 1, 0.5, 0.5], [0, 0.5, 1, 0.5], [0, 0.5, 0.5, 1], [0, 0.8, 0.8, 0.1]])
+        given = passages([ALIKE[0], *UNLIKE, "Clouds form."], vectors)
+        assert TrustRag(mode=mode, ngram=False).screen("q", given).kept_indices == (0,)
+
+    def test_two_dense_clusters_leave_nothing(self, mode: str) -> None:
+        vectors = np.array([[1, 0.01, 0], [1, -0.01, 0], [0, 1, 0.01], [0, 1, -0.01]])
+        assert TrustRag(mode=mode, ngram=False).screen("q", passages([*UNLIKE, "a b"], vectors)).kept == ()
+
+
 class TestReference:
     """The case table of the released code."""
 
@@ -85,8 +106,17 @@ class TestReference:
         similarity[3, :3] = similarity[:3, 3] = 0.2
         assert reference_filter(np.array([0, 0, 0, 1]), similarity, self.overlaps, 0.88, 0.25)[0] == [3]
 
-    def test_of_two_passages_the_worse_ranked_is_dropped(self) -> None:
-        assert reference_filter(np.array([0, 1]), np.eye(2), np.full((2, 2), 0.9), 0.88, 0.25)[0] == [0]
+    def test_of_two_passages_the_better_ranked_is_dropped(self) -> None:
+        assert reference_filter(np.array([0, 1]), np.eye(2), np.full((2, 2), 0.9), 0.88, 0.25)[0] == [1]
+
+    def test_scikit_learn_numbers_two_passages_so(self) -> None:
+        """The cluster that the released code calls the first is the second passage's, whatever the vectors."""
+        cluster = pytest.importorskip("sklearn.cluster")
+        for seed in range(20):
+            row = np.random.default_rng(seed).normal(size=(1, 8))
+            rows = np.vstack([row, -row]) / np.linalg.norm(row)  # two standardised rows are opposite
+            labels = cluster.KMeans(n_clusters=2, n_init=10, max_iter=500, random_state=0).fit(rows).labels_
+            assert labels.tolist() == [1, 0]
 
     def test_two_dense_clusters_leave_nothing(self) -> None:
         assert reference_filter(np.array([0, 0, 1, 1]), np.full((4, 4), 0.95), self.overlaps, 0.88, 0.25)[0] == []
@@ -143,8 +173,39 @@ class TestAnswer:
         answer = TrustRag(generator).answer("where", poisoned)
         assert generator.prompts[1].passages == ()
         assert not answer.abstained
-        without = TrustRag(generator, internal_knowledge=False).answer("where", poisoned)
-        assert without.abstained
+
+    @pytest.mark.parametrize("options", [{"stages": 1}, {"internal_knowledge": False}])
+    def test_nothing_left_asks_the_model_without_context(self, options: dict[str, object]) -> None:
+        """The paper's Tables 2 and 10 depend on it: with stage 1 alone at 100 % it reports an accuracy of 67."""
+        generator = ScriptedGenerator(lambda prompt: prompt.task)
+        poisoned = passages([*ALIKE, ALIKE[0]], np.array([[1, 0.01, 0], [1, 0, 0.01], [1, 0.01, 0.01], [1, 0.3, -0.3]]))
+        answer = TrustRag(generator, **options).answer("where", poisoned)  # type: ignore[arg-type]
+        assert [prompt.task for prompt in generator.prompts] == ["answer-alone"]
+        assert generator.prompts[0].passages == ()
+        assert not answer.abstained
+
+    def test_each_ablation_asks_something_else(self) -> None:
+        def decision(**options: object) -> Prompt:
+            generator = ScriptedGenerator(lambda prompt: prompt.task)
+            TrustRag(generator, **options).answer("where", self.given)  # type: ignore[arg-type]
+            return generator.prompts[-1]
+
+        whole, unknowing = decision(), decision(internal_knowledge=False)
+        trusting, neither = decision(self_assessment=False), decision(internal_knowledge=False, self_assessment=False)
+        assert len({prompt.text() for prompt in (whole, unknowing, trusting, neither)}) == 4
+        assert set(unknowing.notes) == set(neither.notes) == {"External information"}
+        assert set(whole.notes) == set(trusting.notes) == {"External information", "Your own knowledge"}
+        assert all("judge" in prompt.system for prompt in (whole, unknowing))
+        assert all("judge" not in prompt.system for prompt in (trusting, neither))
+
+    @pytest.mark.parametrize(("finish", "said"), [("refusal", "refused"), ("length", "cut")])
+    def test_an_unfinished_consolidation_is_said(self, finish: str, said: str) -> None:
+        def reply(prompt: Prompt) -> Reply:
+            return Reply("text", finish=finish if prompt.task == "consolidate" else "stop")
+
+        answer = TrustRag(ScriptedGenerator(reply)).answer("where", self.given)
+        assert answer.details["unfinished"] == {"consolidation": finish}
+        assert any(said in note and "consolidation" in note for note in answer.screening.evidence.notes)
 
     def test_the_papers_prompts_hold_no_attack_template(self) -> None:
         def seen(mode: str) -> Prompt:

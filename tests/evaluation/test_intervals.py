@@ -11,8 +11,10 @@ from unpoison.evaluation.intervals import (
     bootstrap_mean,
     bootstrap_ratio,
     clopper_pearson,
+    holm,
     mcnemar_exact,
     paired_bootstrap,
+    paired_shares,
     wilson,
 )
 
@@ -90,7 +92,7 @@ def test_a_paired_difference_is_surer_than_two_separate_ones():
     found = paired_bootstrap(hard, hard + 0.05 + rng.normal(0, 0.01, 200))
     assert found.value == pytest.approx(0.05, abs=0.005)
     assert 0.04 < found.low < found.high < 0.06
-    assert found.probability == 0.0
+    assert found.probability == 2 / 2001, "(b + 1) / (R + 1), doubled: a bootstrap never proves a p of 0"
     assert paired_bootstrap(hard, hard).probability == 1.0
 
 
@@ -109,3 +111,34 @@ def test_mcnemar_counts_only_the_pairs_that_disagree():
     assert mcnemar_exact(first, second) == pytest.approx(22 / 1024)
     assert mcnemar_exact(first, first) == 1.0
     assert mcnemar_exact([True, False], [False, True]) == 1.0
+
+
+def test_shares_that_are_all_equal_are_not_certain():
+    """Eight of eight clean passages kept on each of ten questions is no proof that nothing is ever dropped."""
+    for kept, whole in (([8] * 10, [8] * 10), ([8, 4] * 5, [8, 4] * 5), ([0] * 10, [8] * 10), ([4] * 10, [8] * 10)):
+        found = bootstrap_ratio(kept, whole, shares=True)
+        assert found.low < found.high
+        assert found.low <= found.value <= found.high
+    assert bootstrap_ratio([1, 0, 1], [1, 1, 1], shares=True) == wilson(2, 3)
+    assert bootstrap_ratio([11] * 10, [1] * 10).low == 11, "what is no share may be constant"
+
+
+def test_paired_shares_agree_with_the_textbook():
+    """Agresti and Min 2005: the interval of 150 approvals to 86 of 944, with half a pair in each cell."""
+    first = [True] * 150 + [False] * 86 + [True] * 794
+    second = [False] * 150 + [True] * 86 + [True] * 794
+    found = paired_shares(first, second)
+    assert found.value == pytest.approx(-64 / 1030)
+    assert (found.low, found.high) == pytest.approx((-0.0910, -0.0330), abs=5e-4)
+    assert found.probability == mcnemar_exact(first, second)
+    same = paired_shares([True] * 20, [True] * 20)
+    assert same.low < 0 < same.high
+    assert same.probability == 1
+
+
+def test_holm_is_the_textbooks():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []
+    assert math.isnan(holm([math.nan, 0.01])[0])
+    assert holm([math.nan, 0.01])[1] == 0.01

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.attacks.base import contains_answer
 from unpoison.errors import UnknownNameError
 from unpoison.evaluation.matching import MATCHERS, abstains, contains_either, lowered, matcher, squad, trimmed
 
@@ -125,3 +126,21 @@ def test_each_paper_has_its_own_idea_of_not_knowing():
     assert abstains("I don\u2019t know.")
     assert abstains("")
     assert not abstains("Paris")
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "holds"),
+    [
+        ("答案是巴黎。", "巴黎", True),
+        ("首都はパリです", "パリ", True),
+        ("1990年に出版された", "1990年", True),
+        ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True),
+        ("答案是巴黎。", "里昂", False),
+        ("It is 東京, not 大阪", "東京", True),
+        ("11990年", "1990年", False),
+        ("the know-how", "no", False),
+    ],
+)
+def test_matching_works_without_spaces_between_words(reply: str, answer: str, holds: bool) -> None:
+    assert MATCHERS["token"].correct(reply, [answer]) is holds
+    assert contains_answer(reply, answer) is holds

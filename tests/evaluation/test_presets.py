@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from unpoison.errors import UnknownNameError
+from unpoison.evaluation.crafting import stand_in
 from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.planting import plant
 from unpoison.evaluation.presets import load_preset, preset_names
 from unpoison.evaluation.records import Cell
+from unpoison.evaluation.report import Report
 from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
+from unpoison.evaluation.workbench import Workbench
 from unpoison.registry import find, parse
+from unpoison.styles import Style
 
 NAMED_IN_THE_DOCS = {
     "grada-table-1",
@@ -106,7 +113,7 @@ def test_scenario_follows_row_and_column() -> None:
     one = next(one for one in preset.published if one.row == "noise 0.3" and one.column.endswith("position 10"))
     assert one.scenario is not None
     assert (one.scenario.nli_noise, one.scenario.positions, one.scenario.k) == (0.3, (10,), 10)
-    assert (one.scenario.policy, one.scenario.defense, one.scenario.seed) == ("replace-at", "radar", 3)
+    assert (one.scenario.policy, one.scenario.defense, one.scenario.seed) == ("replace-or-append", "radar", 3)
 
 
 def test_encoder_is_also_the_retriever_of_a_dense_preset() -> None:
@@ -176,3 +183,81 @@ def test_presets_find_the_shared_data(shared_data: Path) -> None:
 def test_documentation_lists_every_preset_and_every_measure() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     assert [name for name in (*preset_names(), *MEASURES) if f"| `{name}` |" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "style"),
+    [
+        ("grada-table-1", "plain"),
+        ("ragdefender-table-8", "plain"),
+        ("trustrag-table-2", "plain:abstain=false"),
+        ("radar-table-1", "plain:question=first"),
+        ("radar-table-2", "plain:long=true,question=first"),
+    ],
+)
+def test_a_preset_asks_as_its_paper_did_and_says_so(name: str, style: str) -> None:
+    preset = load_preset(name, generator="extractive")
+    assert {scenario.style for scenario in preset.scenarios} == {style}
+    assert f"prompts: {style}: no fence" in preset.describe()
+    assert "prompts:" not in load_preset(name).describe()
+
+
+def test_a_scenarios_style_reaches_the_prompts(tmp_path: Path) -> None:
+    scenario = Scenario("sample", generator="extractive", style="plain")
+    assert Workbench(tmp_path).defense(scenario).models.style == Style(safe=False)
+
+
+@pytest.mark.parametrize(
+    ("attack", "generator", "named"),
+    [
+        ("paraphrase", None, True),
+        ("paraphrase", "extractive", True),
+        ("paraphrase", "openai:gpt-4o-mini", False),
+        ("synonym", None, True),
+        ("adversarial-decoding", "openai:gpt-4o-mini", True),
+        ("adversarial-decoding:lm=tiny", None, False),
+        ("pia", None, False),
+    ],
+)
+def test_a_stand_in_for_a_language_model_is_named(attack: str, generator: str | None, named: bool) -> None:
+    scenario = Scenario("sample", attack=attack, poisons=1, generator=generator)
+    assert bool(stand_in(scenario)) is named
+    told = Report.caption(SimpleNamespace(varying=()), scenario)  # type: ignore[arg-type]
+    assert ("stand-in" in told) is named
+    assert not stand_in(scenario.twin)
+
+
+def test_a_preset_names_what_writes_its_attacks() -> None:
+    told = load_preset("trustrag-table-1", generator="extractive").describe()
+    assert "instead: attack: adversarial-decoding is written by whole sentences from templates" in told
+
+
+def test_gradients_aim_at_the_retriever_that_is_asked() -> None:
+    one = Scenario("sample", attack="hotflip", poisons=1, policy="retrieve", retriever="minilm", encoder="lexical")
+    assert one.target_encoder == "minilm"
+    assert Scenario("sample", attack="hotflip", poisons=1, encoder="minilm").target_encoder == "minilm"
+
+
+def test_planted_rows_say_how_they_were_made(tmp_path: Path) -> None:
+    scenario = Scenario("sample", attack="paraphrase:trials=2", poisons=1, limit=1, seed=3)
+    (planted,) = plant(scenario, Workbench(tmp_path))
+    assert planted.row["planted"]["made"] == {
+        "attack": "paraphrase:trials=2",
+        "seed": 3,
+        "sources": ["published"],
+        "generator": None,
+        "stand_in": "sentence order and openings by rule",
+    }
+
+
+def test_rerankers_are_not_said_to_be_missing() -> None:
+    lacks = load_preset("grada-table-1", encoder="minilm", generator="extractive").lacks
+    assert not any("does not have them" in sentence for sentence in lacks)
+    assert any("HLATR; measure it apart with -d hlatr" in sentence for sentence in lacks)
+
+
+def test_radars_table_runs_its_baselines_as_radar_did() -> None:
+    found = {one.defense for one in load_preset("radar-table-1", generator="extractive").scenarios if one.k == 50}
+    assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= found
+    assert "reliabilityrag-sampled" in found
+    assert "reliabilityrag" not in found

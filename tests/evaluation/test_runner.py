@@ -266,6 +266,14 @@ def test_a_position_past_a_short_context_is_a_failure_of_that_question(tmp_path,
     assert "position 4 lies outside" in cell.records[0].error
 
 
+def test_a_short_context_may_have_its_poison_appended(tmp_path, data):
+    """RADAR's code does so: at position 50 most questions have fewer results, and lost they were."""
+    where = {"policy": "replace-or-append", "positions": (5,)}
+    (cell,) = Runner(tmp_path / "run", [Scenario(data, attack="poisonedrag", poisons=1, **where)]).run().cells
+    assert cell.records[0].error is None
+    assert all(record.poison == (record.size - 1,) for record in cell.usable)
+
+
 def test_all_poison_competes_in_the_corpus(tmp_path, data):
     corpus = tmp_path / "corpus.jsonl"
     texts = ["alpha is right alpha", "nothing to see", "of gamma"]

@@ -250,3 +250,13 @@ def test_clean_passages_come_from_beside_the_data(tmp_path):
     assert {s.corpus for s in grid(data=data)} == {str(tmp_path / "corpus.jsonl")}
     assert {s.corpus for s in grid(data=data, corpus="none")} == {""}
     assert {s.corpus for s in grid()} == {""}
+
+
+def test_style_is_an_axis() -> None:
+    found = Grid.of(
+        {"data": "sample", "defense": "vanilla", "style": "safe,plain:abstain=false,question=first"}
+    ).scenarios()
+    assert {scenario.style for scenario in found} == {"safe", "plain:abstain=false,question=first"}
+    assert Scenario("sample").style == "safe"
+    with pytest.raises(OptionError, match="style"):
+        Scenario("sample", style="bold")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from copy import copy
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from unpoison import Radar, TrustRag, Vanilla
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.errors import InputError, OptionError
-from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory, Remembering
+from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory, Remembering, _Reminded
 from unpoison.evaluation.examples import FieldError
 from unpoison.evaluation.streams import StepRecord, StreamResult, dated, run_stream, step_context
 from unpoison.evaluation.timelines import load_timelines, moment_of, stream_rows
 from unpoison.models import ScriptedGenerator
+from unpoison.models.protocols import AsyncGenerator, BatchGenerator, TokenByToken
+from unpoison.prompts import answer_prompt
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +186,38 @@ class TestAdaptations:
             "earlier time" in text for p in generator.prompts if p.task == "knowledge" for text in p.passages
         )
 
+    def test_history_hides_nothing_that_a_generator_can_do(self):
+        class Able(ScriptedGenerator):
+            ends = frozenset({0})
+
+            def generate_batch(self, prompts, /, *, timeout=None):
+                return [self.generate(prompt) for prompt in prompts]
+
+            async def agenerate(self, prompt, /, *, timeout=None):
+                return self.generate(prompt)
+
+            def next_token(self, prompts, tokens, /):
+                self.prompts += prompts
+                return np.zeros((len(prompts), 1))
+
+            def tokens(self, text, /):
+                return [len(text)]
+
+            def text(self, tokens, /):
+                return "text"
+
+        generator = Able("a")
+        prompt = answer_prompt("q", ["b"])
+        reminded = _Reminded(generator, "a")
+        assert isinstance(reminded, BatchGenerator) and isinstance(reminded, AsyncGenerator)
+        assert isinstance(reminded, TokenByToken) and reminded.ends == {0} and reminded.tokens("abc") == [3]
+        reminded.generate_batch([prompt])
+        reminded.next_token([prompt], ())
+        asyncio.run(reminded.agenerate(prompt))
+        assert [p.passages[-1] for p in generator.prompts] == ["The answer at an earlier time was: a"] * 3
+        assert not isinstance(_Reminded(echo(), "a"), BatchGenerator)
+        copy(reminded)
+
     def test_remembering_needs_beliefs(self):
         with pytest.raises(OptionError, match="beliefs"):
             Remembering(Vanilla(generator=echo()))
@@ -219,6 +257,17 @@ class TestCounts:
         assert result.mean_lag() == (sum(followed) / len(followed) if followed else None)
         if lags:
             assert result.followed().value == len(followed) / len(lags)
+
+    def test_intervals_resample_questions_not_steps(self):
+        """Six steps that always go together are one observation; counted as six, the coverage was one half."""
+        rng, covered = np.random.default_rng(0), 0
+        for _ in range(400):
+            told = ["yyyyyy" if right else "nnnnnn" for right in rng.random(30) < 0.7]
+            steps = [replace(one, timeline=str(i)) for i, pattern in enumerate(told) for one in records(pattern)]
+            found = StreamResult(tuple(steps)).accuracy()
+            covered += found.low <= 0.7 <= found.high
+            assert found.count == 30
+        assert covered >= 0.92 * 400
 
 
 class TestRun:

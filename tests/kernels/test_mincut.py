@@ -122,6 +122,14 @@ def test_twelve_nodes_against_all_labels(seed) -> None:
     assert cut_value(labels, *graph) == pytest.approx(value, rel=1e-12)
 
 
+def test_one_unit_of_the_integer_solver_decides_nothing() -> None:
+    source = [0.1, 0.9, 0.2, 0.9, 0.7, 0.8, 0.4, 0.3, 0.6, 0.6, 0.9, 0.1]
+    sink = [0.4, 0.2, 0.4, 0.3, 0.1, 0.3, 1.0, 0.7, 0.6, 0.8, 0.6, 0.5]
+    labels = min_cut(source, sink, np.full((12, 12), 0.1))
+    assert cut_value(labels, source, sink, np.full((12, 12), 0.1)) == pytest.approx(5.9)
+    assert labels.tolist() == [1] * 12
+
+
 @given(graphs(st.sampled_from([0.0, 0.1, 0.3, 0.9]), st.integers(1, 9)), st.randoms(use_true_random=False))
 def test_nodes_may_come_in_any_order(graph, random) -> None:
     source, sink, pairwise = graph

@@ -70,3 +70,54 @@ def test_minimum_cut(size, ties, listed, monkeypatch) -> None:
     assert cut_value(labels, source, sink, pairwise) == pytest.approx(value, rel=1e-9)
     if ties:
         assert set(np.flatnonzero(labels).tolist()) == kept - {"s"}
+
+
+def solved(source: np.ndarray, sink: np.ndarray, pairwise: np.ndarray) -> tuple[int, set[int]]:
+    """networkx's minimal cut and its larger source side; with integers both are exact."""
+    graph = networkx.DiGraph()
+    for node in range(len(source)):
+        graph.add_edge("s", node, capacity=int(source[node]))
+        graph.add_edge(node, "t", capacity=int(sink[node]))
+        for other in np.flatnonzero(pairwise[node]):
+            graph.add_edge(node, int(other), capacity=int(pairwise[node, other]))
+    value, (kept, _) = networkx.minimum_cut(graph, "s", "t")
+    return value, kept - {"s"}
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_decimals_and_ties_of_12_to_40_nodes(seed) -> None:
+    """Decimals such as 0.1, which floats do not hold exactly, sum to ties and near-ties everywhere."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(12, 41))
+    source, sink = rng.integers(0, 11, size), rng.integers(0, 11, size)
+    if seed % 2:
+        upper = np.full((size, size), rng.integers(0, 3))
+    else:
+        upper = rng.integers(0, rng.choice([2, 3, 12]), (size, size)) * (
+            rng.random((size, size)) < rng.choice([0.1, 1])
+        )
+    pairwise = np.triu(upper, 1) + np.triu(upper, 1).T
+    value, kept = solved(source, sink, pairwise)
+    labels = min_cut(source / 10, sink / 10, pairwise / 10)
+    assert cut_value(labels, source, sink, pairwise) == value
+    assert set(np.flatnonzero(labels).tolist()) == kept
+
+
+def test_the_rounds_that_refine(monkeypatch) -> None:
+    """On sparse decimals one integer flow is often not enough to tell what is left from a tie."""
+    rounds = []
+    monkeypatch.setattr(mincut, "_push", lambda *given, push=mincut._push: rounds.append(1) or push(*given))
+    refined = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        size = int(rng.integers(12, 41))
+        source, sink = rng.integers(0, 11, size), rng.integers(0, 11, size)
+        upper = np.triu(rng.integers(0, 12, (size, size)) * (rng.random((size, size)) < 0.1), 1)
+        pairwise = upper + upper.T
+        rounds.clear()
+        value, kept = solved(source, sink, pairwise)
+        labels = min_cut(source / 7, sink / 7, pairwise / 7)
+        assert cut_value(labels, source, sink, pairwise) == value
+        assert set(np.flatnonzero(labels).tolist()) == kept
+        refined += len(rounds) > 1
+    assert refined >= 6

@@ -86,6 +86,8 @@ class AdversarialDecoding(Attack):
 
     name = "adversarial-decoding"
     summary = "beam search for a readable lead that is retrieved"
+    offline = "whole sentences from templates"
+    model_option = "lm"
     needs = ("encoder",)
 
     def __init__(

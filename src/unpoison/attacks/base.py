@@ -16,9 +16,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from unpoison.attacks.budget import Budget, Meter
-from unpoison.checks import at_least
+from unpoison.checks import at_least, flag
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
+from unpoison.kernels.normalisation import spaced
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models
 from unpoison.requests import Flow
@@ -130,6 +131,8 @@ class Attack(ABC):
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
         uses_context: Whether it looks at the clean passages that are retrieved beside its own.
+        offline: What stands in for a language model where there is none; "" for attacks that need none.
+        model_option: The option that names that language model.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
 
     Args:
@@ -146,6 +149,8 @@ class Attack(ABC):
     requires: tuple[str, ...] = ("incorrect",)
     uses_gold: bool = False
     uses_context: bool = False
+    offline: str = ""
+    model_option: str = "generator"
     passage_format: str = "{text}"
 
     def __init__(
@@ -158,7 +163,7 @@ class Attack(ABC):
         limits: Limits | None = None,
     ) -> None:
         self.seed = at_least("seed", seed, 0)
-        self.prefix = prefix
+        self.prefix = flag("prefix", prefix)
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
             generator=load_generator(generator) if isinstance(generator, str) else generator,
@@ -260,4 +265,4 @@ def contains_answer(text: str, answer: str) -> bool:
 
 
 def _plain(text: str) -> list[str]:
-    return [word for word in text.lower().translate(_PUNCTUATION).split() if word not in _ARTICLES]
+    return [word for word in spaced(text.lower().translate(_PUNCTUATION)).split() if word not in _ARTICLES]

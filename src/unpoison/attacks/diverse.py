@@ -28,6 +28,7 @@ class Diverse(Attack):
 
     name = "diverse"
     summary = "adaptive: every text in another style"
+    offline = "templates"
 
     def __init__(
         self,

@@ -31,6 +31,9 @@ REFUSALS = {
 }
 """The three target refusals (TrustRAG, Appendix D)."""
 
+ABSTENTIONS = ("I don't know", "I do not know")
+"""Success as well, whichever refusal was aimed at: the attack wants no answer."""
+
 _WORDS = """archive border candle distance engine fabric garden harbour island journal kettle lantern margin needle
 orchard paper quarter ribbon shadow timber umbrella valley window yellow anchor basket copper desert echo
 feather gravel hollow iron jungle kernel ledger mirror notice oxygen pepper restricted unknown withheld
@@ -46,7 +49,8 @@ class Jamming(Attack):
         mode: `search` asks the victim; `proxy` writes the refusal itself behind the question, at no cost; `auto`
             searches when a generator is given.
         tokens: Length of the document behind the question.
-        calls: The most victim calls per text. The paper's search can use 32,000; its success grows with them.
+        calls: The most victim calls per text: at the default six steps of the search, enough for weak victims only.
+            The paper's search can use 32,000; give thousands to compare with it.
         candidates: Words tried per step (the paper's B).
         patience: Steps without gain, in a row, before the search gives up.
         top: Passages that the victim reads (the paper's k); a document that ranks below them is not asked about.
@@ -68,7 +72,7 @@ class Jamming(Attack):
         mode: Literal["auto", "search", "proxy"] = "auto",
         tokens: int = 50,
         calls: int = 200,
-        candidates: int = 8,
+        candidates: int = 32,
         patience: int = 100,
         top: int = 5,
         encoder: Encoder | str | None = None,
@@ -89,7 +93,7 @@ class Jamming(Attack):
         self.top = at_least("top", top, 1)
 
     def wanted(self, target: Target) -> tuple[str, ...]:
-        return (REFUSALS[self.refusal],)
+        return (REFUSALS[self.refusal], *ABSTENTIONS)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         if self.mode == "proxy":

@@ -18,6 +18,7 @@ class Mixed(Disperse):
 
     name = "mixed"
     summary = "adaptive: paraphrase, synonyms and dispersion together"
+    offline = "rules and a table of words"
 
     def _candidates(self, target: Target, wanted: int, meter: Meter) -> Flow[list[str]]:
         bodies = yield from claims(self, target, wanted, meter)

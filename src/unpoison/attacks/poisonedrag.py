@@ -41,6 +41,7 @@ class PoisonedRag(Attack):
 
     name = "poisonedrag"
     summary = "question + a text written until a trial answer is wrong"
+    offline = "templates"
     requires: tuple[str, ...] = ()
 
     def __init__(

@@ -9,6 +9,10 @@ from unpoison.errors import InputError, shown
 __all__ = ["Published"]
 
 
+UNTARGETED = ("tan", "garag")
+"""Attacks whose published texts mislead without stating the wrong answer; none misses a goal by not stating it."""
+
+
 class Published(DirectAttack):
     """Plant the first `count` published texts of the target.
 
@@ -35,7 +39,7 @@ class Published(DirectAttack):
                 f"target {shown(target.id)} has {len(target.texts)} published texts and {count} were asked for; "
                 "ask for fewer, or use an attack that writes its own"
             )
-        wanted = self.wanted(target)
+        wanted = () if self.attack in UNTARGETED else self.wanted(target)
         return [
             self.poison(target, i, text, reason=stating(text, wanted) if wanted else "", source="published")
             for i, text in enumerate(target.texts[:count])

@@ -12,7 +12,7 @@ from unpoison.attacks.base import Attack, PoisonText, Target, contains_answer
 from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import STYLES, Claim, template_claim, unquoted
 from unpoison.attacks.prompts import misleading_prompt
-from unpoison.checks import at_least
+from unpoison.checks import at_least, flag
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow
@@ -37,6 +37,7 @@ class Tan(Attack):
 
     name = "tan"
     summary = "natural misleading passages in varied styles, after Tan et al."
+    offline = "templates"
     requires = ("correct",)
     uses_gold = True
 
@@ -51,7 +52,7 @@ class Tan(Attack):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
-        self.targeted = targeted
+        self.targeted = flag("targeted", targeted)
         self.trials = at_least("trials", trials, 1)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:

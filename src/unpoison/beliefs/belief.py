@@ -18,6 +18,10 @@ MAX_QUERY = 120
 """Bytes of a question that are remembered, so that a person can tell beliefs apart."""
 
 
+CUT = "\u2026"
+"""Stands at the end of what was cut."""
+
+
 class Weights(NamedTuple):
     """How far an answer is supported and how far it is contradicted, each in [0, 1]; they need not add up to 1."""
 
@@ -30,7 +34,8 @@ class Belief:
     """The last answer to a query and its two priors for the next step (RADAR, Eq. 11 and 12).
 
     Attributes:
-        answer: Cut to `MAX_ANSWER` bytes, control characters and white space as single spaces.
+        answer: Cut to `MAX_ANSWER` bytes, control characters and white space as single spaces. What was cut ends
+            with an ellipsis; the weights belong to the whole answer.
         support: Mean agreement of the answer with the passages it came from, in [0, 1].
         conflict: Mean contradiction, in [0, 1].
         query: The question, cut to `MAX_QUERY` bytes; for people only.
@@ -64,6 +69,11 @@ class Belief:
     @property
     def weights(self) -> Weights:
         return Weights(self.support, self.conflict)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the answer was longer than what is remembered of it."""
+        return self.answer.endswith(CUT)
 
     def expired(self, now: float) -> bool:
         return self.expires is not None and self.expires <= now
@@ -130,9 +140,12 @@ class BeliefUpdate:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """One line of at most `limit` bytes that every store can hold."""
+    """One line of at most `limit` bytes that every store can hold; where something was cut it ends with `CUT`."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * limit]).split())
-    return line.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore").rstrip()
+    whole = line.encode("utf-8", "replace")
+    if len(whole) <= limit and not text[2 * limit :].strip():
+        return whole.decode("utf-8")
+    return whole[: limit - len(CUT.encode())].decode("utf-8", "ignore").rstrip() + CUT
 
 
 def _share(name: str, value: Any) -> float:

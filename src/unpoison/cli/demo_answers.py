@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["ADDS", "answers"]
 
 ADDS = (
-    "With pip install 'unpoison[reader]' the demo also answers the questions: a small model, no language model, reads each "
-    "passage and says its answer."
+    "With pip install 'unpoison[reader]' the demo also answers the questions: a small model, no language model, reads "
+    "each passage and says its answer."
 )
 
 DEFENSES = {"vanilla": "vanilla", "guard": "guard", "radar": "radar"}

@@ -78,6 +78,9 @@ def evaluate(
     generator: Annotated[
         Texts, _axis("--generator", "-g", metavar="GENERATOR,...", help="Answers; without one, screening only.")
     ] = None,
+    style: Annotated[
+        Texts, _axis("--style", metavar="STYLE,...", help="Prompts: safe, or plain as the papers' baselines ask.")
+    ] = None,
     nli: Annotated[Texts, _axis("--nli", metavar="NLI,...", help="lexical, cross:NAME or onnx:PATH.")] = None,
     nli_noise: Annotated[
         Texts, _axis("--nli-noise", metavar="P,...", help="Replace NLI outputs at random with this probability.")
@@ -186,6 +189,7 @@ def evaluate(
         "retriever": retriever,
         "encoder": encoder,
         "generator": generator,
+        "style": style,
         "nli": nli,
         "nli_noise": nli_noise,
         "vary": dict(split_options(vary or ())),

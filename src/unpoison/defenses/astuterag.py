@@ -8,15 +8,18 @@ code; the prompts follow the ports that TrustRAG, ReliabilityRAG and RADAR compa
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from unpoison.baseline_prompts import (
     consolidate_sources_prompt,
+    extraction_prompt,
     groups_prompt,
     memory_prompt,
     sources_prompt,
     tagged,
 )
-from unpoison.defenses.base import Defense, answered
+from unpoison.checks import among, flag
+from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
@@ -32,19 +35,30 @@ class AstuteRag(Defense):
         generator: Writes what it knows, sorts, and selects.
         merged: Consolidate and select in one call, as the ports do (2 calls); False makes them two (3 calls, the
             number in TrustRAG's table of run times).
+        extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
+            `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
         limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
     """
 
     name = "astuterag"
     summary = "groups the passages and what the model knows by what they say, and selects one group's answer"
-    calls = "2 (3 with merged=false)"
+    calls = "2 (3 with merged=false), 1 more with extract=call"
     source = "Wang et al., 2025"
 
     def __init__(
-        self, generator: Generator | str | None = None, *, merged: bool = True, limits: Limits | None = None
+        self,
+        generator: Generator | str | None = None,
+        *,
+        merged: bool = True,
+        extract: Literal["tags", "call"] = "tags",
+        limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, limits=limits)
-        self.merged = merged
+        self.merged = flag("merged", merged)
+        self.extract = among("extract", extract, ("tags", "call"))
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -54,14 +68,19 @@ class AstuteRag(Defense):
         """Internal knowledge, consolidation with sources, the selected answer."""
         screening = yield from self.screening(query, passages)
         (known,) = yield from generate([memory_prompt(query.text)], "internal knowledge")
-        details = {"internal_knowledge": known.text}
+        details, steps = {"internal_knowledge": known.text}, {"internal knowledge": known}
         texts = [passage.reading for passage in passages]
         prompt = sources_prompt(query.text, texts, known.text)
         if not self.merged:
             prompt = consolidate_sources_prompt(query.text, texts, known.text)
             (groups,) = yield from generate([prompt], "consolidation")
-            details["consolidated_information"] = groups.text
+            details["consolidated_information"], steps["consolidation"] = groups.text, groups
             prompt = groups_prompt(query.text, groups.text)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
-        return answered(replace(reply, text=tagged(reply.text) or reply.text), screening, details)
+        text = tagged(reply.text) or reply.text
+        if self.extract == "call":
+            steps["final answer"] = reply
+            (reply,) = yield from generate([extraction_prompt(query.text, reply.text)], "extraction")
+            text = tagged(reply.text) or ""
+        return unfinished(answered(replace(reply, text=text), screening, details), steps)

@@ -20,9 +20,9 @@ LONGEST_ANSWER = 2000
 def read_alone(
     query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], purpose: str = "atomic answer"
 ) -> Flow[list[str]]:
-    """What the generator answers from each passage alone, all calls at the same time."""
+    """What the generator answers from each passage alone, all calls at the same time; a refusal answers nothing."""
     replies = yield from generate([prompt(query.text, passage.reading) for passage in passages], purpose)
-    return [reply.text[:LONGEST_ANSWER] for reply in replies]
+    return ["" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER] for reply in replies]
 
 
 def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,16 @@ from unpoison.models.loading import load_cross_encoder, load_encoder, load_gener
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel, Retriever
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
+from unpoison.styles import Style
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
 
-__all__ = ["Defense", "abstention", "answered", "embedded"]
+__all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
+
+
+EQUAL = (
+    "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
+    "five near-copies go (copies=one keeps the best ranked)"
+)
 
 
 class Defense(ABC):
@@ -62,6 +70,16 @@ class Defense(ABC):
         )
         self.limits = limits or Limits()
 
+    def styled(self, style: Style | str) -> Self:
+        """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
+
+        Raises:
+            OptionError: No such style.
+        """
+        found = copy(self)
+        found.models = replace(self.models, style=Style.of(style))
+        return found
+
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """The flow that decides which passages to trust."""
@@ -93,6 +111,19 @@ class Defense(ABC):
             scores=[0.0] * k,
             reasons=[reasons] * k if isinstance(reasons, str) else reasons,
             evidence=Evidence(notes=notes),
+        )
+
+    def best_kept(self, query: Query, passages: tuple[Passage, ...]) -> Screening:
+        """A screening of copies that keeps the best ranked one."""
+        k = len(passages)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=[0],
+            scores=[0.0] * k,
+            reasons=["the best ranked of equal passages", *["a copy of passage 0"] * (k - 1)],
+            evidence=Evidence(notes=(f"{k} passages have the same embedding: the best ranked one is kept",)),
         )
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
@@ -167,6 +198,22 @@ def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | No
 def abstention(screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
     """The answer when there is nothing trustworthy to answer from; no model is asked."""
     return Answer("I don't know.", screening, abstained=True, details=dict(details or {}))
+
+
+def noted(answer: Answer, *notes: str) -> Answer:
+    """The same answer with more notes in the evidence."""
+    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
+    return replace(answer, screening=replace(answer.screening, evidence=evidence))
+
+
+def unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
+    """The same answer, saying which of the replies that it rests on were refused or cut, by the name of the step."""
+    found = {step: reply.finish for step, reply in steps.items() if reply.finish != "stop"}
+    if not found:
+        return answer
+    said = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
+    notes = [f"the {step} {said.get(finish, f'ended early ({finish})')}" for step, finish in found.items()]
+    return replace(noted(answer, *notes), details={**answer.details, "unfinished": found})
 
 
 def embedded(

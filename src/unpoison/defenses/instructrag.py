@@ -12,7 +12,7 @@ from typing import Literal
 
 from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.checks import among
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
@@ -32,6 +32,8 @@ class InstructRag(Defense):
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or the whole
             reply where it does not; a second `call` that extracts it, as in ReliabilityRAG's and RADAR's comparisons,
             empty where that finds none; or the whole `rationale`, as in the paper.
+        order: `worst-first`, the best passage next to the question, as in the paper; `best-first`, as TrustRAG,
+            ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
         limits: Bounds on the model calls.
 
     Raises:
@@ -48,20 +50,24 @@ class InstructRag(Defense):
         generator: Generator | str | None = None,
         *,
         extract: Literal["tags", "call", "rationale"] = "tags",
+        order: Literal["worst-first", "best-first"] = "worst-first",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, limits=limits)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
+        self.order = among("order", order, ("worst-first", "best-first"))
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
         return self.all_kept(query, passages, "no passage is dropped: the model is to explain which ones help")
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """The rationale, the best passage last, then the answer out of it."""
+        """The rationale, then the answer out of it."""
         screening = yield from self.screening(query, passages)
-        worst_first = [passage.reading for passage in reversed(passages)]
-        prompt = rationale_prompt(_asked(query.text), worst_first, tags=self.extract == "tags")
+        shown = [passage.reading for passage in passages]
+        if self.order == "worst-first":
+            shown.reverse()
+        prompt = rationale_prompt(_asked(query.text), shown, tags=self.extract == "tags")
         (rationale,) = yield from generate([prompt], "rationale")
         reply, text = rationale, rationale.text
         if self.extract == "call":
@@ -69,7 +75,8 @@ class InstructRag(Defense):
             text = tagged(reply.text) or ""
         elif self.extract == "tags":
             text = tagged(rationale.text) or rationale.text
-        return answered(replace(reply, text=text), screening, {"rationale": rationale.text})
+        answer = answered(replace(reply, text=text), screening, {"rationale": rationale.text})
+        return answer if reply is rationale else unfinished(answer, {"rationale": rationale})
 
 
 def _asked(question: str) -> str:

@@ -24,7 +24,8 @@ from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.beliefs.key import belief_key, checked_key
 from unpoison.beliefs.store import BeliefStore, open_beliefs
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.radar_memory import RememberingRadar, noted
+from unpoison.defenses.base import noted
+from unpoison.defenses.radar_memory import RememberingRadar
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
-from unpoison.defenses.atomic import statements
-from unpoison.defenses.base import abstention, answered
+from unpoison.defenses.atomic import LONGEST_ANSWER, statements
+from unpoison.defenses.base import abstention, answered, noted
 from unpoison.defenses.radar_static import Graph, Matrix, Reading, StaticRadar
 from unpoison.kernels.mincut import min_cut
 from unpoison.prompts import informative
 from unpoison.requests import Flow, generate, judge
 from unpoison.types import Answer, Screening
 
-__all__ = ["RememberingRadar", "noted", "posterior"]
+__all__ = ["RememberingRadar", "posterior"]
 
 LEAST, MOST = 0.01, 0.99
 """Priors are kept inside these bounds, as in the released code: one of 0 or 1 could never move again."""
@@ -63,9 +63,8 @@ class RememberingRadar(StaticRadar):
             trusted = bool(found.trusted)
             others = [*reading.said, belief.answer] if self.mode == "reference" else reading.said
         if trusted and others and informative(answer.text):
-            fresh = Belief(answer.text, 0.0, 0.0, reading.query.text)
-            weights = yield from self._weights(reading.query.text, fresh.answer, others)
-            change = replace(change, belief=replace(fresh, support=weights.support, conflict=weights.conflict))
+            weights = yield from self._weights(reading.query.text, answer.text[:LONGEST_ANSWER], others)
+            change = replace(change, belief=Belief(answer.text, *weights, reading.query.text))
         return replace(answer, belief=change)
 
     def _recall(self, reading: Reading, belief: Belief) -> Flow[Recollection]:
@@ -104,10 +103,13 @@ class RememberingRadar(StaticRadar):
     def _synthesized(self, reading: Reading, belief: Belief, found: Recollection) -> Flow[Answer]:
         """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
         said, details = [*reading.said, belief.answer], {"atomic_answers": reading.answers}
+        previous = Answer(belief.answer, found.screening, details=details)
+        if belief.cut:
+            previous = noted(previous, "the previous answer was cut when it was remembered")
         if found.trusted == [len(reading.said)]:
-            return Answer(belief.answer, found.screening, details=details)  # there is nothing to synthesize
+            return previous  # there is nothing to synthesize
         if not found.trusted and self.fallback == "previous":
-            return noted(Answer(belief.answer, found.screening, details=details), "the previous answer is repeated")
+            return noted(previous, "the previous answer is repeated")
         if not found.trusted and self.fallback == "abstain":
             return abstention(found.screening, details)
         question = reading.query.text
@@ -156,9 +158,3 @@ def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> s
     if kept:
         return balance if favoured else f"{balance}, but the trusted passages that agree with it hold it"
     return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
-
-
-def noted(answer: Answer, note: str) -> Answer:
-    """The same answer with one more note in the evidence."""
-    evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, note))
-    return replace(answer, screening=replace(answer.screening, evidence=evidence))

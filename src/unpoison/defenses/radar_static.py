@@ -39,7 +39,7 @@ Matrix = NDArray[np.float64]
 
 UNANIMOUS = 1e-6
 """Eq. 36 maps equal centralities to 0, so that agreement by all would count as support for none. Below this spread
-every answer is fully central instead."""
+every answer is fully central instead, unless some contradict: then nothing is known of either side, and 0 says so."""
 
 
 class Reading(NamedTuple):
@@ -70,7 +70,7 @@ class Graph(NamedTuple):
     centrality: Matrix
     source: Matrix
     sink: Matrix
-    unanimous: bool = False
+    note: str = ""
 
 
 class StaticRadar(Defense):
@@ -160,15 +160,22 @@ class StaticRadar(Defense):
         if m == 1:  # Eq. 36 and 7 are undefined for a single answer; the released code keeps it
             alone = np.array([0.9]), np.array([0.1])
             return Graph(agreement, conflict, np.ones(1), *alone)
-        unanimous = self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS
-        v = np.ones(m) if unanimous else eigenvector_centrality(agreement)
+        v, note = eigenvector_centrality(agreement), ""
+        if self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS:
+            contested = (conflict > agreement).any()
+            v = np.zeros(m) if contested else np.ones(m)
+            note = (
+                "all answers are equally central and some contradict each other: the cut has nothing to go by"
+                if contested
+                else "all answers are equally central: each counts as fully supported"
+            )
         rank = speaking + (1 if self.mode == "paper" else 0)
         source = v * np.exp(-rank / k) if m else np.zeros(0)
         weight = v.sum() - v
         sink = np.divide(conflict @ v - np.diag(conflict) * v, weight, out=np.zeros(m), where=weight > 0)
         if self.mode == "reference":
             source, sink = _rescaled(source + 1e-8 * np.exp(-rank / k)), _rescaled(sink)
-        return Graph(agreement, conflict, v, source, sink, bool(unanimous))
+        return Graph(agreement, conflict, v, source, sink, note)
 
     def _closeness(self, answers: list[str]) -> Flow[Matrix]:
         """Mean cosine of each trusted answer to the other trusted ones, Eq. 39, shape (n,)."""
@@ -212,8 +219,8 @@ class StaticRadar(Defense):
         notes: tuple[str, ...] = ()
         if count and not len(kept):
             notes = ("the cut trusts no passage" if len(reading.speaking) else "no passage gave an informative answer",)
-        elif graph.unanimous:
-            notes = ("all answers are equally central: each counts as fully supported",)
+        elif graph.note:
+            notes = (graph.note,)
         evidence = {
             "agreement": _spread(graph.agreement, reading.speaking, count),
             "conflict": _spread(graph.conflict, reading.speaking, count),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least
-from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.base import EQUAL, Defense, embedded
 from unpoison.driver import Limits
 from unpoison.kernels.clusters import agglomerative
 from unpoison.kernels.concentration import concentration
@@ -58,11 +58,14 @@ class RagDefender(Defense):
             printed, which can never flag a majority.
         clustering: `agglomerative`, or for the paper's ablation `kmeans` and `dbscan` (extra `[reference]`).
         linkage: Of `agglomerative`: `ward`, `average`, `complete` or `single`.
+        eps: Of `dbscan`: up to this Euclidean distance two passages are neighbours, at least 1e-6; the paper has none.
+        min_samples: Of `dbscan`: the neighbours, itself included, that make a passage the core of a cluster.
         stages: `both`, or one alone as in the paper's Table 8: `grouping` drops the group that stage 1 blames,
             `identifying` runs stage 2 with N_adv = half of the passages.
         mode: `paper`: a term votes where it is a token of the passage, and fewer than 3 passages, or passages that
             are all equal, are left alone. `reference` does as the released code: a term votes where its lower-case
             form occurs in the original text, capitals unfolded, and the small and equal sets are not spared.
+        copies: Of passages that are all equal, which no method can tell apart, `keep` all, or the best ranked `one`.
         keep_at_least: Never keep fewer than this many passages.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         generator: For `answer`.
@@ -86,8 +89,11 @@ class RagDefender(Defense):
         rule: Literal["reference", "paper"] = "reference",
         clustering: Literal["agglomerative", "kmeans", "dbscan"] = "agglomerative",
         linkage: Literal["ward", "average", "complete", "single"] = "ward",
+        eps: float = 0.5,
+        min_samples: int = 5,
         stages: Literal["both", "grouping", "identifying"] = "both",
         mode: Literal["paper", "reference"] = "paper",
+        copies: Literal["keep", "one"] = "keep",
         keep_at_least: int = 0,
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
@@ -100,8 +106,11 @@ class RagDefender(Defense):
         self.rule = among("rule", rule, ("reference", "paper"))
         self.clustering = among("clustering", clustering, ("agglomerative", "kmeans", "dbscan"))
         self.linkage = among("linkage", linkage, ("ward", "average", "complete", "single"))
+        self.eps = at_least("eps", eps, 1e-6)
+        self.min_samples = at_least("min_samples", min_samples, 1)
         self.stages = among("stages", stages, ("both", "grouping", "identifying"))
         self.mode = among("mode", mode, ("paper", "reference"))
+        self.copies = among("copies", copies, ("keep", "one"))
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -109,6 +118,8 @@ class RagDefender(Defense):
         vectors, _ = yield from embedded(query, passages, self.models.encoder)
         similarity = cosine(vectors)
         spared = self._spared(vectors)
+        if spared and self.copies == "one" and _equal(vectors):
+            return self.best_kept(query, passages)
         if spared:
             return self._decided(
                 query, passages, similarity, [], np.zeros(len(passages)), Grouping(0, _nobody(passages), {}, (spared,))
@@ -134,8 +145,8 @@ class RagDefender(Defense):
         least = 3 if self.mode == "paper" else 2
         if len(vectors) < least:
             return f"fewer than {least} passages: too few to group, all kept"
-        if self.mode == "paper" and (vectors == vectors[0]).all():
-            return "all passages have the same embedding: nothing to tell apart, all kept"
+        if self.mode == "paper" and _equal(vectors):
+            return EQUAL
         return None
 
     def _by_clusters(self, vectors: Vectors, similarity: Matrix, passages: tuple[Passage, ...]) -> Grouping:
@@ -148,16 +159,22 @@ class RagDefender(Defense):
         found = np.array([self._terms_in(heaviest, p.text, t) for p, t in zip(passages, tokens, strict=True)])
         widespread = int((found > self.terms / 2).sum()) > len(passages) / 2
         count = len(passages) - smaller if widespread else smaller
+        notes: tuple[str, ...] = ()
+        if count == len(labels) and self.mode == "paper":
+            # One group and widespread terms would blame everybody: no finding, not an attack.
+            count, notes = 0, ("all passages are one group; the vote would drop all, so none is dropped",)
         suspects = _group_of_size(labels, count, similarity)
         evidence = {"clusters": labels, "terms": np.array(heaviest, dtype=str), "terms_found": found}
-        return Grouping(count, suspects, evidence)
+        return Grouping(count, suspects, evidence, notes)
 
     def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
         if self.clustering == "agglomerative":
-            return agglomerative(vectors, self.linkage)
+            return agglomerative(vectors, self.linkage, split_equal=self.mode == "reference")
         from unpoison.kernels import reference_clusters
 
-        return reference_clusters.kmeans(vectors) if self.clustering == "kmeans" else reference_clusters.dbscan(vectors)
+        if self.clustering == "kmeans":
+            return reference_clusters.kmeans(vectors)
+        return reference_clusters.dbscan(vectors, self.eps, self.min_samples)
 
     def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
         """How many of the heaviest terms the passage holds."""
@@ -222,6 +239,10 @@ class RagDefender(Defense):
                 graph="similarity",
             ),
         )
+
+
+def _equal(vectors: Vectors) -> bool:
+    return len(vectors) > 2 and bool((vectors == vectors[0]).all())
 
 
 def _nobody(passages: tuple[Passage, ...]) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, within
+from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, quoted, read_alone
 from unpoison.defenses.base import Defense, abstention, answered
 from unpoison.driver import Limits
@@ -171,7 +171,7 @@ class SampledReliabilityRag(ReliabilityRag):
         self.samples = at_least("samples", samples, 1)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)
-        self.dedupe = dedupe
+        self.dedupe = flag("dedupe", dedupe)
         self.seed = at_least("seed", seed, 0)
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:

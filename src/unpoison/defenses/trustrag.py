@@ -9,13 +9,14 @@ The prompts state the paper's Appendix A in our own words; `mode="reference"` fo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, abstention, answered, embedded
+from unpoison.checks import among, at_least, flag, within
+from unpoison.defenses.base import EQUAL, Defense, answered, embedded, unfinished
 from unpoison.defenses.trustrag_reference import reference_filter
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
@@ -23,9 +24,10 @@ from unpoison.kernels.clusters import two_means
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.rouge import rouge_l
 from unpoison.models.protocols import Encoder, Generator
-from unpoison.prompts import consolidation_prompt, decision_prompt, knowledge_prompt
+from unpoison.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.requests import Flow, generate, together
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.styles import Style
+from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
 __all__ = ["TrustRag"]
 
@@ -50,14 +52,18 @@ class TrustRag(Defense):
         generator: For `answer`.
         stages: 2 for the whole method, 1 to answer from the screened passages with the plain RAG prompt.
         mode: `paper`, or `reference` for the released code's stage 1 (0.88, gate and group filter, may return
-            nothing, may drop an innocent singleton) and its consolidation prompt, which names the attack's template.
+            nothing, may drop an innocent singleton) and its prompts: no fence around passages, no abstention offered,
+            and a consolidation that names the attack's template. For reproduction, not for users.
         threshold: Mean pairwise cosine from which a cluster is suspicious, in [-1, 1]; None for the mode's own (0.85
             or 0.88), which were set for SimCSE: another encoder may want another value.
         overlap: Mean pairwise ROUGE-L above which a dense cluster is malicious rather than a mixture, in [0, 1].
+        ngram: False decides without ROUGE (the ablation "w/o ROUGE"), in both modes: the denser cluster goes, whatever
+            the threshold, and the other one if it is dense as well.
+        copies: Of passages that are all equal, which `paper` cannot cluster, `keep` all, or the best ranked `one`.
         clustering: False leaves stage 1 out (the ablation "w/o K-means").
         conflict_resolution: False leaves consolidation out.
         internal_knowledge: False does not ask what the model knows.
-        self_assessment: False answers from the consolidated information without weighing it against memory.
+        self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         limits: Bounds on the model calls.
 
@@ -78,6 +84,8 @@ class TrustRag(Defense):
         mode: Literal["paper", "reference"] = "paper",
         threshold: float | None = None,
         overlap: float = 0.25,
+        ngram: bool = True,
+        copies: Literal["keep", "one"] = "keep",
         clustering: bool = True,
         conflict_resolution: bool = True,
         internal_knowledge: bool = True,
@@ -90,13 +98,17 @@ class TrustRag(Defense):
             raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")
         self.stages = at_least("stages", stages, 1)
         self.mode = among("mode", mode, ("paper", "reference"))
+        if mode == "reference":
+            self.models = replace(self.models, style=Style(safe=False, abstain=False))
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
         self.overlap = within("overlap", overlap, 0.0, 1.0)
-        self.clustering = clustering
-        self.conflict_resolution = conflict_resolution
-        self.internal_knowledge = internal_knowledge
-        self.self_assessment = self_assessment
+        self.copies = among("copies", copies, ("keep", "one"))
+        self.ngram = flag("ngram", ngram)
+        self.clustering = flag("clustering", clustering)
+        self.conflict_resolution = flag("conflict_resolution", conflict_resolution)
+        self.internal_knowledge = flag("internal_knowledge", internal_knowledge)
+        self.self_assessment = flag("self_assessment", self_assessment)
 
     # Stage 1: clean retrieval.
 
@@ -109,17 +121,19 @@ class TrustRag(Defense):
             return self._spared(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
         vectors, _ = yield from embedded(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
-            return self._spared(query, passages, "all passages have the same embedding: nothing to cluster, all kept")
+            return self.best_kept(query, passages) if self.copies == "one" else self._spared(query, passages, EQUAL)
 
         labels = two_means(_standardised(vectors))
         similarity = cosine(vectors)
         texts = [p.text for p in passages]
-        if self.mode == "reference":
+        groups = [np.flatnonzero(labels == label) for label in (0, 1)]
+        if not self.ngram:
+            kept, why = self._preserved(self._denser(groups, similarity), similarity)
+        elif self.mode == "reference":
             overlaps = rouge_l(texts)
             kept, why = reference_filter(labels, similarity, overlaps, self.threshold, self.overlap)
         else:
-            clusters = [self._judged(np.flatnonzero(labels == label), similarity, texts) for label in (0, 1)]
-            kept, why = self._preserved(clusters, similarity)
+            kept, why = self._preserved([self._judged(group, similarity, texts) for group in groups], similarity)
         return self._decided(query, passages, labels, similarity, kept, why)
 
     def _judged(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
@@ -133,6 +147,19 @@ class TrustRag(Defense):
         overlap = _mean_of_pairs(rouge_l([texts[i] for i in members]))
         return Cluster(members, density, overlap, malicious=overlap > self.overlap)
 
+    def _denser(self, groups: list[NDArray[np.intp]], similarity: Matrix) -> list[Cluster]:
+        """Without ROUGE the denser cluster counts as malicious; a lone passage has no density, so it never is.
+
+        The paper's Table 6 retains half of the clean passages where nothing was planted, so the threshold is not asked;
+        and it finds 91 % where all five passages are poison, so the other cluster goes too where it is dense.
+        """
+        densities = [_mean_of_pairs(similarity[np.ix_(group, group)]) for group in groups]
+        highest = np.nanmax(densities) if not np.isnan(densities).all() else np.inf
+        return [
+            Cluster(group, density, float("nan"), malicious=density >= min(highest, self.threshold))
+            for group, density in zip(groups, densities, strict=True)
+        ]
+
     def _preserved(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[str]]:
         """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
         k = len(similarity)
@@ -140,7 +167,11 @@ class TrustRag(Defense):
         for cluster, other in (clusters, clusters[::-1]):
             size = len(cluster.members)
             described = f"mean cosine {cluster.density:.2f}, mean ROUGE-L {cluster.overlap:.2f}"
-            if cluster.malicious:
+            if cluster.malicious and not self.ngram:
+                dense = "a dense cluster" if cluster.density >= self.threshold else "the denser cluster"
+                reason = f"one of {size} passages of {dense}: mean cosine {cluster.density:.2f}"
+                kept[cluster.members] = False
+            elif cluster.malicious:
                 reason = f"one of {size} passages that are too alike: {described}"
                 kept[cluster.members] = False
             elif size == 1 and other.malicious:
@@ -188,25 +219,35 @@ class TrustRag(Defense):
             return (yield from super().answering(query, passages))
 
         internal: str | None = None
+        details: dict[str, str] = {}
+        steps: dict[str, Reply] = {}
         if self.internal_knowledge:
-            asked = generate([knowledge_prompt(query.text)], "internal knowledge")
+            asked = generate([knowledge_prompt(query.text, reference=self.mode == "reference")], "internal knowledge")
             screening, (known,) = yield from together(self.screening(query, passages), asked)
-            internal = known.text
+            steps["internal knowledge"] = known
+            internal = details["internal_knowledge"] = known.text
         else:
             screening = yield from self.screening(query, passages)
-        details = {} if internal is None else {"internal_knowledge": internal}
         if not screening.kept and internal is None:
-            return abstention(screening, details)
+            return (yield from self.answered_from(query, screening))
 
         texts = [passage.reading for passage in screening.kept]
         external = "\n\n".join(texts)
         if self.conflict_resolution:
             prompt = consolidation_prompt(query.text, internal, texts, reference=self.mode == "reference")
             (consolidated,) = yield from generate([prompt], "consolidation")
+            steps["consolidation"] = consolidated
             external = details["consolidated_information"] = consolidated.text
-        prompt = decision_prompt(query.text, external, internal if self.self_assessment else None)
+        prompt = decision_prompt(query.text, external, internal, assess=self.self_assessment)
         (reply,) = yield from generate([prompt], "final answer")
-        return answered(reply, screening, details)
+        return unfinished(answered(reply, screening, details), steps)
+
+    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+        """The plain answer; where stage 1 leaves nothing the model is asked without context, as in the paper."""
+        if screening.kept:
+            return (yield from super().answered_from(query, screening))
+        (reply,) = yield from generate([answer_alone_prompt(query.text)])
+        return answered(reply, screening)
 
 
 def _standardised(vectors: NDArray[np.float32]) -> Matrix:

@@ -45,8 +45,12 @@ def reference_filter(
 def _with_a_singleton(
     first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
 ) -> tuple[list[int], str]:
-    """The lone passage survives only beside a dense group that it is not like."""
-    alone, group = (second, first) if len(second) == 1 else (first, second)
+    """The lone passage survives only beside a dense group that it is not like.
+
+    Two lone passages are no dense group. Then the cluster that K-means numbers first stays, which with the seed of the
+    released code is the second passage's, whatever the vectors: the better ranked one is dropped.
+    """
+    alone, group = (first, second) if len(first) == 1 else (second, first)
     if len(group) == 1 or not _density(group, similarity) > threshold:
         return group.tolist(), "the group is not dense, so the lone passage is dropped"
     if similarity[group[0], alone[0]] > threshold:

@@ -128,7 +128,7 @@ class Remembering:
 
 
 class _Reminded:
-    """A generator that is told the previous answer whenever it is asked for a final one."""
+    """A generator that is told the previous answer whenever it is asked for a final one; it can do all it could."""
 
     def __init__(self, generator: Generator, previous: str) -> None:
         self.name = generator.name
@@ -136,8 +136,21 @@ class _Reminded:
         self._previous = f"The answer at an earlier time was: {previous}"
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        return self._generator.generate(self._reminded(prompt), timeout=timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a copy that is being made has no generator yet
+            raise AttributeError(name)
+        found = getattr(self._generator, name)
+        if name == "agenerate":
+            return lambda prompt, /, **given: found(self._reminded(prompt), **given)
+        if name in ("generate_batch", "next_token"):
+            return lambda prompts, /, *rest, **given: found(tuple(map(self._reminded, prompts)), *rest, **given)
+        return found
+
+    def _reminded(self, prompt: Prompt) -> Prompt:
         if prompt.task in ("answer", "synthesize"):
-            prompt = replace(prompt, passages=(*prompt.passages, self._previous))
-        elif prompt.task == "decide":
-            prompt = replace(prompt, notes={**prompt.notes, "Earlier answer": self._previous})
-        return self._generator.generate(prompt, timeout=timeout)
+            return replace(prompt, passages=(*prompt.passages, self._previous))
+        if prompt.task == "decide":
+            return replace(prompt, notes={**prompt.notes, "Earlier answer": self._previous})
+        return prompt

@@ -151,9 +151,10 @@ def seconds(record: Record) -> tuple[float, float]:
 
 
 def judged(place: int) -> Parts:
-    """The judge's score number `place`."""
+    """The judge's score number `place`; a missing one is missing."""
 
     def parts(record: Record) -> tuple[float, float]:
-        return (0, 0) if record.judged is None else (record.judged[place], 1)
+        score = None if record.judged is None else record.judged[place]
+        return (0, 0) if score is None else (score, 1)
 
     return parts

@@ -13,8 +13,10 @@ from unpoison import registry
 from unpoison.attacks.base import Attack, PoisonText, Target
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.journal import Journal, read_rows
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.models.loading import can_write
 
-__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "takes"]
+__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "stand_in", "takes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,19 @@ def sees_context(spec: str) -> bool:
 
 def _classes(kind: str, spec: str) -> list[Any]:
     return [registry.find(of, registry.parse(part)[0]) for of, part in registry.parts(kind, spec)]
+
+
+def stand_in(scenario: Scenario) -> str:
+    """What writes an attack's texts in place of the language model that its paper used; "" where nothing does."""
+    if not scenario.attacked:
+        return ""
+    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
+    name, options = registry.parse(crafting)
+    attack = registry.find("attacks", name)
+    if not getattr(attack, "offline", ""):
+        return ""
+    given = {"generator": scenario.generator, **options}.get(attack.model_option)
+    return attack.offline if given is None or not can_write(given) else ""
 
 
 def make_attack(spec: str, **given: Any) -> Attack:

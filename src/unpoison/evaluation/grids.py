@@ -22,8 +22,8 @@ import yaml
 from unpoison import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.rates import PoisonRate
-from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.specs import check_spec, poison_rate, specs, varied
+from unpoison.evaluation.scenarios import PLACED, Scenario
+from unpoison.evaluation.specs import check_spec, poison_rate, specs, split_specs, varied
 from unpoison.evaluation.workbench import sibling_corpus
 
 __all__ = ["MAX_SCENARIOS", "Grid"]
@@ -51,6 +51,7 @@ AXES = (
     "rate",
     "encoder",
     "generator",
+    "style",
     "nli",
     "nli_noise",
     "defense",
@@ -176,7 +177,7 @@ def _scenario(chosen: dict[str, Any]) -> Scenario:
             "positions": tuple(place + 1 for place in rate.positions),
         }
     elif "positions" in chosen:
-        chosen |= {"policy": "replace-at", "poisons": len(chosen["positions"])}
+        chosen |= {"policy": chosen.get("policy", "replace-at"), "poisons": len(chosen["positions"])}
     corpus = chosen.get("corpus")
     chosen["corpus"] = sibling_corpus(chosen["data"]) if corpus is None else "" if corpus == "none" else corpus
     return Scenario(**chosen)
@@ -200,7 +201,9 @@ def _axis(name: str, value: Any) -> tuple[Any, ...]:
     items = value if isinstance(value, list | tuple) else [value]
     if name in ("attack", "defense"):
         return tuple(dict.fromkeys(spec for item in items for spec in specs(name, item)))
-    if name != "data":
+    if name == "style":
+        items = [spec for item in items for spec in split_specs(str(item))]
+    elif name != "data":
         items = [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
     found = tuple(dict.fromkeys(_value(name, item) for item in items))
     if not found:
@@ -232,7 +235,7 @@ def _value(name: str, item: Any) -> Any:
     raise OptionError(f"{name} cannot be {shown(item)}; give {_WANTED.get(name, 'a text')}")
 
 
-_TEXTS = ("data", "corpus", "retriever", "policy", "encoder", "generator", "nli")
+_TEXTS = ("data", "corpus", "retriever", "policy", "encoder", "generator", "style", "nli")
 _WANTED = {
     **dict.fromkeys(_WHOLE, "whole numbers"),
     "nli_noise": "numbers from 0 to 1",
@@ -247,5 +250,5 @@ def _check_exclusive(axes: Mapping[str, Any]) -> None:
         for other in others:
             if name in axes and other in axes:
                 raise OptionError(f"{name} says already what {other} says; give one of them")
-    if "positions" in axes and set(axes.get("policy", ("replace-at",))) != {"replace-at"}:
+    if "positions" in axes and not set(axes.get("policy", ("replace-at",))) <= set(PLACED):
         raise OptionError("positions go with the policy replace-at; leave the policy out")

@@ -96,8 +96,12 @@ def inject(context: Context, poisons: Sequence[Candidate], rate: PoisonRate, sco
             return pool(context, taken)
 
 
-def replace_at(context: Context, poisons: Sequence[Candidate], positions: Sequence[int]) -> Context:
+def replace_at(
+    context: Context, poisons: Sequence[Candidate], positions: Sequence[int], *, append: bool = False
+) -> Context:
     """Poison takes the place of the passages at these 0-based positions; the length stays (RobustRAG, RADAR).
+
+    With `append` what lies behind the last passage goes to the end, in the order of the positions.
 
     Raises:
         InputError: A position outside the context or named twice, or not one position for each poison.
@@ -107,7 +111,10 @@ def replace_at(context: Context, poisons: Sequence[Candidate], positions: Sequen
     if len(set(positions)) != len(positions):
         raise InputError(f"positions must differ, got {list(positions)}; name each once")
     found = list(context.candidates)
-    for position, poison in zip(positions, poisons):
+    for position, poison in sorted(zip(positions, poisons), key=lambda pair: pair[0]):
+        if append and position >= len(context):
+            found.append(poison)
+            continue
         if not 0 <= position < len(found):
             raise InputError(
                 f"position {position} lies outside a context of {len(found)} passages; "

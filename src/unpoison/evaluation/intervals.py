@@ -21,8 +21,10 @@ __all__ = [
     "bootstrap_mean",
     "bootstrap_ratio",
     "clopper_pearson",
+    "holm",
     "mcnemar_exact",
     "paired_bootstrap",
+    "paired_shares",
     "wilson",
 ]
 
@@ -54,7 +56,7 @@ class Difference:
     Attributes:
         value: Mean of second minus first.
         low, high: The ends of the interval.
-        probability: Two-sided share of resamples on the other side of no difference (a bootstrap p-value).
+        probability: The two-sided p-value of no difference, by the test that the function names.
         count: Pairs in which both values are defined.
     """
 
@@ -74,13 +76,7 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
     _check(successes, trials, level)
     if trials == 0:
         return Estimate(nan, nan, nan, 0)
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, scale = successes / trials, 1 + z * z / trials
-    centre = (share + z * z / (2 * trials)) / scale
-    half = z / scale * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    low = 0.0 if successes == 0 else max(0.0, centre - half)
-    high = 1.0 if successes == trials else min(1.0, centre + half)
-    return Estimate(share, low, high, trials)
+    return _wilson(successes / trials, trials, level)
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Estimate:
@@ -111,7 +107,13 @@ def bootstrap_mean(values: ArrayLike, *, level: float = 0.95, resamples: int = R
 
 
 def bootstrap_ratio(
-    numerators: ArrayLike, denominators: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+    numerators: ArrayLike,
+    denominators: ArrayLike,
+    *,
+    shares: bool = False,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> Estimate:
     """A pooled share, sum of numerators by sum of denominators, resampled by question.
 
@@ -120,6 +122,8 @@ def bootstrap_ratio(
     Args:
         numerators: One value per question, shape (n,).
         denominators: The same questions, shape (n,).
+        shares: Each numerator is a part of its denominator. Then questions that all say yes or no, or that all have
+            the same share, get Wilson's interval over questions: resampling equal values would call them certain.
         level: Confidence level.
         resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
@@ -132,6 +136,11 @@ def bootstrap_ratio(
     count = int(np.count_nonzero(below))
     if count == 0:
         return Estimate(nan, nan, nan, 0)
+    if shares:
+        parts = above[below > 0] / below[below > 0]
+        yes_no = np.isin(parts, (0, 1)).all() and len(np.unique(below[below > 0])) == 1
+        if yes_no or np.ptp(parts) == 0:
+            return _wilson(float(above.sum() / below.sum()), count, level)
     draws = [(above[rows].sum(1), below[rows].sum(1)) for rows in _resamples(above.size, resamples, seed)]
     top = np.concatenate([draw[0] for draw in draws])
     bottom = np.concatenate([draw[1] for draw in draws])
@@ -140,13 +149,23 @@ def bootstrap_ratio(
 
 
 def paired_bootstrap(
-    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    shares: bool = False,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> Difference:
     """Compare two defenses on the same questions: mean of second minus first, resampled by question.
+
+    The p-value is (b + 1) / (R + 1) for the b of R resamples on the other side of no difference, doubled; so it is
+    never 0, and never smaller than R allows.
 
     Args:
         first: One value per question, shape (n,).
         second: The same questions in the same order; pairs with a nan are left out.
+        shares: The values lie in [0, 1]. Then gains that are all equal get the interval of `paired_shares`.
         level: Confidence level.
         resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
@@ -165,8 +184,42 @@ def paired_bootstrap(
         return Difference(nan, nan, nan, nan, 0)
     means = np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, resamples, seed)])
     low, high = _percentiles(means, level)
-    crossing = min((means <= 0).mean(), (means >= 0).mean())
-    return Difference(float(gains.mean()), low, high, min(1.0, 2 * float(crossing)), gains.size)
+    if shares and np.ptp(gains) == 0:
+        low, high = _agresti_min(gains, level)
+    crossing = int(min((means <= 0).sum(), (means >= 0).sum()))
+    return Difference(float(gains.mean()), low, high, min(1.0, 2 * (crossing + 1) / (len(means) + 1)), gains.size)
+
+
+def paired_shares(first: Sequence[bool], second: Sequence[bool], *, level: float = 0.95) -> Difference:
+    """Compare two defenses on paired yes/no outcomes: the difference of the shares, second minus first.
+
+    The p-value is McNemar's exact one. The interval is Agresti and Min's (2005): Wald's after half a pair is added to
+    each of the four cells, so that outcomes that never differ are not called certain to be equal.
+
+    Raises:
+        OptionError: Series of different lengths, or a level outside (0, 1).
+    """
+    _check(0, 0, level)
+    probability = mcnemar_exact(first, second)
+    count = len(first)
+    if count == 0:
+        return Difference(nan, nan, nan, nan, 0)
+    gains = np.asarray(second, float) - np.asarray(first, float)
+    return Difference(float(gains.mean()), *_agresti_min(gains, level), probability, count)
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """p-values of one family of tests, corrected so that one false alarm in all stays as likely as in one (Holm 1979).
+
+    Returns:
+        In the order given; nan stays nan and is not counted.
+    """
+    order = sorted((p, i) for i, p in enumerate(probabilities) if p == p)
+    found, largest = [nan] * len(probabilities), 0.0
+    for rank, (p, i) in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * p))
+        found[i] = largest
+    return found
 
 
 def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:
@@ -187,6 +240,25 @@ def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:
     trials = only_first + only_second
     tail = sum(comb(trials, i) for i in range(min(only_first, only_second) + 1))
     return min(1.0, float(2 * tail / 2**trials))
+
+
+def _agresti_min(gains: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Wald's interval of the mean of gains in [-1, 1] after half a pair is added to each way of coming out."""
+    size = gains.size + 2
+    centre = gains.sum() / size
+    half = NormalDist().inv_cdf((1 + level) / 2) * sqrt(((np.abs(gains).sum() + 1) / size - centre**2) / size)
+    return float(max(-1.0, centre - half)), float(min(1.0, centre + half))
+
+
+def _wilson(share: float, trials: int, level: float) -> Estimate:
+    """Wilson's interval; the share may be a mean over trials that are no yes or no, for which it is too long."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    scale = 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / scale
+    half = z / scale * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    low = 0.0 if share == 0 else max(0.0, centre - half)
+    high = 1.0 if share == 1 else min(1.0, centre + half)
+    return Estimate(share, low, high, trials)
 
 
 def _check(successes: int, trials: int, level: float) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 from unpoison.driver import Limits, run
 from unpoison.errors import ModelError
@@ -49,13 +49,23 @@ def judge_prompt(question: str, reference: str, answer: str) -> Prompt:
     return Prompt("free", _INSTRUCTIONS, question, notes=notes, closing="Your assessment and the three scores:")
 
 
-def read_scores(reply: str) -> tuple[int, int, int]:
-    """The three scores of a reply, 0 where one is missing or out of its range."""
-    found = []
-    for aspect in ASPECTS:
-        match = re.search(rf"{re.escape(aspect)}\W{{0,10}}(10|[1-9])(?!\d)", reply, re.IGNORECASE)
-        found.append(int(match.group(1)) if match else 0)
-    return found[0], found[1], found[2]
+Scores: TypeAlias = tuple[int | None, int | None, int | None]
+
+
+def read_scores(reply: str) -> Scores:
+    """The three scores of a reply, None where one is missing or out of its range.
+
+    The last score of an aspect counts, for an assessment may weigh others before; a range such as "(1-10)" is none.
+    """
+    first, second, third = (_last_score(reply, aspect) for aspect in ASPECTS)
+    return first, second, third
+
+
+def _last_score(reply: str, aspect: str) -> int | None:
+    """What stands behind the aspect's name, a range in brackets between them aside."""
+    score = r"(?:\W{0,3}\(\d+\s*(?:-|\u2013|to)\s*\d+\))?\W{0,10}(10|[1-9])(?!\d|\s*(?:-|\u2013|to)\s*\d)"
+    found = re.findall(re.escape(aspect) + score, reply, re.IGNORECASE)
+    return int(found[-1]) if found else None
 
 
 def judge_run(
@@ -104,9 +114,7 @@ def judge_run(
     return replace(measured, cells=tuple(cells))
 
 
-def _judged(
-    questions: Mapping[str, str], models: Models, limits: Limits | None, record: Record
-) -> tuple[int, int, int] | None:
+def _judged(questions: Mapping[str, str], models: Models, limits: Limits | None, record: Record) -> Scores | None:
     """The scores of one answer, None where the judge failed."""
     prompt = judge_prompt(questions[record.example], record.correct[0], record.answer or "")
     try:
@@ -117,7 +125,7 @@ def _judged(
 
 def _with_scores(record: Record, judge: Generator, known: Mapping[Any, Any]) -> Record:
     scores = known.get(_key(judge, record))
-    return record if scores is None else replace(record, judged=tuple(scores))
+    return record if scores is None else replace(record, judged=tuple(score or None for score in scores))
 
 
 def _open(cell: Cell) -> list[Record]:

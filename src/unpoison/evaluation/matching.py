@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unpoison.errors import UnknownNameError
-from unpoison.kernels.normalisation import PUNCTUATION, lowered, squad, trimmed
+from unpoison.kernels.normalisation import PUNCTUATION, lowered, spaced, squad, trimmed
 from unpoison.prompts import informative
 
 __all__ = ["MATCHERS", "Matcher", "abstains", "contains_either", "lowered", "matcher", "squad", "trimmed"]
@@ -27,8 +27,11 @@ def _within(part: str, whole: str) -> bool:
 
 
 def _words_within(part: str, whole: str) -> bool:
-    """Whether the words of one normalised text stand together, in order, in the other."""
-    return bool(part) and f" {part} " in f" {whole} "
+    """Whether the words of one normalised text stand together, in order, in the other.
+
+    Where a script has no spaces between words, characters are compared.
+    """
+    return bool(part) and f" {spaced(part)} " in f" {spaced(whole)} "
 
 
 def _either_way(reply: str, answer: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from unpoison.attacks.base import Attack, PoisonText
 from unpoison.attacks.budget import Budget
 from unpoison.errors import OptionError
-from unpoison.evaluation.crafting import Crafted, craft_one
+from unpoison.evaluation.crafting import Crafted, craft_one, stand_in, takes
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged, stage
@@ -81,7 +81,7 @@ def plant(
                     every.append(crafted)
                 else:
                     (staged,) = _staged(scenario, bench, attack, [example], [crafted])
-                    yield _planted(example, staged, crafted, attack)
+                    yield _planted(scenario, example, staged, crafted, attack)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -89,7 +89,7 @@ def plant(
         wanted, every, _staged(scenario, bench, attack, wanted, every) if every else []
     ):
         if example.id not in done:
-            yield _planted(example, staged, crafted, attack)
+            yield _planted(scenario, example, staged, crafted, attack)
 
 
 def total(texts: Iterable[PoisonText]) -> Budget:
@@ -116,7 +116,7 @@ def _staged(
     )
 
 
-def _planted(example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
+def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
     if staged.error is not None:
         return Planted(example.id, error=staged.error)
     row: dict[str, Any] = {
@@ -142,6 +142,7 @@ def _planted(example: Example, staged: Staged, crafted: Crafted, attack: Attack)
         row["passages"].append(told)
     row["planted"] = {
         "attack": attack.name,
+        "made": _made(scenario, crafted),
         "texts": len(crafted.texts),
         "in_context": len(staged.context.poison),
         "reached": staged.reached,
@@ -149,3 +150,14 @@ def _planted(example: Example, staged: Staged, crafted: Crafted, attack: Attack)
         "budget": total(crafted.texts).to_dict(),
     }
     return Planted(example.id, row, crafted.texts)
+
+
+def _made(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
+    """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
+    sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
+    found: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
+    if takes("attacks", scenario.attack, "generator"):
+        found["generator"] = scenario.generator
+    if takes("attacks", scenario.attack, "encoder"):
+        found["encoder"] = scenario.target_encoder
+    return found | ({"stand_in": instead} if (instead := stand_in(scenario)) else {})

@@ -17,12 +17,14 @@ from typing import Any
 import yaml
 
 from unpoison.errors import UnknownNameError
+from unpoison.evaluation.crafting import stand_in
 from unpoison.evaluation.datasets import load
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Summary
 from unpoison.registry import names, parse
+from unpoison.styles import Style
 
 __all__ = ["DATA", "Preset", "Published", "load_preset", "preset_names"]
 
@@ -36,7 +38,12 @@ DATA = {
 """The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
 
 _WITHOUT_GRADIENTS = ("lexical", "onnx", "openai")
-_MODEL_NAMES = {"extractive": "the extractive reader", "lexical": "the lexical model", "bm25": "BM25"}
+_MODEL_NAMES = {
+    "extractive": "the extractive reader",
+    "reader": "the small reader",
+    "lexical": "the lexical model",
+    "bm25": "BM25",
+}
 _NEED_REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match", "abstained")
 
 
@@ -95,6 +102,12 @@ class Preset:
     substitutions: tuple[str, ...]
     lacks: tuple[str, ...]
 
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The styles in which the generator is asked, one sentence each."""
+        styles = dict.fromkeys(one.style for one in self.scenarios if one.generator is not None)
+        return tuple(f"{style}: {Style.of(style).told}" for style in styles)
+
     def beside(self, summaries: Iterable[Summary]) -> list[tuple[Published, Estimate | None]]:
         """Each published number with the one measured for it, None where none was."""
         found = {summary.scenario: summary for summary in summaries}
@@ -107,6 +120,7 @@ class Preset:
         """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
         lines = [f"{self.source}: {self.title}", self.about]
         lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
+        lines += [f"prompts: {sentence}" for sentence in self.prompts]
         lines += [f"instead: {sentence}" for sentence in self.substitutions]
         lines += [f"lacking: {sentence}" for sentence in self.lacks]
         return "\n".join(line for line in lines if line)
@@ -151,6 +165,7 @@ def load_preset(
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seed}
     published = tuple(_numbers(raw, sources, {**models, "limit": limit}))
     scenarios = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
+    instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
     return Preset(
         name=name,
         title=raw["title"],
@@ -159,7 +174,10 @@ def load_preset(
         used=raw["used"],
         scenarios=tuple(dict.fromkeys([scenario.twin for scenario in scenarios] + list(scenarios))),
         published=published,
-        substitutions=tuple(_substitutions(raw, sources, models)),
+        substitutions=(
+            *_substitutions(raw, sources, models),
+            *(f"attack: {attack} is written by {what}, not by a language model" for attack, what in instead if what),
+        ),
         lacks=tuple(_lacks(raw, sources, models)),
     )
 
@@ -263,7 +281,9 @@ def _lacks(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any])
     if any(c.get("gradients") for c in columns) and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
         labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
         yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"
-    unknown = dict.fromkeys(row["label"] for row in rows if not _known(row))
+    for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
+        yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
+    unknown = dict.fromkeys(row["label"] for row in rows if not _known(row) and "needs" not in row)
     if unknown:
         yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
     yield from raw.get("lacks", ())

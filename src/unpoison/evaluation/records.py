@@ -38,7 +38,7 @@ class Record:
         seconds: Wall time of screening and answer.
         calls: Prompts that the generator was sent, cached ones included.
         prompt_tokens, completion_tokens: None where the generator does not say.
-        judged: What a judge gave the answer for accuracy, relevance and coherence, 1 to 10 each, 0 where it gave none.
+        judged: What a judge gave the answer for accuracy, relevance and coherence, 1 to 10; None where it gave none.
         stage: Where it failed, "attack" or "defense"; "" otherwise.
         error: What went wrong, None otherwise.
     """
@@ -61,7 +61,7 @@ class Record:
     calls: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    judged: tuple[int, ...] | None = None
+    judged: tuple[int | None, ...] | None = None
     stage: str = ""
     error: str | None = None
 

@@ -152,7 +152,11 @@ class Runner:
             return replace(cell, error=str(error))
         self._remember(cell.scenario, staged)
         answerer = self.bench.generator(cell.scenario.generator) if cell.scenario.generator else None
-        plain = None if answerer is None else Vanilla(generator=answerer, limits=self.bench.limits)
+        plain = (
+            None
+            if answerer is None
+            else Vanilla(generator=answerer, limits=self.bench.limits).styled(cell.scenario.style)
+        )
         with (
             Journal(records_path(self.folder, cell.id)) as journal,
             ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
@@ -226,9 +230,9 @@ class Runner:
             return key
         key |= {"poisons": scenario.poisons, "prefix": scenario.prefix, "seed": scenario.seed}
         if takes("attacks", scenario.attack, "generator"):
-            key["generator"] = scenario.generator
+            key |= {"generator": scenario.generator, "style": scenario.style}
         if takes("attacks", scenario.attack, "encoder"):
-            key["encoder"] = scenario.encoder
+            key["encoder"] = scenario.target_encoder
         if sees_context(scenario.attack):
             key |= {"k": scenario.k, "corpus": corpus}
         if takes("attacks", scenario.attack, "defense"):

@@ -11,20 +11,36 @@ from typing import Any, Self
 from unpoison import __version__
 from unpoison.checks import among, at_least, within
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.styles import Style
 
 __all__ = ["NO_ATTACK", "POLICIES", "Scenario"]
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
 
-POLICIES = ("prepend", "retrieve", "corpus", "replace-at", "replace-last", "middle", "pool", "labelled")
+POLICIES = (
+    "prepend",
+    "retrieve",
+    "corpus",
+    "replace-at",
+    "replace-or-append",
+    "replace-last",
+    "middle",
+    "pool",
+    "labelled",
+)
 """How poison reaches the defense.
 
 prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; corpus: all poison
-of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages; pool:
+of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages;
+replace-or-append: as replace-at, and behind the last passage where there are fewer (RADAR); pool:
 the defense sees all of it and k clean passages, and the best k are taken after the defense; labelled: the passages of
 the file, in its order and with its labels.
 """
+
+
+PLACED = ("replace-at", "replace-or-append")
+"""The policies that name positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +56,7 @@ class Scenario:
         attack: Option string of an attack, or "none".
         poisons: How many texts are planted per question.
         policy: One of `POLICIES`.
-        positions: 1-based places, for replace-at; one for each poison.
+        positions: 1-based places, for replace-at and replace-or-append; one for each poison.
         prefix: Put the question before each planted text; None leaves it to the attack.
         triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
         k: Passages that reach the defense.
@@ -48,6 +64,7 @@ class Scenario:
         encoder: The encoder of the defense, and of attacks that need one.
         defense: Option string of a defense.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
+        style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
         nli: The NLI model of defenses that judge answers; None for the defense's own choice.
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
         seed: Of attack, noise and defense.
@@ -70,12 +87,14 @@ class Scenario:
     encoder: str = "lexical"
     defense: str = "vanilla"
     generator: str | None = None
+    style: str = "safe"
     nli: str | None = None
     nli_noise: float = 0.0
     seed: int = 0
     limit: int | None = None
 
     def __post_init__(self) -> None:
+        self._put(style=str(Style.of(self.style)))
         at_least("poisons", self.poisons, 0)
         at_least("k", self.k, 1)
         at_least("seed", self.seed, 0)
@@ -89,10 +108,10 @@ class Scenario:
             self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True)
             if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
                 self._put(policy="prepend")
-        self._put(positions=tuple(self.positions) if self.policy == "replace-at" else ())
+        self._put(positions=tuple(self.positions) if self.policy in PLACED else ())
         if self.policy not in ("retrieve", "corpus"):
             self._put(retriever="bm25")
-        if self.policy == "replace-at" and self.poisons:
+        if self.policy in PLACED and self.poisons:
             self._check_positions()
 
     def _put(self, **values: Any) -> None:
@@ -102,7 +121,7 @@ class Scenario:
     def _check_positions(self) -> None:
         if len(self.positions) != self.poisons:
             raise OptionError(
-                f"replace-at needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
+                f"{self.policy} needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
             )
         outside = [place for place in self.positions if not 1 <= place <= self.k]
         if outside or len(set(self.positions)) != len(self.positions):
@@ -123,6 +142,11 @@ class Scenario:
         """The same without an attack: what the defense does to clean passages."""
         policy = "prepend" if self.policy == "labelled" else self.policy
         return replace(self, attack=NO_ATTACK, poisons=0, policy=policy)
+
+    @property
+    def target_encoder(self) -> str:
+        """What an attack by gradient aims at: the retriever that will be asked, if it is an encoder."""
+        return self.encoder if self.retriever == "bm25" else self.retriever
 
     @property
     def final(self) -> int | None:

@@ -19,6 +19,7 @@ from unpoison.evaluation.injection import (
     dense_search,
     inject,
     planted,
+    replace_at,
     retrieve_corpus,
 )
 from unpoison.evaluation.rates import PoisonRate
@@ -140,11 +141,14 @@ def _placed(
     if scenario.policy == "labelled":
         return labelled_context(example)
     context = clean[example.id]
+    positions = tuple(place - 1 for place in scenario.positions)
+    if scenario.policy == "replace-or-append":
+        return replace_at(context, poisons[: len(positions)], positions, append=True)
     rate = PoisonRate(
         len(poisons) and scenario.poisons,
         scenario.k,
         scenario.policy.replace("-", "_"),  # type: ignore[arg-type]  # one of POLICIES
-        tuple(place - 1 for place in scenario.positions),
+        positions,
     )
     try:
         return inject(context, poisons, rate, score)

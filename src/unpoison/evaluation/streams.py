@@ -6,7 +6,7 @@ unneeded changes, how many steps a genuine change takes to be followed, and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ from unpoison.evaluation.adaptations import Answerer
 from unpoison.evaluation.contexts import Context, clean_contexts
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.injection import planted, replace_at
-from unpoison.evaluation.intervals import Estimate, wilson
+from unpoison.evaluation.intervals import Estimate, bootstrap_ratio
 from unpoison.evaluation.matching import Matcher, matcher
 from unpoison.evaluation.timelines import Timeline
 
@@ -61,25 +61,22 @@ class StreamResult:
     stored: tuple[int, ...] = field(default=())
 
     def accuracy(self, step: int | None = None) -> Estimate:
-        """Share of right answers, at one step or over all, with the 95 % Wilson interval."""
-        return _share(record.correct for record in self._at(step))
+        """Share of right answers, at one step or over all, with the 95 % interval over questions."""
+        return _share((record.timeline, record.correct) for record in self._at(step))
 
     def attack_success(self, step: int | None = None) -> Estimate:
         """Share of answers that the attacker wanted; over all steps it is the paper's step average."""
-        return _share(record.attacked for record in self._at(step))
+        return _share((record.timeline, record.attacked) for record in self._at(step))
 
     def unneeded_changes(self) -> Estimate:
         """Share of the steps after a right answer, with the truth unchanged, whose answer is no longer right."""
-        return _share(not now.correct for before, now in self._neighbours() if before.correct and not now.changed)
+        return _share(
+            (now.timeline, not now.correct) for before, now in self._neighbours() if before.correct and not now.changed
+        )
 
     def lags(self) -> list[int | None]:
         """For each genuine change: steps until a right answer (0 at once), None if none came while it held."""
-        found = list[int | None]()
-        for steps in self._timelines():
-            for start in (i for i, record in enumerate(steps) if record.changed):
-                until = next((i for i in range(start + 1, len(steps)) if steps[i].changed), len(steps))
-                found.append(next((i - start for i in range(start, until) if steps[i].correct), None))
-        return found
+        return [lag for steps in self._timelines() for lag in _lags(steps)]
 
     def mean_lag(self) -> float | None:
         """Mean of the lags of the changes that were followed; None without any."""
@@ -88,7 +85,7 @@ class StreamResult:
 
     def followed(self) -> Estimate:
         """Share of the genuine changes that were followed before the next change or the end."""
-        return _share(lag is not None for lag in self.lags())
+        return _share((steps[0].timeline, lag is not None) for steps in self._timelines() for lag in _lags(steps))
 
     @property
     def steps(self) -> int:
@@ -187,6 +184,18 @@ def dated(context: Context, time: str) -> Context:
     return replace(context, query=query, candidates=candidates)
 
 
-def _share(outcomes: Iterable[bool]) -> Estimate:
-    found = list(outcomes)
-    return wilson(sum(found), len(found))
+def _lags(steps: Sequence[StepRecord]) -> Iterator[int | None]:
+    """For each genuine change of one question: steps until a right answer."""
+    for start in (i for i, record in enumerate(steps) if record.changed):
+        until = next((i for i in range(start + 1, len(steps)) if steps[i].changed), len(steps))
+        yield next((i - start for i in range(start, until) if steps[i].correct), None)
+
+
+def _share(outcomes: Iterable[tuple[str, bool]]) -> Estimate:
+    """The share over all steps. The steps of one question stand or fall together, so questions are resampled."""
+    counts: dict[str, list[int]] = {}
+    for timeline, outcome in outcomes:
+        found = counts.setdefault(timeline, [0, 0])
+        found[0] += outcome
+        found[1] += 1
+    return bootstrap_ratio([yes for yes, _ in counts.values()], [steps for _, steps in counts.values()], shares=True)

@@ -16,8 +16,9 @@ from unpoison.evaluation.intervals import (
     Difference,
     Estimate,
     bootstrap_ratio,
-    mcnemar_exact,
+    holm,
     paired_bootstrap,
+    paired_shares,
     wilson,
 )
 from unpoison.evaluation.measures import MEASURES, Measure, measure
@@ -29,6 +30,8 @@ __all__ = ["COMPARED", "Comparison", "Price", "Summary", "compare", "summarise"]
 
 COMPARED = ("poisoned", "asr", "accuracy", "gold_kept", "clean_kept")
 """The measures in which defenses are compared unless others are named."""
+
+SIGNIFICANT = 0.05
 
 MILLION = 1_000_000
 
@@ -121,8 +124,9 @@ class Comparison:
         scenario: What both share; its defense is the first one's.
         defenses: The option strings of the first and of the second.
         measure: The measure's name.
-        difference: The second's figure minus the first's, paired by question: the mean of the per-question values.
-        mcnemar: The p-value of McNemar's exact test; nan where the measure is no yes or no.
+        difference: The second's figure minus the first's, paired by question: the mean of the per-question values. Its
+            p-value is McNemar's exact one where every value is a yes or no, else the bootstrap's.
+        corrected: That p-value after Holm's correction for all pairs of defenses of the scenario, in this measure.
     """
 
     first: str
@@ -131,12 +135,12 @@ class Comparison:
     defenses: tuple[str, str]
     measure: str
     difference: Difference
-    mcnemar: float = nan
+    corrected: float = nan
 
     @property
     def differs(self) -> bool:
-        """Whether the interval leaves out zero."""
-        return self.difference.low > 0 or self.difference.high < 0
+        """Whether the corrected p-value is below 0.05."""
+        return self.corrected < SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
@@ -148,7 +152,7 @@ class Comparison:
                 "scenario": self.scenario.to_dict(),
                 "measure": self.measure,
                 "difference": _defined(asdict(self.difference)),
-                "mcnemar": self.mcnemar,
+                "corrected": self.corrected,
             }
         )
 
@@ -183,11 +187,22 @@ def compare(
             groups.setdefault(replace(cell.scenario, defense=""), []).append(cell)
     found = list[Comparison]()
     for group in groups.values():
+        own = list[Comparison]()
         for first, second in combinations(group, 2):
             pairs = _paired(first, second)
             compared = (_comparison(first, second, pairs, one, level, seed) for one in measures)
-            found.extend(one for one in compared if one.difference.count)
+            own.extend(one for one in compared if one.difference.count)
+        found.extend(_corrected(own))
     return found
+
+
+def _corrected(own: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of one scenario; those of one measure are one family."""
+    families: dict[str, list[float]] = {}
+    for one in own:
+        families.setdefault(one.measure, []).append(one.difference.probability)
+    corrected = {name: iter(holm(values)) for name, values in families.items()}
+    return [replace(one, corrected=next(corrected[one.measure])) for one in own]
 
 
 def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: float, seed: int) -> Summary:
@@ -225,7 +240,7 @@ def _estimate(one: Measure, records: Sequence[Record], level: float, seed: int) 
         return Estimate(float(np.quantile(parts[:, 0], one.quantile)), nan, nan, len(parts))
     if one.yes_no:
         return wilson(int(parts[:, 0].sum()), len(parts), level)
-    return bootstrap_ratio(parts[:, 0], parts[:, 1], level=level, seed=seed)
+    return bootstrap_ratio(parts[:, 0], parts[:, 1], shares=one.unit == "share", level=level, seed=seed)
 
 
 def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
@@ -254,8 +269,9 @@ def _comparison(
         scenario=first.scenario,
         defenses=(first.scenario.defense, second.scenario.defense),
         measure=one.name,
-        difference=paired_bootstrap(values[:, 0], values[:, 1], level=level, seed=seed),
-        mcnemar=mcnemar_exact(*(values > 0).T.tolist()) if one.yes_no else nan,
+        difference=paired_shares(*(values > 0).T.tolist(), level=level)
+        if one.yes_no or (one.unit == "share" and np.isin(values, (0, 1)).all())
+        else paired_bootstrap(values[:, 0], values[:, 1], shares=one.unit == "share", level=level, seed=seed),
     )
 
 

@@ -22,6 +22,7 @@ from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.styles import Style
 from unpoison.types import Passage
 
 __all__ = ["Workbench", "sibling_corpus"]
@@ -157,7 +158,7 @@ class Workbench:
         for model in defense.needs:
             if getattr(defense.models, model) is None:
                 raise OptionError(f"the defense {defense.name} needs a {model.replace('_', ' ')} and was given none")
-        return defense
+        return defense if scenario.style == "safe" else defense.styled(scenario.style)
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.
@@ -168,14 +169,16 @@ class Workbench:
         spec = scenario.attack
         (_, crafting), *_ = registry.parts("attacks", spec)
         knows = takes("attacks", crafting, "defense") and "defense" not in registry.parse(crafting)[1]
-        return make_attack(
+        attack = make_attack(
             spec,
             prefix=scenario.prefix,
             seed=scenario.seed,
-            encoder=self.bare_encoder(scenario.encoder) if takes("attacks", spec, "encoder") else None,
+            encoder=self.bare_encoder(scenario.target_encoder) if takes("attacks", spec, "encoder") else None,
             generator=self.generator(scenario.generator) if scenario.generator else None,
             defense=self.defense(scenario) if knows else None,
         )
+        attack.models = replace(attack.models, style=Style.of(scenario.style))  # its victim is asked as ours is
+        return attack
 
     def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
         """What the attack is told of a question, and the passages that it competes with where it looks at them.

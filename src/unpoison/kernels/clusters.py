@@ -25,13 +25,17 @@ TOLERANCE = 1e-12
 
 
 def agglomerative(
-    points: ArrayLike, linkage: Literal["ward", "average", "complete", "single"] = "ward"
+    points: ArrayLike,
+    linkage: Literal["ward", "average", "complete", "single"] = "ward",
+    *,
+    split_equal: bool = False,
 ) -> NDArray[np.intp]:
     """Two clusters by hierarchical merging, Euclidean: the children of the last merge.
 
     Args:
         points: Shape (k, d).
         linkage: How the distance of two clusters is measured.
+        split_equal: Split equal points too, the last of them from the rest, as scikit-learn does.
 
     Returns:
         Shape (k,), labels 0 and 1, 0 being the cluster of point 0. All 0 where there are no two different points.
@@ -45,7 +49,7 @@ def agglomerative(
     if linkage not in ("ward", "average", "complete", "single"):
         raise ValueError(f"linkage must be ward, average, complete or single, got {linkage!r}")
     size = len(vectors)
-    if size < 2 or (vectors == vectors[0]).all():
+    if size < 2 or (not split_equal and (vectors == vectors[0]).all()):
         return np.zeros(size, np.intp)
     from scipy.cluster import hierarchy
 

@@ -26,7 +26,8 @@ _VERBS = frozenset(
 )
 """Verbs that answers are built with; further ones are known by their ending."""
 
-_BREAKS = (ENGLISH_318 - _CONTENT) | _VERBS
+_FUNCTION = ENGLISH_318 - _CONTENT
+_BREAKS = _FUNCTION | _VERBS
 
 _PAST = re.compile(r"[a-z]{2,}[^e\W\d]ed|[a-z]{4,}ing")
 """Lower-case words that are a verb's form: recorded, directing; not speed, ring or Reading."""
@@ -45,7 +46,8 @@ def keywords(answer: str) -> frozenset[str]:
     The paper tags parts of speech and takes maximal runs without verbs, function words and punctuation, as lemmas.
     Here function words and frequent verbs come from lists, other verbs are known by -ed and -ing, and words are left
     as they are written: "city" and "cities" are two keywords. A verb that is not recognised stays inside its phrase;
-    the single words of the phrase are keywords all the same.
+    the single words of the phrase are keywords all the same. A listed word with a capital inside an answer belongs to
+    a name ("It was The Who"), and an answer of listed words only is a keyword without its final period ("Taken.").
 
     Args:
         answer: A short answer, in any language; functions words are known in English only.
@@ -56,24 +58,28 @@ def keywords(answer: str) -> frozenset[str]:
     found: set[str] = set()
     run: list[re.Match[str]] = []
     for token in _TOKEN.finditer(answer):
-        if _breaks(token[0]):
+        if _breaks(token[0], first=token.start() == 0):
             found |= _phrase(answer, run)
             run = []
         else:
             run.append(token)
     found |= _phrase(answer, run)
     whole = " ".join(answer.split())
-    return frozenset(found | {whole} if whole else found)
+    bare = set() if found else {whole.rstrip(".!") or whole}
+    return frozenset(found | bare | {whole} if whole else found)
 
 
 def empty(keyword: str) -> bool:
-    """Whether a keyword says nothing: no letter or digit, or function words only."""
+    """Whether a keyword says nothing: no letter or digit, or function words that are not written as a name."""
     words = [token for token in _TOKEN.findall(keyword) if token[0].isalnum()]
-    return all(word.lower() in _BREAKS for word in words)
+    return all(word.lower() in _FUNCTION and (i == 0 or not word[0].isupper()) for i, word in enumerate(words))
 
 
-def _breaks(token: str) -> bool:
-    return not token[0].isalnum() or token.lower() in _BREAKS or _PAST.fullmatch(token) is not None
+def _breaks(token: str, *, first: bool) -> bool:
+    if not token[0].isalnum():
+        return True
+    named = token[0].isupper() and not first and len(token) > 1
+    return (token.lower() in _BREAKS and not named) or _PAST.fullmatch(token) is not None
 
 
 def _phrase(answer: str, run: list[re.Match[str]]) -> set[str]:

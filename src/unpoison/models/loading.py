@@ -111,9 +111,10 @@ def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) 
     return "reader" if name == "reader" else "answers" if name.startswith("qa:") else "lexical"
 
 
-def can_write(generator: Generator) -> bool:
-    """Whether a generator writes texts of its own; readers, cached or not, only copy."""
-    return generator.name not in ("extractive", "reader") and not generator.name.startswith("qa:")
+def can_write(generator: Generator | str) -> bool:
+    """Whether a generator, or one of this name, writes texts of its own; readers, cached or not, only copy."""
+    name = generator if isinstance(generator, str) else generator.name
+    return name not in ("extractive", "reader") and not name.startswith("qa:")
 
 
 def _load(what: str, spec: str, forms: dict[str, str]) -> Any:

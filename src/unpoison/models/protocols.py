@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.prompts import Prompt
+from unpoison.styles import SAFE, Style
 from unpoison.types import Reply
 
 __all__ = [
@@ -136,7 +137,7 @@ class AsyncRetriever(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models that one defense was given."""
+    """The models that one defense was given, and the style in which its generator is asked."""
 
     encoder: Encoder | None = None
     generator: Generator | None = None
@@ -144,3 +145,4 @@ class Models:
     cross_encoder: CrossEncoder | None = None
     language_model: LogProbabilities | None = None
     retriever: Retriever | None = None
+    style: Style = SAFE

@@ -220,7 +220,7 @@ class Reader:
             return [None] * len(pairs)
         odds = np.array(logits, np.float64).reshape(len(new), 2, 3) / self._settings.temperature
         probability = softmax(odds).mean(axis=1).tolist()
-        made = {key: Relation(*row, sure=False) for key, row in zip(new, probability, strict=True)}
+        made = {key: Relation(a, b, c, sure=False) for key, (a, b, c) in zip(new, probability, strict=True)}
         self._remember(self._related, made)
         return [(found | made)[key] for key in keys]
 

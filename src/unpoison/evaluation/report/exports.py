@@ -109,6 +109,7 @@ def as_json(report: Report) -> str:
             "name": report.preset.name,
             "source": report.preset.source,
             "used": dict(report.preset.used),
+            "prompts": list(report.preset.prompts),
             "substitutions": list(report.preset.substitutions),
             "lacks": list(report.preset.lacks),
             "numbers": [_number(*pair) for pair in report.preset.beside(report.summaries)],

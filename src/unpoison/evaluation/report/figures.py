@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
-from unpoison.evaluation.report.model import Report, Sweep
+from unpoison.evaluation.report.model import Report, Sweep, attack_title
 from unpoison.evaluation.summary import Summary
 
 __all__ = [
@@ -127,7 +127,7 @@ def poison_figures(report: Report) -> Iterator[Lines]:
         cells = [*group, *(twin for s in group if (twin := report.twin(s)) is not None)]
         if scenario.clean or len({s.scenario.poisons for s in cells}) < 3:
             continue
-        where = f"{scenario.attack} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
+        where = f"{attack_title(scenario)} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
         for name in ("poisoned", "asr"):
             series = _by_defense(report, list({s.id: s for s in cells}.values()), name)
             if series:
@@ -156,7 +156,7 @@ def trade_off_figures(report: Report) -> Iterator[Scatter]:
             continue
         most = max(s.scenario.poisons for s in group)
         cells = [s for s in group if s.scenario.poisons == most and report.twin(s) is not None]
-        where = f"{scenario.attack} x {most} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
+        where = f"{attack_title(scenario)} x {most} on {report.caption(scenario, 'attack', 'poisons', 'positions')}"
         lost = "gold" if any(s.applies("gold_kept") for s in cells) else "clean"
         for cost, saved, across, up in (
             (

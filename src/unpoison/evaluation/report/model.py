@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from unpoison.evaluation.crafting import stand_in
 from unpoison.evaluation.presets import Preset
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.runs import Run, open_run
@@ -15,7 +16,7 @@ from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Comparison, Price, Summary, compare, summarise
 from unpoison.registry import parse
 
-__all__ = ["Report", "Sweep"]
+__all__ = ["Report", "Sweep", "attack_title"]
 
 BASELINE = "vanilla"
 """The defense that every other one is put beside."""
@@ -32,6 +33,7 @@ SETTINGS = (
     "retriever",
     "encoder",
     "generator",
+    "style",
     "nli",
     "nli_noise",
     "seed",
@@ -123,9 +125,8 @@ class Report:
         if scenario.clean:
             parts.append("no attack")
         elif "attack" not in leave_out:
-            parts.append(
-                scenario.attack + (f" x {scenario.poisons}" if scenario.poisons and "poisons" not in leave_out else "")
-            )
+            times = f" x {scenario.poisons}" if scenario.poisons and "poisons" not in leave_out else ""
+            parts.append(f"{attack_title(scenario)}{times}")
         for name in self.varying:
             if name not in ("data", "attack", "poisons", *leave_out):
                 value = getattr(scenario, name)
@@ -167,6 +168,12 @@ class Report:
                 lines.setdefault(key, []).append((_numeric(value), summary))
         for key, points in lines.items():
             yield from _sweeps(key[0], {key: points})
+
+
+def attack_title(scenario: Scenario) -> str:
+    """An attack as tables call it: with what stands in for its language model, where something does."""
+    instead = stand_in(scenario)
+    return f"{scenario.attack} (stand-in: {instead})" if instead else scenario.attack
 
 
 def is_baseline(defense: str) -> bool:

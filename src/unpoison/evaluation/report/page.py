@@ -90,6 +90,7 @@ def _preset(report: Report) -> Section | None:
     lines.append("<dl>")
     for what, sentences in (
         ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
+        ("Prompts", preset.prompts),
         ("Instead", preset.substitutions),
         ("Lacking", preset.lacks),
     ):

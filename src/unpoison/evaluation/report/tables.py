@@ -129,7 +129,7 @@ def _questions(summary: Summary) -> str:
 
 
 def difference_table(report: Report, most: int = 200) -> Table:
-    """Paired differences, those from the baseline first; a star where the interval leaves out zero."""
+    """Paired differences, those from the baseline first; p is corrected for the pairs of defenses (Holm)."""
     pairs: dict[tuple[str, str], dict[str, Comparison]] = {}
     for one in sorted(report.comparisons, key=lambda one: not is_baseline(one.defenses[0])):
         if not (one.scenario.clean and one.measure in ("poisoned", "asr")):
@@ -141,7 +141,7 @@ def difference_table(report: Report, most: int = 200) -> Table:
         told = f"{first.defenses[1]} less {first.defenses[0]}"
         cells = [_difference(found[name]) if name in found else "-" for name in names]
         rows.append((report.caption(first.scenario), told, *cells))
-    title = "Differences on the same questions, in percentage points; a star where the interval leaves out zero" + (
+    title = "Differences on the same questions, in percentage points; a star where p < 0.05 (Holm)" + (
         f", the first {most} of {len(pairs)} pairs" if len(pairs) > most else ""
     )
     columns = ("scenario", "defenses", *(MEASURES[name].title for name in names))
@@ -151,7 +151,7 @@ def difference_table(report: Report, most: int = 200) -> Table:
 
 def _difference(one: Comparison) -> str:
     found = one.difference
-    p = found.probability if isnan(one.mcnemar) else one.mcnemar
+    p = one.corrected
     chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     star = " *" if one.differs else ""
     return f"{100 * found.value:+.1f}{star} [{100 * found.low:+.1f}, {100 * found.high:+.1f}] {chance}"

@@ -1,0 +1,92 @@
+"""How a prompt is put to a model: safe, as users need it, or plain, as the papers' baselines ask.
+
+A style says nothing of what is asked, only how. It travels with the models (`Models.style`), so a defense is written
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from typing import Literal, Self
+
+from unpoison.checks import among, flag
+from unpoison.errors import OptionError, shown
+from unpoison.registry import parse, read_options
+
+__all__ = ["SAFE", "Style", "fenced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How prompts are put to a model.
+
+    Attributes:
+        safe: Fence what an attacker may have written, and order the model to follow nothing that stands inside. False
+            is for comparisons with published numbers only: a passage may then pose as the instructions.
+        abstain: Whether plain RAG may reply "I don't know". Methods that need abstentions ask for them anyway.
+        long: Ask for a text in place of a short answer.
+        question: Whether the question stands before or after the passages; safe prompts have it last.
+
+    Raises:
+        OptionError: A value that cannot be used.
+    """
+
+    safe: bool = True
+    abstain: bool = True
+    long: bool = False
+    question: Literal["last", "first"] = "last"
+
+    def __post_init__(self) -> None:
+        for name in ("safe", "abstain", "long"):
+            flag(name, getattr(self, name))
+        among("question", self.question, ("last", "first"))
+        if self.safe and self.question == "first":
+            raise OptionError("question=first goes with the plain style only; safe prompts have our instructions first")
+
+    @classmethod
+    def of(cls, spec: str | Self) -> Self:
+        """Read a style: `safe`, `plain`, or one with options such as `plain:abstain=false,question=first,long=true`.
+
+        Raises:
+            OptionError: Neither of the two, or an option that a style does not have.
+        """
+        if isinstance(spec, cls):
+            return spec
+        name, texts = parse(str(spec))
+        if name not in ("safe", "plain") or "safe" in texts:
+            raise OptionError(f"style must be safe or plain, with options such as plain:long=true, got {shown(spec)}")
+        return cls(safe=name == "safe", **read_options(cls, texts, name))
+
+    def __str__(self) -> str:
+        """What `of` reads back."""
+        own = [one for one in fields(self)[1:] if getattr(self, one.name) != one.default]
+        given = ",".join(f"{one.name}={str(getattr(self, one.name)).lower()}" for one in own)
+        return ("safe" if self.safe else "plain") + (f":{given}" if given else "")
+
+    @property
+    def told(self) -> str:
+        """In words, for the header of a table."""
+        fence = "passages fenced and their orders forbidden" if self.safe else "no fence, no warning of orders"
+        abstain = "may abstain" if self.abstain else "no abstention offered"
+        return f"{fence}; {'long' if self.long else 'short'} answers; {abstain}; question {self.question}"
+
+
+SAFE = Style()
+
+
+def fenced(label: str, texts: Sequence[str]) -> str:
+    """Number the texts and fence each with a marker that occurs in none of them.
+
+    The marker is derived from the texts by hashing, so equal input renders to equal bytes, and an author who wants
+    to close the fence would have to find a text that contains its own hash.
+    """
+    salt = 0
+    while True:
+        digest = blake2b(f"{salt}\0{chr(0).join(texts)}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        if not any(digest in text for text in texts):
+            break
+        salt += 1
+    blocks = [f"<{label} {i} {digest}>\n{text}\n</{label} {i} {digest}>" for i, text in enumerate(texts, 1)]
+    return "\n".join(blocks)
