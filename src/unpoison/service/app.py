@@ -71,6 +71,7 @@ def create_app(
         try:
             yield
         finally:
+            desk.stopping = True
             await desk.work.close()
 
     app = FastAPI(
@@ -86,7 +87,8 @@ def create_app(
     app.include_router(routes.router)
     app.include_router(rerank.router)
     app.include_router(inspector.router)
-    app.add_middleware(Gate, bounds=limits, metrics=metrics, key=key, hosts=hosts)
+    watched = rerank.PATHS if on_poison == "monitor" else ()
+    app.add_middleware(Gate, bounds=limits, metrics=metrics, key=key, hosts=hosts, watched=watched)
     if origins:
         app.add_middleware(
             CORSMiddleware,
