@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from threading import Lock
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, TokenByToken
 from unpoison.prompts import Prompt
+from unpoison.recent import Recent
 from unpoison.threads import on_thread
 from unpoison.types import Reply
 
@@ -33,7 +32,8 @@ class CachedEncoder:
     Args:
         encoder: Any encoder whose vectors do not depend on the other texts of a call.
         path: A SQLite file, made where there is none; None keeps the vectors in memory.
-        limit: Vectors held at most; in memory those not used for longest leave first, in a file those written first.
+        limit: Vectors held at most, and in memory 256 MiB; there those not used for longest leave first, in a file
+            those written first.
 
     Raises:
         OptionError: The encoder sets `per_set`, or the limit is not positive.
@@ -98,7 +98,8 @@ class CachedGenerator:
     Args:
         generator: Any generator.
         path: A SQLite file, made where there is none; None keeps the replies in memory.
-        limit: Replies held at most; in memory those not used for longest leave first, in a file those written first.
+        limit: Replies held at most, and in memory 256 MiB; there those not used for longest leave first, in a file
+            those written first.
 
     Raises:
         OptionError: The limit is not positive.
@@ -195,23 +196,18 @@ def _store(holds: str, path: str | Path | None, limit: int) -> _Store:
 
 
 class _Memory:
+    BYTES = 256 * 2**20
+    """As much as 100,000 vectors of 600 dimensions; replies have no length of their own."""
+
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: OrderedDict[bytes, bytes] = OrderedDict()
-        self._lock = Lock()
+        self._values: Recent[bytes, bytes] = Recent(lambda key, value: 200 + len(key) + len(value), self.BYTES, limit)
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
-        with self._lock:
-            found = {key: self._values[key] for key in keys if key in self._values}
-            for key in found:
-                self._values.move_to_end(key)
-            return found
+        return {key: value for key in keys if (value := self._values.get(key)) is not None}
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        with self._lock:
-            self._values.update(values)
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
+        for key, value in values.items():
+            self._values.put(key, value)
 
     def __str__(self) -> str:
         return "in memory"
