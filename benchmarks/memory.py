@@ -2,8 +2,8 @@
 
     python benchmarks/memory.py --requests 200000
 
-Prints the resident memory after 1,000 requests and then at each tenth of the way. A service that runs for a day must end
-within 20 % of the first figure.
+Prints the resident memory after 1,000 requests and then at each tenth of the way. A service that runs for a day must
+end within 20 % of the first figure.
 """
 
 from __future__ import annotations

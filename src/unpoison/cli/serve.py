@@ -95,7 +95,7 @@ def serve(
     allow_options: Annotated[
         bool,
         typer.Option(
-            "--allow-options", help="Let requests set options of defenses that are numbers, switches or choices."
+            "--allow-options", help="Let requests set some options, such as grada:keep, but only to be stricter."
         ),
     ] = False,
     allow_host: Annotated[

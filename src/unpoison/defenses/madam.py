@@ -43,12 +43,13 @@ class Madam(Defense):
     summary = "one agent for each passage answers and debates, an aggregator lists the answers that hold"
     calls = "k + 1 in each round, at most rounds (k + 1)"
     source = "Wang et al., 2025"
+    tightens = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self, generator: Generator | str | None = None, *, rounds: int = 3, limits: Limits | None = None
     ) -> None:
         super().__init__(generator=generator, limits=limits)
-        self.rounds = at_least("rounds", rounds, 1)
+        self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

@@ -155,4 +155,4 @@ def _found_shape(token: str) -> int:
     return NUMBER["word" if ending is None else f"~{ending}"]
 
 
-_known_shape = lru_cache(maxsize=32_768)(_found_shape)  # of about 200 bytes each
+_known_shape = lru_cache(maxsize=16_384)(_found_shape)  # of about 200 bytes each

@@ -16,7 +16,7 @@ __all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
 MAX_WORDS = 80
 """A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
 
-CACHED = 32 * 2**20
+CACHED = 12 * 2**20
 """Bytes of sentences that are kept, for the same passage is read for several of its signs."""
 
 STOP_WORDS = frozenset(
@@ -79,7 +79,7 @@ def bare(text: str) -> str:
     return text[:-2] if text.endswith(("'s", "\u2019s")) else text
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16_384)
 def _stem(word: str) -> str:
     stemmer = getattr(_stemmers, "english", None)
     if stemmer is None:

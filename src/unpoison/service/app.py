@@ -46,8 +46,8 @@ def create_app(
         key: What `Authorization: Bearer` must say, None for nothing.
         hosts: The names by which the service may be called, empty for any.
         origins: The web origins whose pages may call the service; none by default.
-        make: Makes the defense of an option string. With it requests may set options that are numbers, switches or
-            choices; without it they cannot set any.
+        make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
+            and only so that it gets stricter; without it they cannot set any.
         log_dropped: Whether the access log quotes questions and what was dropped.
 
     Returns:
