@@ -207,3 +207,18 @@ def test_monitor_passes_through_what_finds_no_place(serving: Serving) -> None:
         held.go.set()
         assert first.result().status_code == 200
     assert 'unpoison_unscreened_total{reason="Overloaded"} 1.0' in client.get("/metrics").text
+
+
+def test_voyage_asks_for_its_best(client: TestClient) -> None:
+    reply = client.post("/v1/rerank", json={"model": "rerank-2", "top_k": 1, **DOCUMENTS}).json()
+    assert [one["index"] for one in reply["results"]] == [2]
+
+
+@pytest.mark.parametrize("field", ["documents", "texts"])
+def test_errors_name_the_field_that_was_sent(serving: Serving, field: str) -> None:
+    client = serving(bounds=Bounds(passages=3))
+    said = problem(client.post("/rerank", json={"query": "q", field: ["a"] * 4}), 422)
+    assert said == f"4 {field} were sent and at most 3 are taken; send the best of them"
+    if field == "documents":
+        sent = {"query": "q", "documents": ["a", {"id": "x"}]}
+        assert problem(client.post("/rerank", json=sent), 422).startswith("documents[1] has no text")

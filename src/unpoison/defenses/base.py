@@ -42,7 +42,7 @@ class Defense(ABC):
     summary: ClassVar[str] = ""
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
-    tightens: ClassVar[Mapping[str, Literal[lower, higher]]] = {}
+    tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
 
     def __init__(
         self,

@@ -7,11 +7,14 @@ score 0. The scores say the order and nothing else: the first of k gets 1, each 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
+from unpoison.errors import InputError
 from unpoison.service.desk import DeskOfRequest
 from unpoison.service.replies import Json
 from unpoison.service.routes import REFUSALS
@@ -66,7 +69,8 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
         return await rerank_v1(request, body, desk)
-    screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts)
+    with _called("texts"):
+        screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts)
     return Json(
         [
             {"index": index, "score": score, **({"text": body.texts[index]} if body.return_text else {})}
@@ -106,8 +110,19 @@ async def rerank_v2(request: Request, body: DocumentsRequest, desk: DeskOfReques
 
 async def _rerank(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> tuple[str, Ranking]:
     defense = desk.choices.chosen(desk.choices.known_model(body.model))
-    screening = await desk.rerank(request, defense, Query(body.query), body.documents)
+    with _called("documents"):
+        screening = await desk.rerank(request, defense, Query(body.query), body.documents)
     return defense.name, ranked(len(body.documents), screening, desk.on_poison, body.top_n)
+
+
+@contextmanager
+def _called(field: str) -> Iterator[None]:
+    """Errors name the field that the client sent, not ours."""
+    try:
+        yield
+    except InputError as error:
+        message = str(error).replace("passages[", f"{field}[").replace(" passages ", f" {field} ", 1)
+        raise InputError(message) from error
 
 
 def _results(body: DocumentsRequest, ranking: Ranking, *, with_documents: bool) -> list[dict[str, Any]]:
