@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Literal, TypeAlias
+
+from unpoison.fences import marker
 
 __all__ = ["ABSTAIN", "DATA", "Message", "Prompt", "Task", "fenced"]
 
@@ -49,12 +50,13 @@ class Prompt:
     def messages(self) -> list[Message]:
         """The chat messages, the same bytes for the same prompt."""
         parts = []
+        mark = marker([*self.passages, *self.notes.values(), self.question])  # one for all, that stands in none
         if self.passages:
-            parts.append(fenced("passage", self.passages))
+            parts.append(fenced("passage", self.passages, mark))
         for name, text in self.notes.items():
-            parts.append(f"{name}:\n{fenced('note', [text])}")
+            parts.append(f"{name}:\n{fenced('note', [text], mark)}")
         if self.question:
-            parts.append(f"Question: {fenced('question', [self.question])}")
+            parts.append(f"Question: {fenced('question', [self.question], mark)}")
         if self.closing:
             parts.append(self.closing)
         return [{"role": "system", "content": self.system}, {"role": "user", "content": "\n\n".join(parts)}]
@@ -64,20 +66,10 @@ class Prompt:
         return "\n\n".join(message["content"] for message in self.messages())
 
 
-def fenced(label: str, texts: Sequence[str]) -> str:
-    """Number the texts and fence each with a marker that occurs in none of them.
-
-    The marker is derived from the texts by hashing, so equal input renders to equal bytes, and an author who wants
-    to close the fence would have to find a text that contains its own hash.
-    """
-    salt = 0
-    while True:
-        digest = blake2b(f"{salt}\0{chr(0).join(texts)}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-        if not any(digest in text for text in texts):
-            break
-        salt += 1
-    blocks = [f"<{label} {i} {digest}>\n{text}\n</{label} {i} {digest}>" for i, text in enumerate(texts, 1)]
-    return "\n".join(blocks)
+def fenced(label: str, texts: Sequence[str], mark: str | None = None) -> str:
+    """Number the texts and fence each with a marker that occurs in none of them, by default one of their own."""
+    mark = marker(texts) if mark is None else mark
+    return "\n".join(f"<{label} {i} {mark}>\n{text}\n</{label} {i} {mark}>" for i, text in enumerate(texts, 1))
 
 
 # What every prompt says of the texts that it fences.

@@ -87,11 +87,18 @@ def outcomes(
 
 
 def tracked(outcomes: Iterable[Outcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[Outcome[T]]:
-    """The same outcomes, with a progress bar."""
+    """The same outcomes, with a progress bar.
+
+    Raises:
+        InputError: There are none: a file without rows is a mistake, most often of whoever made it.
+    """
+    rows = 0
     with row_progress(rows_on_stdout=rows_on_stdout) as show:
         for rows, outcome in enumerate(outcomes, 1):
             show(outcome.record.position, source.size, rows)
             yield outcome
+    if not rows:
+        raise InputError(f"{source.name} holds no rows; give a file with a question and passages on each line")
 
 
 @contextmanager

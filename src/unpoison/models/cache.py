@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, TokenByToken
+from unpoison.private import private
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
 from unpoison.threads import on_thread
@@ -222,10 +223,14 @@ class _File:
     FORMATS: ClassVar = {"vectors": int.from_bytes(b"unpv"), "replies": int.from_bytes(b"unpr")}
     """SQLite's own mark of which application a file belongs to."""
 
+    TABLE = "CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
+    """The whole schema, as SQLite itself keeps it."""
+
     BUSY = 30.0  # seconds to wait for another process
 
     def __init__(self, holds: str, path: Path, limit: int) -> None:
         self._path, self._limit = path, limit
+        private(path)
         with self._transaction() as connection:
             # In this order: whoever made the table at the same time has set the mark before.
             (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -236,8 +241,13 @@ class _File:
                 )
             if not used:
                 connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
+                connection.execute(self.TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+            # Triggers and views of somebody else's file would run with every reply that is kept.
+            schema = connection.execute("SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall()
+            if schema != [("table", self.TABLE)]:
+                raise InputError(
+                    f"{shown(str(path), 200)} holds more than a cache of {holds}, or another one; delete it or give "
+                    "another path"
                 )
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
@@ -260,6 +270,7 @@ class _File:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(self._path, timeout=self.BUSY)) as connection, connection:
+                connection.execute("PRAGMA trusted_schema = OFF")
                 yield connection
         except sqlite3.Error as error:
             raise InputError(
