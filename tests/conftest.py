@@ -11,6 +11,7 @@ from hypothesis import settings
 settings.register_profile("unpoison", deadline=None, derandomize=True)  # no timed assertions, same cases every run
 settings.load_profile("unpoison")
 
+os.environ.setdefault("UNPOISON_FENCE_KEY", "tests")  # no test writes a key into its user's home
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it reports every pipeline to its makers otherwise
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -112,3 +112,17 @@ def test_the_writer_keeps_text_readable_and_any_text_valid(tmp_path: Path):
     first, second = path.read_bytes().splitlines()
     assert first == '{"a": "é漢"}'.encode()
     assert json.loads(second) == {"a": "\ud800"}
+
+
+def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path):
+    output = tmp_path / "out.jsonl"
+    output.write_text("of before\n")
+    with pytest.raises(KeyboardInterrupt), Writer(output, "-", to_stdout=False) as writer:
+        writer.write({"row": 1})
+        raise KeyboardInterrupt
+    assert output.read_text() == "of before\n"
+    assert output.with_name("out.jsonl.part").read_text() == '{"row": 1}\n', "what was paid for is not lost"
+    with Writer(output, "-", to_stdout=False) as writer:
+        writer.write({"row": 2})
+    assert output.read_text() == '{"row": 2}\n'
+    assert list(tmp_path.iterdir()) == [output]

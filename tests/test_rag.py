@@ -217,7 +217,7 @@ def test_nothing_found_is_no_error():
         rag = Rag(retriever, generator=generator)
         assert rag.retrieve("zebra") == ()
         assert rag.screen("zebra").passages == ()
-        assert rag.ask("zebra").text == "from memory"
+        assert rag.ask("zebra").abstained
 
 
 @pytest.mark.parametrize("spec", ["grada:keep=3", "ragdefender", "trustrag", "radar", "astuterag", "vanilla:keep=2"])
@@ -336,3 +336,17 @@ def test_a_retriever_that_returns_nonsense(found):
 
 def test_what_it_is_made_of_is_shown(index):
     assert repr(Rag(index, k=5)) == "Rag(BM25Retriever(7 passages), defense='guard', k=5, candidates=5)"
+
+
+@pytest.mark.parametrize("defense", ["guard", "grada", "vanilla"])
+def test_it_abstains_where_nothing_was_retrieved(index, defense):
+    generator = ScriptedGenerator("from memory")
+    rag = Rag(index, defense=defense, generator=generator)
+    for answer in (rag.ask("xyzzy"), asyncio.run(rag.aask("xyzzy"))):
+        assert answer.abstained
+        assert answer.screening.evidence.notes == ("the retriever found nothing that matches",)
+    assert not generator.prompts, "the model was not asked what it remembers"
+
+
+def test_no_rag_answers_from_memory_all_the_same(index):
+    assert Rag(index, defense="no-rag", generator=ScriptedGenerator("Paris")).ask("xyzzy").text == "Paris"

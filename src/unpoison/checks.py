@@ -13,6 +13,9 @@ __all__ = ["among", "at_least", "flag", "within"]
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
 
+MOST = 2**31 - 1
+"""What no option exceeds: it fits every integer type that a computation may use."""
+
 
 def among(option: str, value: S, choices: tuple[str, ...]) -> S:
     """The value, if it is one of the choices.
@@ -25,16 +28,25 @@ def among(option: str, value: S, choices: tuple[str, ...]) -> S:
     return value
 
 
-def at_least(option: str, value: N, low: N) -> N:
-    """The value, if it is a finite number of the right kind and not below `low`.
+def at_least(option: str, value: N, low: N, high: N | None = None) -> N:
+    """The value, if it is a number of the right kind, not below `low` and not above `high`.
+
+    Args:
+        option: Its name.
+        value: What was given.
+        low: The smallest that is taken; whether it is an `int` says whether whole numbers are wanted.
+        high: The largest; where it is not given, what every computation with the number can still hold.
 
     Raises:
         OptionError: It is not.
     """
     whole = isinstance(low, int)
+    high = MOST if high is None else high
     right = isinstance(value, (int, np.integer) if whole else (int, float, np.integer, np.floating))
-    if not right or isinstance(value, bool) or not np.isfinite(value) or value < low:
+    if not right or isinstance(value, bool) or not value >= low or value == float("inf"):
         raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {shown(value)}")
+    if value > high:
+        raise OptionError(f"{option} must be at most {high:,}, got {shown(value)}")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -244,6 +245,8 @@ def not_the_input(output: Path, source: str) -> None:
 class Writer:
     """Writes JSON Lines to a file, or to standard output, or nowhere; flushed after every row.
 
+    A file gets its name when it is whole. What was written until Ctrl-C stays beside it, as NAME.part.
+
     Attributes:
         active: Whether it writes anywhere.
     """
@@ -254,7 +257,10 @@ class Writer:
                 raise OptionError(f"{output}: rows are written as JSON Lines; name the file .jsonl")
             check_output(output, source)
         self.active = to_stdout or output is not None
-        self._file: IO[bytes] | None = None if output is None else output.open("wb")
+        self._draft = self._output = output
+        if output is not None and (output.is_file() or not output.exists()):  # a device or a pipe is written as it is
+            self._draft = output.with_name(f"{output.name}.part")
+        self._file: IO[bytes] | None = None if self._draft is None else self._draft.open("wb")
 
     def __enter__(self) -> Self:
         return self
@@ -264,6 +270,9 @@ class Writer:
     ) -> None:
         if self._file is not None:
             self._file.close()
+        broken_off = kind is not None and not issubclass(kind, Exception)
+        if self._draft is not None and self._output is not None and self._draft != self._output and not broken_off:
+            os.replace(self._draft, self._output)
 
     def write(self, record: Mapping[str, Any]) -> None:
         if self.active:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from unpoison.styles import SAFE, Style, fenced
+from unpoison.fences import marker
+from unpoison.styles import SAFE, Style
 
 __all__ = ["ABSTAIN", "DATA", "Message", "Prompt", "Task", "fenced", "informative"]
 
@@ -86,9 +87,10 @@ class Prompt:
 
     def _fenced(self) -> tuple[str, list[str]]:
         """Our instructions in the system message, the data between markers."""
-        passages = fenced("passage", self.passages) if self.passages else ""
-        notes = [f"{name}:\n{fenced('note', [text])}" for name, text in self.notes.items()]
-        question = f"Question: {fenced('question', [self.question])}" if self.question else ""
+        mark = marker([*self.passages, *self.notes.values(), self.question])  # one for all, that stands in none
+        passages = fenced("passage", self.passages, mark) if self.passages else ""
+        notes = [f"{name}:\n{fenced('note', [text], mark)}" for name, text in self.notes.items()]
+        question = f"Question: {fenced('question', [self.question], mark)}" if self.question else ""
         return self._instructions(), [passages, *notes, question, self.closing]
 
     def _plain(self) -> tuple[str, list[str]]:
@@ -110,6 +112,12 @@ class Prompt:
             ABSTAIN if self.abstain and (style.abstain or self.task != "answer") else "",
         ]
         return "\n\n".join(filter(None, [" ".join(filter(None, rules)), self.examples]))
+
+
+def fenced(label: str, texts: Sequence[str], mark: str | None = None) -> str:
+    """Number the texts and fence each with a marker that occurs in none of them, by default one of their own."""
+    mark = marker(texts) if mark is None else mark
+    return "\n".join(f"<{label} {i} {mark}>\n{text}\n</{label} {i} {mark}>" for i, text in enumerate(texts, 1))
 
 
 def answer_prompt(question: str, passages: Sequence[str], *, abstain: bool = True) -> Prompt:

@@ -8,14 +8,14 @@ from typing import Any
 
 from unpoison import registry
 from unpoison.checks import at_least
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, abstention
 from unpoison.driver import arun, run
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Generator, Models
 from unpoison.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
 from unpoison.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieved
-from unpoison.types import Answer, Screening
+from unpoison.types import Answer, Call, Evidence, Screening
 
 __all__ = ["Rag"]
 
@@ -95,10 +95,15 @@ class Rag:
     def ask(self, question: str | Query) -> Answer:
         """The answer, the screening behind it, and every call of retriever and models.
 
+        Where the retriever finds nothing it abstains, unless the defense has a way of its own to answer from what the
+        model or its beliefs know.
+
         Raises:
             OptionError: The defense has no generator.
         """
         (query, passages), calls = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        if not passages and self._reads:
+            return self._nothing_found(query, calls)
         answer = self.defense.answer(*self._comparable(query, passages))
         return replace(answer, calls=(*calls, *answer.calls))
 
@@ -115,8 +120,22 @@ class Rag:
     async def aask(self, question: str | Query) -> Answer:
         """`ask` for asyncio."""
         (query, passages), calls = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        if not passages and self._reads:
+            return self._nothing_found(query, calls)
         answer = await self.defense.aanswer(*self._comparable(query, passages))
         return replace(answer, calls=(*calls, *answer.calls))
+
+    @property
+    def _reads(self) -> bool:
+        """Whether the defense answers from passages alone, and so from nothing where there are none."""
+        return type(self.defense).answering is Defense.answering
+
+    def _nothing_found(self, query: Query, calls: tuple[Call, ...]) -> Answer:
+        notes = ("the retriever found nothing that matches",)
+        screening = Screening.decided(
+            self.defense.name, query, (), kept=(), scores=(), reasons=(), evidence=Evidence(notes=notes)
+        )
+        return replace(abstention(screening), calls=calls)
 
     def _finding(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:
         """The query with its embedding, and the passages."""

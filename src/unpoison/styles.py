@@ -6,16 +6,14 @@ without it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from hashlib import blake2b
 from typing import Literal, Self
 
 from unpoison.checks import among, flag
 from unpoison.errors import OptionError, shown
 from unpoison.registry import parse, read_options
 
-__all__ = ["SAFE", "Style", "fenced"]
+__all__ = ["SAFE", "Style"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +72,3 @@ class Style:
 
 
 SAFE = Style()
-
-
-def fenced(label: str, texts: Sequence[str]) -> str:
-    """Number the texts and fence each with a marker that occurs in none of them.
-
-    The marker is derived from the texts by hashing, so equal input renders to equal bytes, and an author who wants
-    to close the fence would have to find a text that contains its own hash.
-    """
-    salt = 0
-    while True:
-        digest = blake2b(f"{salt}\0{chr(0).join(texts)}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-        if not any(digest in text for text in texts):
-            break
-        salt += 1
-    blocks = [f"<{label} {i} {digest}>\n{text}\n</{label} {i} {digest}>" for i, text in enumerate(texts, 1)]
-    return "\n".join(blocks)

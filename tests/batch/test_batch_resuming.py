@@ -125,7 +125,10 @@ class TestResuming:
 
 
 def batch_process(*arguments: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from unpoison.cli import main; main()", "batch", *map(str, arguments)]
+    # A parent that ignores Ctrl-C, as a background job's does, hands that down.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code = f"{heard}from unpoison.cli import main; main()"
+    command = [sys.executable, "-c", code, "batch", *map(str, arguments)]
     return subprocess.Popen(command, stderr=subprocess.PIPE)
 
 

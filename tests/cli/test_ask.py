@@ -68,17 +68,24 @@ def test_a_long_list_of_dropped_passages_is_cut(run, model):
     assert "and 5 more" in result.stdout
 
 
-def test_the_extractive_reader_is_always_named(run, rows_file):
-    result = run("ask", "-d", "simple", "-g", "extractive", "--json", rows_file)
+@pytest.mark.parametrize("reader", ["extractive", "reader"])
+def test_a_reader_is_always_named(run, rows_file, reader):
+    if reader == "reader":
+        pytest.importorskip("unpoison_reader")
+    result = run("ask", "-d", "simple", "-g", reader, "--json", rows_file)
     assert result.exit_code == 0
-    assert {told["generator"] for told in lines(result.stdout)} == {"extractive"}
-    assert "the extractive reader is no language model" in result.stderr
+    assert {told["generator"] for told in lines(result.stdout)} == {reader}
+    assert f"{reader} is no language model" in result.stderr
 
 
-def test_a_generator_is_required(run, rows_file):
-    result = run("ask", "-d", "simple", rows_file)
-    assert result.exit_code == 2
-    assert "--generator" in result.stderr
+@pytest.mark.parametrize("installed", ["extractive", "reader"])
+def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, installed, monkeypatch):
+    if installed == "reader":
+        pytest.importorskip("unpoison_reader")
+    monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: installed)
+    result = run("ask", "-d", "simple", "--json", rows_file)
+    assert result.exit_code == 0
+    assert {told["generator"] for told in lines(result.stdout)} == {installed}
 
 
 def test_skip_reports_and_goes_on(run, rows_file, model):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -119,17 +118,22 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, form: list[str]):
 
 def test_control_c_ends_with_130_even_while_a_model_is_slow(tmp_path: Path):
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a parent may ignore it
         "import unpoison.cli.running as running\n"
         "from unpoison.models.doubles import ScriptedGenerator\n"
-        "running.load_generator = lambda _: ScriptedGenerator('x', seconds=60)\n"
+        "import sys\n"
+        "def load(_):\n"
+        "    print('loaded', file=sys.stderr, flush=True)\n"
+        "    return ScriptedGenerator('x', seconds=60)\n"
+        "running.load_generator = load\n"
         "from unpoison.cli import main\nmain()"
     )
     path = tmp_path / "rows.jsonl"
     path.write_text(row() * 4)
     arguments = ["ask", "-d", "vanilla", "-g", "openai:x", "--rows", "2", "--json", str(path)]
     with subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE) as process:
-        time.sleep(1.5)
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"loaded\n"
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(20) == 130
-        assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()

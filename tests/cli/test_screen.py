@@ -85,13 +85,6 @@ def test_nothing_could_be_done(run, tmp_path):
     assert run("screen", "-d", "simple", path).exit_code == 2
 
 
-def test_an_empty_file_is_no_failure(run, tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text("")
-    result = run("screen", "-d", "simple", "--json", path)
-    assert (result.exit_code, result.stdout) == (0, "")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -194,3 +187,12 @@ def test_real_rows(run, shared_data, defense):
     assert result.exit_code == 0, result.stderr
     for told in lines(result.stdout):
         assert len(told["screening"]["verdicts"]) == len(told["passages"])
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_a_file_without_rows_is_an_error(run, tmp_path, content):
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content)
+    result = run("screen", path)
+    assert result.exit_code == 2
+    assert "holds no rows" in result.stderr

@@ -108,10 +108,10 @@ def test_options_of_requests_need_a_flag(run: Run, started: SimpleNamespace) -> 
 
     run("serve", "-e", "lexical")
     with pytest.raises(OptionError, match="not accepted here"):
-        started.desk.choices.chosen("guard:damage=0.01")
+        started.desk.choices.chosen("guard:damage=0.05")
     run("serve", "-e", "lexical", "--allow-options")
-    made = started.desk.choices.chosen("guard:damage=0.01")
-    assert made.damage == 0.01
+    made = started.desk.choices.chosen("guard:damage=0.05")
+    assert made.damage == 0.05
     assert made.models.encoder is started.desk.choices["guard"].models.encoder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle  # noqa: TID251  what frameworks do with a component
 from typing import Any
 
 import pytest
@@ -138,3 +139,27 @@ def test_what_a_compressor_shows_of_itself() -> None:
     )
     copied = ScreeningCompressor(DropsStadium()).model_copy()
     assert same(copied.compress_documents(DOCUMENTS, QUERY), KEPT)
+
+
+def test_a_compressor_can_be_pickled() -> None:
+    compressor = ScreeningCompressor("grada:keep=2", mode="enforce", annotate=True, exempt=["id-4"])
+    found = pickle.loads(pickle.dumps(compressor))  # noqa: S301  our own
+    assert dict(found) == dict(compressor)
+    assert found.compress_documents(DOCUMENTS, QUERY) == compressor.compress_documents(DOCUMENTS, QUERY)
+
+
+def test_traces_show_the_screening() -> None:
+    from langchain_core.callbacks import BaseCallbackHandler
+
+    names: list[Any] = []
+
+    class Handler(BaseCallbackHandler):
+        def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+            names.append((kwargs["name"], kwargs.get("parent_run_id") is not None))
+
+    compressor = ScreeningCompressor(DropsStadium())
+    assert same(list(compressor.compress_documents(DOCUMENTS, QUERY, [Handler()])), KEPT)
+    assert same(list(asyncio.run(compressor.acompress_documents(DOCUMENTS, QUERY, [Handler()]))), KEPT)
+    retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=compressor)
+    retriever.invoke(QUERY, config={"callbacks": [Handler()]})
+    assert names == [("screen", False), ("screen", False), ("screen", True)]

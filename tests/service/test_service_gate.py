@@ -101,7 +101,6 @@ def test_large_body_is_refused_by_its_header_and_by_its_bytes(serving: Serving) 
     ("request_body", "said"),
     [
         (body(passages=["a"] * 6), "6 passages were sent and at most 5"),
-        (body(passages=["a", "b" * 31]), "passages[1] has 31 characters and at most 30"),
         (body(query="q" * 31), "query has 31 characters"),
         (
             body(passages=[{"text": "a", "embedding": [1.0] * 5}]),
@@ -115,7 +114,8 @@ def test_sizes_within_a_body_are_bounded(serving: Serving, request_body: dict[st
     assert said in problem(client.post("/v1/screen", json=request_body), 422)
     if "embedding" not in str(request_body):
         documents = {"query": request_body["query"], "documents": request_body["passages"]}
-        assert said in problem(client.post("/v1/rerank", json=documents), 422)
+        named = said.replace("passages", "documents")
+        assert named in problem(client.post("/v1/rerank", json=documents), 422)
 
 
 @pytest.mark.parametrize("wrong", [{"body": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"threads": 1.5}])
@@ -125,14 +125,14 @@ def test_bounds_are_positive(wrong: dict[str, Any]) -> None:
 
 
 def test_full_service_says_so_and_recovers(serving: Serving, held: Held) -> None:
-    client = serving({"held": held}, bounds=Bounds(at_once=1, threads=1))
+    client = serving({"held": held}, bounds=Bounds(at_once=1, threads=1, wait=0.05))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(client.post, "/v1/screen", json=body())
         assert held.begun.wait(30)
         refused = client.post("/v1/screen", json=body())
         assert "1 requests are worked on already" in problem(refused, 503)
         assert refused.headers["retry-after"] == "1"
-        assert client.get("/readyz").status_code == 503
+        assert client.get("/readyz").status_code == 200, "its share would go to the others, until all are out"
         assert client.get("/healthz").json() == {"status": "ok"}
         told = client.get("/metrics").text
         assert "unpoison_in_flight 1.0" in told

@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -215,3 +215,28 @@ def test_request_in_work_is_finished_before_the_service_ends() -> None:
     assert status == 200
     assert reply["answer"]["calls"]
     assert server.lines[-1]["event"].startswith("Finished server process")
+
+
+def test_silent_and_half_sent_connections_take_nothing_from_others(server: Server) -> None:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    with ExitStack() as stack:
+        for i in range(600):
+            silent = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            if i % 2:
+                silent.sendall(b"POST /v1/screen HTTP/1.1\r\nHost: loc")
+            if i % 10 == 1:
+                silent.sendall(b"alhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        assert json.loads(server.get("/healthz")) == {"status": "ok"}
+        assert json.loads(server.get("/readyz")) == {"status": "ready"}
+        assert server.post("/v1/screen", SHARKS)[0] == 200
+
+
+def test_head_says_what_get_would(server: Server) -> None:
+    host = server.url.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=30)
+    for path in ("/healthz", "/readyz", "/v1/defenses", "/"):
+        connection.request("HEAD", path)
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"")
+        assert int(response.headers["content-length"]) > 0
+    connection.close()

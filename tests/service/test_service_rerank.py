@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service_doubles import POISONED, Marked, Serving, problem
+from service_doubles import POISONED, Held, Marked, Serving, problem
+from unpoison.errors import DeadlineError, InputError, ModelError, StoreError
+from unpoison.service import Bounds
 from unpoison.service.rerank import ranked
 
 DOCUMENTS: dict[str, Any] = {"query": "which word", "documents": POISONED}
@@ -118,7 +121,7 @@ def test_no_documents_are_no_error(client: TestClient, path: str, request_body: 
 @given(st.lists(st.sampled_from(["poison", "clean"]), max_size=40), st.integers(0, 45), st.booleans())
 def test_scores_fall_within_bounds_and_indices_come_once(words: list[str], top: int, drop: bool) -> None:
     screening = Marked(reverse=drop).screen("q", words)
-    found = ranked(screening, "drop" if drop else "demote", top)
+    found = ranked(len(words), screening, "drop" if drop else "demote", top)
     indices, scores = [index for index, _ in found], [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
@@ -126,3 +129,96 @@ def test_scores_fall_within_bounds_and_indices_come_once(words: list[str], top: 
     everything = words.count("clean") if drop else len(words)
     assert len(found) == (min(top, everything) if top else everything)
     assert all((score > 0) == (words[index] == "clean") for index, score in found)
+
+
+class Failing(Marked):
+    """Fails in the way it is told."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def screening(self, query: Any, passages: Any) -> Any:
+        raise self.error
+        yield ()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelError("the model is down"),
+        StoreError("no store"),
+        DeadlineError("too late"),
+        InputError("cannot be used"),
+        RuntimeError("a bug"),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_monitor_passes_the_documents_through_whatever_fails(serving: Serving, error: Exception) -> None:
+    client = serving({"failing": Failing(error)}, on_poison="monitor")
+    for path, request_body in [
+        ("/rerank", TEXTS),
+        ("/v1/rerank", DOCUMENTS),
+        ("/v2/rerank", {"model": "m", **DOCUMENTS}),
+    ]:
+        reply = client.post(path, json=request_body)
+        assert reply.status_code == 200
+        found = reply.json() if path == "/rerank" else reply.json()["results"]
+        assert [one["index"] for one in found] == [0, 1, 2, 3]
+    assert f'unpoison_unscreened_total{{reason="{type(error).__name__}"}} 3.0' in client.get("/metrics").text
+    assert client.post("/v1/screen", json={"query": "q", "passages": POISONED}).status_code != 200, "only what watches"
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        ["a"] * 11,
+        ["poison", ""],
+        [{}, {"text": None}],
+        [{"text": "a", "embedding": [1]}, {"text": "b", "embedding": [1, 2]}],
+    ],
+    ids=["too many", "empty", "no text", "sizes of embeddings"],
+)
+def test_monitor_passes_through_what_cannot_be_screened(serving: Serving, documents: list[Any]) -> None:
+    client = serving(on_poison="monitor", bounds=Bounds(passages=10))
+    reply = client.post("/v1/rerank", json={"query": "q" * 30_000, "documents": documents})
+    assert [one["index"] for one in reply.json()["results"]] == list(range(len(documents)))
+    assert (
+        len(client.post("/v1/rerank", json={"query": "q", "documents": documents, "top_n": 1}).json()["results"]) == 1
+    )
+
+
+def test_monitor_does_not_wait_longer_than_the_request(serving: Serving) -> None:
+    held = Held()
+    client = serving({"held": held}, on_poison="monitor", bounds=Bounds(timeout=0.3))
+    assert [one["index"] for one in client.post("/rerank", json=TEXTS).json()] == [0, 1, 2, 3]
+    held.go.set()
+    assert 'unpoison_unscreened_total{reason="TimeoutError"} 1.0' in client.get("/metrics").text
+
+
+def test_monitor_passes_through_what_finds_no_place(serving: Serving) -> None:
+    held = Held()
+    client = serving({"held": held}, on_poison="monitor", bounds=Bounds(at_once=1, wait=0.05))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.post, "/rerank", json=TEXTS)
+        assert held.begun.wait(30)
+        assert [one["index"] for one in client.post("/rerank", json=TEXTS).json()] == [0, 1, 2, 3]
+        held.go.set()
+        assert first.result().status_code == 200
+    assert 'unpoison_unscreened_total{reason="Overloaded"} 1.0' in client.get("/metrics").text
+
+
+def test_voyage_asks_for_its_best(client: TestClient) -> None:
+    reply = client.post("/v1/rerank", json={"model": "rerank-2", "top_k": 1, **DOCUMENTS}).json()
+    assert [one["index"] for one in reply["results"]] == [2]
+
+
+@pytest.mark.parametrize("field", ["documents", "texts"])
+def test_errors_name_the_field_that_was_sent(serving: Serving, field: str) -> None:
+    client = serving(bounds=Bounds(passages=3))
+    said = problem(client.post("/rerank", json={"query": "q", field: ["a"] * 4}), 422)
+    assert said == f"4 {field} were sent and at most 3 are taken; send the best of them"
+    if field == "documents":
+        sent = {"query": "q", "documents": ["a", {"id": "x"}]}
+        assert problem(client.post("/rerank", json=sent), 422).startswith("documents[1] has no text")

@@ -80,30 +80,65 @@ def test_options_of_requests_are_refused(client: TestClient) -> None:
     assert "options of requests are not accepted here" in message
 
 
-def test_allowed_options_are_numbers_switches_and_choices(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_requests_only_tighten(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUILT_IN["defenses"], "marked", "service_doubles:Marked")
+    monkeypatch.setattr(Marked, "tightens", {"strength": "lower"})
     from unpoison.defenses.loading import load_defense
 
-    client = serving(make=load_defense)
+    made = []
+
+    def make(spec: str) -> Any:
+        made.append(spec)
+        return load_defense(spec)
+
+    client = serving({"marked:word=clean,strength=3": load_defense("marked:word=clean,strength=3")}, make=make)
 
     def asked(spec: str) -> Any:
         return client.post("/v1/screen", json=body(defense=spec))
 
-    assert asked("marked:reverse=false").json()["screening"]["kept"] == [0, 2]
-    assert asked("marked:start=first,strength=3").status_code == 200
-    assert "can only be set by who starts the service" in problem(asked("marked:word=clean"), 422)
-    assert "has no option 'nonsense'" in problem(asked("marked:nonsense=1"), 422)
+    assert asked("marked:strength=2").json()["screening"]["kept"] == [3, 1], "the operator's word still counts"
+    assert made == ["marked:word=clean,strength=2"]
+    assert asked("marked:strength=3").status_code == 200
+    assert "marked:strength may be at most 3 in a request, got 4" in problem(asked("marked:strength=4"), 422)
+    for option in ("reverse=false", "word=clean", "start=first", "nonsense=1"):
+        assert "can only be set by who starts the service" in problem(asked(f"marked:{option}"), 422)
     assert "must be" in problem(asked("marked:strength=x"), 422)
     assert "no defense is named 'guard'" in problem(asked("guard:damage=0.01"), 422)
 
 
-def test_allowed_options_never_name_models(serving: Serving) -> None:
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "guard:threshold=1",
+        "guard:damage=0.000001",
+        "guard:damage=0.01",
+        "guard:damage=nan",
+        "guard:consult=never",
+        "guard:encoder=st:/somewhere",
+        "guard:generator=hf:x",
+        "guard:nli=onnx:/somewhere",
+        "grada:keep=99999999999999999999",
+        "grada:keep=6",
+        "grada:alpha=1e9",
+        "madam:rounds=1000000",
+        "madam:rounds=4",
+        "vanilla:keep=99999999999999999999",
+    ],
+)
+def test_no_request_weakens_a_defense_or_makes_it_dearer(serving: Serving, spec: str) -> None:
     from unpoison.defenses.loading import load_defense
 
-    client = serving({"guard": Guard()}, make=load_defense)
-    for option in ("encoder=st:/somewhere", "generator=hf:x", "nli=onnx:/somewhere"):
-        message = problem(client.post("/v1/screen", json=body(defense=f"guard:{option}")), 422)
-        assert "can only be set by who starts the service" in message
+    names = ("guard", "grada", "vanilla", "madam")
+    client = serving({name: load_defense(name) for name in names}, make=load_defense)
+    problem(client.post("/v1/screen", json=body(defense=spec)), 422)
+
+
+@pytest.mark.parametrize("spec", ["guard:damage=0.05", "grada:keep=2", "vanilla:keep=1"])
+def test_requests_may_be_stricter(serving: Serving, spec: str) -> None:
+    from unpoison.defenses.loading import load_defense
+
+    client = serving({name: load_defense(name) for name in ("guard", "grada", "vanilla")}, make=load_defense)
+    assert client.post("/v1/screen", json=body(defense=spec)).status_code == 200
 
 
 def test_answer_carries_screening_and_calls(serving: Serving) -> None:

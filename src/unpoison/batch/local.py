@@ -63,13 +63,30 @@ def _in_order(pool: Executor, work: Callable[[Part], bytes], parts: Iterable[Par
     waiting: deque[Future[bytes]] = deque()
     try:
         for part in parts:
-            waiting.append(pool.submit(work, part))
+            with _undisturbed():
+                waiting.append(pool.submit(work, part))
             if len(waiting) == QUEUED * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Processes that begin meanwhile never hear of Ctrl-C, not even before they can say so: the parent decides.
+
+    The parent hears of it afterwards.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from threading import Lock
 from unpoison.beliefs.belief import Belief
 from unpoison.beliefs.key import checked_key, checked_namespace
 from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.checks import at_least
 
 __all__ = ["MemoryBeliefs"]
 
@@ -20,12 +21,15 @@ class MemoryBeliefs:
     Args:
         namespace: Only told apart from other namespaces in an export.
         ttl: Seconds after which a belief that was not written again is forgotten; None never.
+        limit: Beliefs held at most, of about 1 KB each; then the one written longest ago is forgotten. A store that
+            must forget none is a file or a server.
 
     Raises:
         OptionError: An option out of its range.
     """
 
-    def __init__(self, *, namespace: str = "default", ttl: float | None = None) -> None:
+    def __init__(self, *, namespace: str = "default", ttl: float | None = None, limit: int = 100_000) -> None:
+        self.limit = at_least("limit", limit, 1)
         self.namespace = checked_namespace(namespace)
         self.ttl = checked_ttl(ttl)
         self._beliefs: dict[str, Belief] = {}
@@ -47,6 +51,8 @@ class MemoryBeliefs:
             self._beliefs.pop(key, None)  # so that the dictionary is in the order of writing
             self._beliefs[key] = replace(belief, version=fresh_version(), **stamps)
             self._let_expire(now)
+            while len(self._beliefs) > self.limit:
+                del self._beliefs[next(iter(self._beliefs))]
             return True
 
     def items(self) -> Iterator[tuple[str, Belief]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,13 +68,13 @@ class PostgresBeliefs(SqlBeliefs):
                 yield self._connection
             except (self._psycopg.errors.UndefinedColumn, self._psycopg.errors.UndefinedTable) as error:
                 raise InputError(
-                    f"the table unpoison_beliefs was made by something else ({_line(error)}); use another database"
+                    f"the table unpoison_beliefs was made by something else ({self._said(error)}); use another database"
                 ) from error
             except self._psycopg.Error as error:
                 if self._connection is not None and self._connection.broken:
                     self._connection.close()
                 raise StoreError(
-                    f"{self!r} cannot be reached ({_line(error)}); see whether the server runs and lets you in"
+                    f"{self!r} cannot be reached ({self._said(error)}); see whether the server runs and lets you in"
                 ) from error
 
     def _connect(self) -> Any:
@@ -107,7 +108,7 @@ class PostgresBeliefs(SqlBeliefs):
                     migration(connection)
                 except self._psycopg.errors.DuplicateTable as error:
                     raise InputError(
-                        f"the database has a table of that name that unpoison did not make ({_line(error)}); "
+                        f"the database has a table of that name that unpoison did not make ({self._said(error)}); "
                         "use another database"
                     ) from error
                 connection.execute("INSERT INTO unpoison_migrations VALUES (%s, %s)", (number, time.time()))
@@ -116,6 +117,13 @@ class PostgresBeliefs(SqlBeliefs):
     def _place(self) -> str:
         return repr(self)
 
+    def _said(self, error: Exception) -> str:
+        """The error on one line, without what may be a password: libpq quotes parts of the url."""
+        told = " ".join(str(error).split())
+        for secret in re.findall(r"(?<=:)[^:/@]{1,512}(?=@)|(?<=password=)\S{1,512}", self._url):
+            told = told.replace(secret, "***")
+        return told[:200]
+
     def __repr__(self) -> str:
         return f"PostgresBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password
 
@@ -123,10 +131,6 @@ class PostgresBeliefs(SqlBeliefs):
 def _schema(connection: Any) -> int:
     (schema,) = connection.execute("SELECT coalesce(max(schema), 0) FROM unpoison_migrations").fetchone()
     return int(schema)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 _GET = """

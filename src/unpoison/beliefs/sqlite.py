@@ -10,6 +10,7 @@ from pathlib import Path
 
 from unpoison.beliefs.sql import SqlBeliefs, Statements
 from unpoison.errors import InputError, StoreError, shown
+from unpoison.private import private
 
 __all__ = ["MIGRATIONS", "SqliteBeliefs"]
 
@@ -76,6 +77,7 @@ class SqliteBeliefs(SqlBeliefs):
                 ) from error
 
     def _connect(self) -> sqlite3.Connection:
+        private(self.path)
         connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
         try:
             # In this order: whoever made the tables at the same time has set the mark with them.

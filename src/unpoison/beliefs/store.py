@@ -121,6 +121,9 @@ def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:
     return count
 
 
+SERVERS = ("redis", "rediss", "unix", "postgresql", "postgres")
+
+
 def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = None) -> BeliefStore:
     """The store that a string names: `memory`, `sqlite:FILE` or a path, `redis://...`, `postgresql://...`.
 
@@ -143,6 +146,8 @@ def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = N
         from unpoison.beliefs.postgres import PostgresBeliefs
 
         return PostgresBeliefs(spec, namespace=namespace, ttl=ttl)
+    if colon and kind in SERVERS:  # never repeated: what follows may be a password
+        raise OptionError(f"a store in {kind} is written {kind}://HOST, with two slashes; a file is sqlite:FILE")
     path = rest if kind == "sqlite" and colon else spec
     if not path or "://" in path:
         raise OptionError(f"no belief store {shown(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")

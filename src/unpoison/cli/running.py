@@ -87,11 +87,18 @@ def outcomes(
 
 
 def tracked(outcomes: Iterable[Outcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[Outcome[T]]:
-    """The same outcomes, with a progress bar."""
+    """The same outcomes, with a progress bar.
+
+    Raises:
+        InputError: There are none: a file without rows is a mistake, most often of whoever made it.
+    """
+    rows = 0
     with row_progress(rows_on_stdout=rows_on_stdout) as show:
         for rows, outcome in enumerate(outcomes, 1):
             show(outcome.record.position, source.size, rows)
             yield outcome
+    if not rows:
+        raise InputError(f"{source.name} holds no rows; give a file with a question and passages on each line")
 
 
 @contextmanager
@@ -180,8 +187,8 @@ def make_encoder(spec: str | None, cache: Path | None) -> Encoder | str | None:
 def cached_generator(spec: str, cache: str) -> Generator:
     """The generator of `--generator`, remembering its replies as `--cache` says: a file, `memory` or `off`."""
     generator = load_generator(spec)
-    if cache == "off" or not can_write(generator):  # a reader remembers by itself, and reads best many at once
-        return generator
+    if cache == "off" or (cache == "memory" and not can_write(generator)):
+        return generator  # a reader remembers by itself, and reads best many at once
     from unpoison.models.cache import CachedGenerator
 
     return CachedGenerator(generator, path=None if cache == "memory" else cache)

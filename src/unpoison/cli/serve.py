@@ -95,7 +95,7 @@ def serve(
     allow_options: Annotated[
         bool,
         typer.Option(
-            "--allow-options", help="Let requests set options of defenses that are numbers, switches or choices."
+            "--allow-options", help="Let requests set some options, such as grada:keep, but only to be stricter."
         ),
     ] = False,
     allow_host: Annotated[
@@ -115,8 +115,12 @@ def serve(
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one passage.")] = 20_000,
     max_dimensions: Annotated[int, typer.Option(min=1, metavar="N", help="Numbers of one embedding.")] = 8192,
     at_once: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Requests in work or waiting; more are refused with 503.")
+        int, typer.Option(min=1, metavar="N", help="Requests in work, or waiting for one of the threads.")
     ] = 64,
+    wait: Annotated[
+        float,
+        typer.Option(min=0.001, metavar="SECONDS", help="How long more wait to be among them before they get a 503."),
+    ] = 1.0,
     threads: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Screenings computed side by side. [default: the number of processors]"),
@@ -159,6 +163,7 @@ def serve(
         characters=max_characters,
         dimensions=max_dimensions,
         at_once=at_once,
+        wait=wait,
         threads=threads or os.cpu_count() or 1,
         timeout=timeout,
     )

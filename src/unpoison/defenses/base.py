@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class Defense(ABC):
         summary: One line for `unpoison defenses`.
         calls: How often an answer asks the generator, as a function of the k passages.
         source: The paper.
+        tightens: The options that a stranger may set without weakening the defense or making it dearer, and to which
+            side: "lower" or "higher" than they are. A service lets requests set these and no others.
     """
 
     name: ClassVar[str]
@@ -48,6 +50,7 @@ class Defense(ABC):
     summary: ClassVar[str] = ""
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
 
     def __init__(
         self,

@@ -76,6 +76,7 @@ class Grada(Defense):
     summary = "reranks by a similarity graph less the query's share; keeps a fixed number"
     calls = "1"
     source = "Zheng et al., 2025"
+    tightens = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Grada(Defense):
         super().__init__(encoder=encoder or "lexical", cross_encoder=cross_encoder, generator=generator, limits=limits)
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
         self.variant = ALIASES.get(variant, variant)
-        self.alpha = at_least("alpha", alpha, 0.0)
+        self.alpha = at_least("alpha", alpha, 0.0, 1e6)
         self.damping = within("damping", damping, 0.0, 1.0, open_end=True)
         self.keep = at_least("keep", keep, 1)
         self.start = among("start", start, ("uniform", "query"))

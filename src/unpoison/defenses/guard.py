@@ -65,6 +65,7 @@ class Guard(Defense):
     summary = "drops only what is probably poison, at a stated damage on clean retrievals"
     calls = "1"
     source = "this package"
+    tightens = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self,

@@ -43,12 +43,13 @@ class Madam(Defense):
     summary = "one agent for each passage answers and debates, an aggregator lists the answers that hold"
     calls = "k + 1 in each round, at most rounds (k + 1)"
     source = "Wang et al., 2025"
+    tightens = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self, generator: Generator | str | None = None, *, rounds: int = 3, limits: Limits | None = None
     ) -> None:
         super().__init__(generator=generator, limits=limits)
-        self.rounds = at_least("rounds", rounds, 1)
+        self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -86,28 +87,38 @@ class Madam(Defense):
         return reply
 
 
-_ANSWER = re.compile(r"\bAnswer:\s*(.*?)\s*(?:Explanation\b|$)", re.DOTALL)
-_LIST = re.compile(r"All Correct Answers:\s*(?:\[(.*?)\]|(.*?))\s*\.?\s*(?:Explanation\b|$)", re.DOTALL)
+_ANSWER = re.compile(r"\bAnswer:")
+_EXPLANATION = re.compile(r"Explanation\b")
 
 
 def agents_answer(reply: str) -> str:
-    """What stands between "Answer:" and "Explanation"; the whole reply without the first."""
+    """What stands between "Answer:" and "Explanation"; the whole reply without the first. O(length)."""
     found = _ANSWER.search(reply)
-    return found[1] if found else reply.strip()
+    return _before_explanation(reply[found.end() :]) if found else reply.strip()
 
 
 def all_correct_answers(reply: str) -> list[str]:
-    """The aggregator's list: JSON where it is that, else split at commas; the whole reply without the marker."""
-    found = _LIST.search(reply)
-    if found is None:
+    """The aggregator's list: JSON where it is that, else split at commas; the whole reply without the marker.
+
+    O(length).
+    """
+    _, marker, rest = reply.partition("All Correct Answers:")
+    if not marker:
         return [reply.strip()]
-    listed = found[1] if found[1] is not None else found[2]
+    listed = _before_explanation(rest).removesuffix(".").rstrip()
+    if listed.startswith("[") and listed.endswith("]"):
+        listed = listed[1:-1]
     try:
         answers = [str(answer) for answer in json.loads(f"[{listed}]")]
     except (ValueError, RecursionError):
         answers = listed.split(",")
     stripped = [answer.strip().strip("\"'").strip() for answer in answers]
     return [answer for answer in stripped if answer]
+
+
+def _before_explanation(text: str) -> str:
+    explanation = _EXPLANATION.search(text)
+    return text[: explanation.start() if explanation else None].strip()
 
 
 def _unchanged(before: str, now: str) -> bool:

@@ -56,7 +56,7 @@ class Paraphrasing(Defense):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, retriever=retriever, limits=limits)
-        self.paraphrases = at_least("paraphrases", paraphrases, 1)
+        self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

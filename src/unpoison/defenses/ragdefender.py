@@ -101,8 +101,8 @@ class RagDefender(Defense):
     ) -> None:
         super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
         self.hops = among("hops", hops, ("single", "multi"))
-        self.terms = at_least("terms", terms, 1)
-        self.exponent = at_least("exponent", exponent, 0.0)
+        self.terms = at_least("terms", terms, 1, 10_000)
+        self.exponent = at_least("exponent", exponent, 0.0, 100.0)
         self.rule = among("rule", rule, ("reference", "paper"))
         self.clustering = among("clustering", clustering, ("agglomerative", "kmeans", "dbscan"))
         self.linkage = among("linkage", linkage, ("ward", "average", "complete", "single"))

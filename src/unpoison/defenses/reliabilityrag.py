@@ -168,7 +168,7 @@ class SampledReliabilityRag(ReliabilityRag):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, limits=limits)
-        self.samples = at_least("samples", samples, 1)
+        self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)
         self.dedupe = flag("dedupe", dedupe)

@@ -26,6 +26,7 @@ class Vanilla(Defense):
     summary = "no defense: the best passages in retrieval order"
     calls = "1"
     source = "every paper's baseline"
+    tightens = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self, keep: int | None = None, *, generator: Generator | str | None = None, limits: Limits | None = None

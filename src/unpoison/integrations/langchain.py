@@ -59,22 +59,33 @@ class ScreeningCompressor(BaseDocumentCompressor):
         super().__init__(**given)
         self._screener = screener
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of: a defense holds locks and models, and is made anew from its string."""
+        return {name: getattr(self, name) for name in ("defense", "mode", "annotate", "exempt")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """The documents to trust.
+        """The documents to trust. With callbacks, traces show the screening as a run called "screen".
 
         Raises:
             InputError: An unusable query or document; only in mode `enforce`.
             ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
         """
-        return self._screener.screen(query, documents).documents
+        if not callbacks:
+            return self._screener.screen(query, documents).documents
+        return self.as_runnable().invoke({"query": query, "documents": documents}, {"callbacks": callbacks})
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """`compress_documents` for asyncio."""
-        return (await self._screener.ascreen(query, documents)).documents
+        if not callbacks:
+            return (await self._screener.ascreen(query, documents)).documents
+        return await self.as_runnable().ainvoke({"query": query, "documents": documents}, {"callbacks": callbacks})
 
     def as_runnable(self) -> Runnable[Mapping[str, Any], list[Document]]:
         """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust."""
@@ -103,13 +114,13 @@ class ScreenedRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         documents = self.retriever.invoke(query, config={"callbacks": run_manager.get_child()})
-        return self.screening.compress_documents(documents, query)
+        return list(self.screening.compress_documents(documents, query, run_manager.get_child()))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         documents = await self.retriever.ainvoke(query, config={"callbacks": run_manager.get_child()})
-        return await self.screening.acompress_documents(documents, query)
+        return list(await self.screening.acompress_documents(documents, query, run_manager.get_child()))
 
 
 def screening_runnable(

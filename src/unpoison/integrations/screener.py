@@ -12,7 +12,7 @@ from unpoison import registry
 from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
-from unpoison.errors import InputError, ModelError, OptionError, shown
+from unpoison.errors import OptionError, shown
 from unpoison.types import Passage, Query, Screening, Verdict
 
 __all__ = ["Delivery", "Exempt", "Mode", "Screener", "described", "passage", "spared"]
@@ -49,8 +49,8 @@ class Screener(Generic[D]):
         noting: Makes a copy of a document with the given verdict in its metadata; must not change the document.
         defense: A defense, or an option string such as "grada:keep=5". A misspelt one is refused here; its models are
             loaded when they are first used.
-        mode: `enforce` drops; `monitor` delivers all documents as they came, with their verdicts, even when the
-            defense fails. Both log one event for each query, with counts and no text.
+        mode: `enforce` drops; `monitor` delivers all documents as they came, with their verdicts, or without them when
+            anything at all fails while screening. Both log one event for each query, with counts and no text.
         annotate: Deliver copies of the documents that carry their verdicts. Otherwise `enforce` delivers the very
             objects that it was given.
         exempt: Ids and sources, or a function of a passage: what it names is shown to the defense and always kept.
@@ -102,13 +102,13 @@ class Screener(Generic[D]):
                 could not always add to them.
 
         Raises:
-            InputError: An unusable query or document; only when enforcing.
-            ModelError: A model failed; only when enforcing. Nothing is ever delivered unscreened.
+            UnpoisonError: An unusable query or document, or a model or store that failed; only when enforcing, where
+                nothing is ever delivered unscreened.
         """
         documents = list(documents)
         try:
             return self._delivery(self.defense.screen(*self._input(query, documents, query_embedding)), documents)
-        except (InputError, ModelError) as error:
+        except Exception as error:  # who only watches must not break what is watched, whatever fails
             if self.mode == "enforce":
                 raise
             return self._unscreened(error, documents)
@@ -120,7 +120,7 @@ class Screener(Generic[D]):
             return self._delivery(
                 await self.defense.ascreen(*self._input(query, documents, query_embedding)), documents
             )
-        except (InputError, ModelError) as error:
+        except Exception as error:  # who only watches must not break what is watched, whatever fails
             if self.mode == "enforce":
                 raise
             return self._unscreened(error, documents)
@@ -149,8 +149,8 @@ class Screener(Generic[D]):
         verb = "dropped" if self.mode == "enforce" else "would drop"
         logger.info("%s %s %d of %d passages", screening.defense, verb, dropped, passages, extra={"unpoison": fields})
 
-    def _unscreened(self, error: InputError | ModelError, documents: list[D]) -> Delivery[D]:
-        """Who only watches must not break what is watched. The message may quote a passage, so it is not logged."""
+    def _unscreened(self, error: Exception, documents: list[D]) -> Delivery[D]:
+        """Everything as it came. The error's message may quote a passage, so only its kind is logged."""
         kind, passages = type(error).__name__, len(documents)
         fields = {"mode": self.mode, "passages": passages, "error": kind}
         logger.warning("%d passages were not screened: %s", passages, kind, extra={"unpoison": fields})

@@ -24,6 +24,9 @@ Numbers = NDArray[np.int64]
 
 LONGEST_RUN = 3
 
+LONGEST_CACHED = 32
+"""Characters; the shape of a longer token is found anew each time."""
+
 KEPT_WORDS = frozenset(ENGLISH_318) | frozenset(
     """
     its their which does did despite could might would will indeed actually contrary commonly widely considered
@@ -133,8 +136,12 @@ def run_code(text: str) -> int:
     return code
 
 
-@lru_cache(maxsize=65_536)
 def _shape(token: str) -> int:
+    """The number of a token's shape. Long tokens are rare among people's texts, and a cache of them has no bound."""
+    return _known_shape(token) if len(token) <= LONGEST_CACHED else _found_shape(token)
+
+
+def _found_shape(token: str) -> int:
     lowered = token.lower()
     if lowered in KEPT_WORDS:
         return NUMBER[lowered]
@@ -146,3 +153,6 @@ def _shape(token: str) -> int:
         return NUMBER["Name"]
     ending = next((e for e in ENDINGS if lowered.endswith(e) and len(lowered) > len(e) + 2), None)
     return NUMBER["word" if ending is None else f"~{ending}"]
+
+
+_known_shape = lru_cache(maxsize=16_384)(_found_shape)  # of about 200 bytes each

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from threading import Lock
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,7 +18,9 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, TokenByToken
+from unpoison.private import private
 from unpoison.prompts import Prompt
+from unpoison.recent import Recent
 from unpoison.threads import on_thread
 from unpoison.types import Reply
 
@@ -33,7 +33,8 @@ class CachedEncoder:
     Args:
         encoder: Any encoder whose vectors do not depend on the other texts of a call.
         path: A SQLite file, made where there is none; None keeps the vectors in memory.
-        limit: Vectors held at most; in memory those not used for longest leave first, in a file those written first.
+        limit: Vectors held at most, and in memory 256 MiB; there those not used for longest leave first, in a file
+            those written first.
 
     Raises:
         OptionError: The encoder sets `per_set`, or the limit is not positive.
@@ -98,7 +99,8 @@ class CachedGenerator:
     Args:
         generator: Any generator.
         path: A SQLite file, made where there is none; None keeps the replies in memory.
-        limit: Replies held at most; in memory those not used for longest leave first, in a file those written first.
+        limit: Replies held at most, and in memory 256 MiB; there those not used for longest leave first, in a file
+            those written first.
 
     Raises:
         OptionError: The limit is not positive.
@@ -195,23 +197,18 @@ def _store(holds: str, path: str | Path | None, limit: int) -> _Store:
 
 
 class _Memory:
+    BYTES = 256 * 2**20
+    """As much as 100,000 vectors of 600 dimensions; replies have no length of their own."""
+
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: OrderedDict[bytes, bytes] = OrderedDict()
-        self._lock = Lock()
+        self._values: Recent[bytes, bytes] = Recent(lambda key, value: 200 + len(key) + len(value), self.BYTES, limit)
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
-        with self._lock:
-            found = {key: self._values[key] for key in keys if key in self._values}
-            for key in found:
-                self._values.move_to_end(key)
-            return found
+        return {key: value for key in keys if (value := self._values.get(key)) is not None}
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        with self._lock:
-            self._values.update(values)
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
+        for key, value in values.items():
+            self._values.put(key, value)
 
     def __str__(self) -> str:
         return "in memory"
@@ -226,10 +223,14 @@ class _File:
     FORMATS: ClassVar = {"vectors": int.from_bytes(b"unpv"), "replies": int.from_bytes(b"unpr")}
     """SQLite's own mark of which application a file belongs to."""
 
+    TABLE = "CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
+    """The whole schema, as SQLite itself keeps it."""
+
     BUSY = 30.0  # seconds to wait for another process
 
     def __init__(self, holds: str, path: Path, limit: int) -> None:
         self._path, self._limit = path, limit
+        private(path)
         with self._transaction() as connection:
             # In this order: whoever made the table at the same time has set the mark before.
             (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -240,8 +241,13 @@ class _File:
                 )
             if not used:
                 connection.execute(f"PRAGMA application_id = {self.FORMATS[holds]}")
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB NOT NULL)"
+                connection.execute(self.TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+            # Triggers and views of somebody else's file would run with every reply that is kept.
+            schema = connection.execute("SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall()
+            if schema != [("table", self.TABLE)]:
+                raise InputError(
+                    f"{shown(str(path), 200)} holds more than a cache of {holds}, or another one; delete it or give "
+                    "another path"
                 )
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
@@ -264,6 +270,7 @@ class _File:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(self._path, timeout=self.BUSY)) as connection, connection:
+                connection.execute("PRAGMA trusted_schema = OFF")
                 yield connection
         except sqlite3.Error as error:
             raise InputError(

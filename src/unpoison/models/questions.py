@@ -67,8 +67,8 @@ _PERSON_HEADS = _stems(
     scientist composer musician"""
 )
 _PLACE_HEADS = _stems("city country state county town place location continent region province island nation village")
-_OFFERED = re.compile(r"[,:]\s*([^,:]+?),?\s+or\s+([^,:?]+?)(?:\s*[?,]|\s*$)", re.IGNORECASE)
-_OFFERED_WORDS = re.compile(r"([\w-]+)\s+or\s+((?:(?:the|a|an)\s+)?[\w-]+)", re.IGNORECASE)
+_OR = re.compile(r"\sor\s", re.IGNORECASE)
+_WORD = re.compile(r"(?:(?:the|a|an) )?[\w-]+", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
@@ -149,10 +149,32 @@ def _options(text: str, words: list[str]) -> tuple[str, ...]:
     """The alternatives of "..., A or B?"; empty where the question offers none."""
     if words.count("or") != 1 or len(text) > LONGEST_QUESTION:
         return ()
-    offered = _OFFERED.search(text)
-    if offered is None or max(len(part.split()) for part in offered.groups()) > LONGEST_OPTION:
-        offered = _OFFERED_WORDS.search(text)
+    asked = " ".join(text.split())
+    found = _OR.search(asked)
+    if found is None:
+        return ()
+    before, after = asked[: found.start()], asked[found.end() :]
+    offered = _phrases(before, after)
+    if offered is None or max(len(part.split()) for part in offered) > LONGEST_OPTION:
+        offered = _single_words(before, after)
     if offered is None:
         return ()
-    first, second = (_ARTICLE.sub("", part.strip()) for part in offered.groups())
+    first, second = (_ARTICLE.sub("", part) for part in offered)
     return (first, second) if split(first) and split(second) else ()
+
+
+def _phrases(before: str, after: str) -> tuple[str, str] | None:
+    """From the last comma or colon to the "or", and from there to the next mark."""
+    before = before.removesuffix(",")
+    start = max(before.rfind(","), before.rfind(":"))
+    end = min((i for i in map(after.find, ",:?") if i >= 0), default=len(after))
+    if start < 0 or after[end : end + 1] == ":":
+        return None
+    first, second = before[start + 1 :].strip(), after[:end].strip()
+    return (first, second) if first and second else None
+
+
+def _single_words(before: str, after: str) -> tuple[str, str] | None:
+    """The words on both sides of the "or", with the article of the second."""
+    first, second = re.split(r"[^\w-]", before)[-1], _WORD.match(after)
+    return (first, second[0]) if first and second else None

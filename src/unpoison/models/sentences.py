@@ -9,13 +9,15 @@ from functools import lru_cache
 
 import Stemmer
 
+from unpoison.recent import Recent
+
 __all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
 
 MAX_WORDS = 80
 """A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
 
-MAX_CACHED_LENGTH = 4000
-"""Only texts of up to this many characters are cached, so that the cache stays under about 100 MB."""
+CACHED = 12 * 2**20
+"""Bytes of sentences that are kept, for the same passage is read for several of its signs."""
 
 STOP_WORDS = frozenset(
     """a about above according across after against all along also although am amid among an and any are around as
@@ -77,7 +79,7 @@ def bare(text: str) -> str:
     return text[:-2] if text.endswith(("'s", "\u2019s")) else text
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16_384)
 def _stem(word: str) -> str:
     stemmer = getattr(_stemmers, "english", None)
     if stemmer is None:
@@ -94,12 +96,19 @@ def stem(word: str) -> str:
 
 def split(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text that hold at least one word, in order; linear in its length."""
-    return _cached_split(text) if len(text) <= MAX_CACHED_LENGTH else tuple(_sentences(text))
+    found = _split.get(text)
+    if found is None:
+        found = tuple(_sentences(text))
+        _split.put(text, found)
+    return found
 
 
-@lru_cache(maxsize=1024)
-def _cached_split(text: str) -> tuple[Sentence, ...]:
-    return tuple(_sentences(text))
+def _size(text: str, sentences: tuple[Sentence, ...]) -> int:
+    """Bytes, as measured on short words, which take most: of each its text, its stem, and places in four containers."""
+    return 200 + 8 * len(text) + sum(500 + 250 * len(sentence.words) for sentence in sentences)
+
+
+_split: Recent[str, tuple[Sentence, ...]] = Recent(_size, CACHED)
 
 
 def _sentences(text: str) -> list[Sentence]:

@@ -47,7 +47,7 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
     place = Path(path)
     draft = place.with_name(f".{place.name}.{uuid4().hex}.part")
     try:
-        with draft.open("xb") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             with ZipFile(file, "w", ZIP_STORED) as archive:
                 header, vectors, texts = (ZipInfo(name) for name in NAMES)  # dated 1980, whenever they are made
                 archive.writestr(header, json.dumps({"format": FORMAT, "encoder": encoder}))
@@ -125,6 +125,8 @@ def _vectors(member: IO[bytes], size: int) -> Matrix:
     shape, by_column, kind = np.lib.format.read_array_header_1_0(member)
     if len(shape) != 2 or by_column or kind != np.dtype("<f4"):
         raise _UnusableError(f"vectors.npy holds {kind}, shape {shape}")
+    if min(shape) < 0 or (shape[0] and not shape[1]):  # rows of nothing fit in no bytes and take memory all the same
+        raise _UnusableError(f"vectors.npy has the shape {shape}")
     if shape[0] * shape[1] * kind.itemsize != size - member.tell():
         raise _UnusableError(f"vectors.npy has {size:,} bytes, which is not what shape {shape} takes")
     content = member.read()

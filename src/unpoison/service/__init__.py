@@ -28,6 +28,6 @@ __all__ = ["Bounds", "create_app", "serve"]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'unpoison.service' has no attribute {name!r}")
-    for module in ("fastapi", "jinja2", "prometheus_client", "uvicorn"):
+    for module in ("fastapi", "httptools", "jinja2", "prometheus_client", "uvicorn"):
         require(module, "the HTTP service")
     return getattr(import_module(f"unpoison.service.{_HOMES[name]}"), name)

@@ -46,8 +46,8 @@ def create_app(
         key: What `Authorization: Bearer` must say, None for nothing.
         hosts: The names by which the service may be called, empty for any.
         origins: The web origins whose pages may call the service; none by default.
-        make: Makes the defense of an option string. With it requests may set options that are numbers, switches or
-            choices; without it they cannot set any.
+        make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
+            and only so that it gets stricter; without it they cannot set any.
         log_dropped: Whether the access log quotes questions and what was dropped.
 
     Returns:
@@ -71,6 +71,7 @@ def create_app(
         try:
             yield
         finally:
+            desk.stopping = True
             await desk.work.close()
 
     app = FastAPI(
@@ -86,7 +87,8 @@ def create_app(
     app.include_router(routes.router)
     app.include_router(rerank.router)
     app.include_router(inspector.router)
-    app.add_middleware(Gate, bounds=limits, metrics=metrics, key=key, hosts=hosts)
+    watched = rerank.PATHS if on_poison == "monitor" else ()
+    app.add_middleware(Gate, bounds=limits, metrics=metrics, key=key, hosts=hosts, watched=watched)
     if origins:
         app.add_middleware(
             CORSMiddleware,

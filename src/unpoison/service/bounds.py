@@ -18,14 +18,16 @@ class Bounds:
     Attributes:
         body: Bytes of one request.
         passages: Passages of one request.
-        characters: Characters of one passage, and of the question.
+        characters: Characters of the question, and of a passage that are judged at once: a longer one is judged in up
+            to four windows, and dropped if it has more.
         dimensions: Numbers of one embedding.
-        at_once: Requests that are worked on or wait for a thread; more are refused with 503.
+        at_once: Requests that are worked on or wait for a thread.
+        wait: Seconds that a further request waits to become one of them, before it is refused with 503.
         threads: Screenings that are computed side by side.
         timeout: Seconds for one request, from its first byte to its last.
 
     Raises:
-        OptionError: A limit below 1, or a timeout that is not positive.
+        OptionError: A limit below 1, or a time that is not positive.
     """
 
     body: int = 8 * 1024 * 1024
@@ -33,31 +35,32 @@ class Bounds:
     characters: int = 20_000
     dimensions: int = 8192
     at_once: int = 64
+    wait: float = 1.0
     threads: int = 2
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            low = 0.001 if field.name == "timeout" else 1
+            low = 0.001 if field.name in ("timeout", "wait") else 1
             at_least(field.name, getattr(self, field.name), low)
 
     def check(self, query: Query, passages: tuple[Passage, ...]) -> None:
         """Refuse what is larger than a request may be.
 
         Raises:
-            InputError: Too many passages, too long a text or embedding; the message says which.
+            InputError: Too many passages, too long a question or embedding; the message says which.
         """
         if len(passages) > self.passages:
             raise InputError(
                 f"{len(passages):,} passages were sent and at most {self.passages:,} are taken; send the best of them"
             )
-        owned = [("query", query.text, query.embedding)]
-        owned += [(f"passages[{i}]", passage.text, passage.embedding) for i, passage in enumerate(passages)]
-        for owner, text, embedding in owned:
-            if len(text) > self.characters:
-                raise InputError(
-                    f"{owner} has {len(text):,} characters and at most {self.characters:,} are taken; send a part of it"
-                )
+        if len(query.text) > self.characters:
+            raise InputError(
+                f"query has {len(query.text):,} characters and at most {self.characters:,} are taken; send a part of it"
+            )
+        owned = [("query", query.embedding)]
+        owned += [(f"passages[{i}]", passage.embedding) for i, passage in enumerate(passages)]
+        for owner, embedding in owned:
             if embedding is not None and embedding.size > self.dimensions:
                 raise InputError(
                     f"the embedding of {owner} has {embedding.size:,} numbers and at most {self.dimensions:,} are taken"

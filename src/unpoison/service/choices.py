@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
 
 from unpoison import registry
 from unpoison.defenses.base import Defense
@@ -23,7 +21,8 @@ class Choices(Mapping[str, Defense]):
 
     Args:
         defenses: At least one.
-        make: Makes variants that requests ask for; without it no request can set options.
+        make: Makes variants that requests ask for, stricter than what is configured; without it no request can set
+            options.
 
     Raises:
         OptionError: No defense at all.
@@ -56,7 +55,7 @@ class Choices(Mapping[str, Defense]):
 
         Raises:
             UnknownNameError: It is not configured.
-            OptionError: Options that requests may not set, do not exist or are out of range.
+            OptionError: Options that requests may not set, or only to the other side, or that are out of range.
         """
         if name is None:
             return self[self.default]
@@ -72,20 +71,28 @@ class Choices(Mapping[str, Defense]):
         return self._variant(name)
 
     def _variant(self, spec: str) -> Defense:
-        """A defense with a request's own options: numbers, switches and choices, for strings name models and files."""
+        """The configured defense with a request's own options on top, each stricter than it was or the same."""
         assert self._make is not None  # noqa: S101  the caller looked
         name, texts = registry.parse(spec)
-        known = {option.name: option for option in registry.options(registry.find("defenses", name))}
+        target, configured = registry.find("defenses", name), self[name]
+        tightens: Mapping[str, str] = target.tightens
+        values = registry.read_options(target, {o: t for o, t in texts.items() if o in tightens}, name)
         for option in texts:
-            if option in known and not _harmless(known[option].type):
-                raise OptionError(f"{name}:{option} can only be set by who starts the service; leave it out")
-        return self._make(spec)
+            if option not in tightens:
+                open_to = f"requests may set: {', '.join(tightens) or 'none'}"
+                raise OptionError(f"{name}:{option} can only be set by who starts the service; {open_to}")
+            limit, value = getattr(configured, option, None), values[option]
+            if limit is not None and (value is None or _beyond(value, limit, tightens[option])):
+                side = "at most" if tightens[option] == "lower" else "at least"
+                raise OptionError(f"{name}:{option} may be {side} {limit} in a request, got {shown(value)}")
+        merged = {**registry.parse(self._aliases[name])[1], **texts}
+        return self._make(f"{name}:{','.join(f'{option}={text}' for option, text in merged.items())}")
 
     def known_model(self, name: str | None) -> str | None:
         """The name of a configured defense, None for the names of rerank models that gateways send."""
         return name if name is not None and name in self else None
 
 
-def _harmless(hint: Any) -> bool:
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return all(member in (int, float, bool, NoneType) or get_origin(member) is Literal for member in members)
+def _beyond(value: float, limit: float, side: str) -> bool:
+    """Whether a value is weaker than the limit; what is no number is."""
+    return not (value <= limit if side == "lower" else value >= limit)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request
 
 from unpoison.defenses.base import Defense
 from unpoison.rendering import excerpt, plain
+from unpoison.service import windows
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
 from unpoison.service.gate import Record
@@ -31,6 +33,7 @@ class Desk:
         metrics: Counters.
         on_poison: What the rerank dialects do with what was dropped.
         log_dropped: Whether the access log quotes it.
+        stopping: Whether the service is about to end.
         work: Where defenses run, while the application runs.
     """
 
@@ -39,23 +42,50 @@ class Desk:
     metrics: Metrics
     on_poison: Literal["drop", "demote", "monitor"] = "drop"
     log_dropped: bool = False
+    stopping: bool = False
     work: Work = field(init=False)
 
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
-        """Read, bound, screen, count."""
-        found = await self.work.screen(defense, query, self._read(query, passages))
-        self._count(request, found.screening, found.calls)
-        return found.screening
+        """Read, bound, screen, count. Passages longer than the bound are judged in windows."""
+        read, most = self._read(query, passages), self.bounds.characters
+        found = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
+        screening = windows.merged(query, read, [one.screening for one in found], most)
+        self._count(request, screening, [call for one in found for call in one.calls])
+        return screening
+
+    async def rerank(
+        self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
+    ) -> Screening | None:
+        """`screen`, but where the service only watches, None for whatever goes wrong with us: it breaks no traffic."""
+        if self.on_poison != "monitor":
+            return await self.screen(request, defense, query, documents)
+        record: Record = request.state.record
+        if record.unscreened is None:
+            try:
+                async with asyncio.timeout(self.bounds.timeout):
+                    return await self.screen(request, defense, query, documents)
+            except Exception as error:  # whatever it is; the gate's log would have its kind too
+                record.unscreened = type(error).__name__
+        self.metrics.unscreened.labels(record.unscreened).inc()
+        return None
 
     async def answer(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Answer:
-        """Read, bound, answer, count."""
-        answer = await self.work.answer(defense, query, self._read(query, passages))
+        """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
+        read, most = self._read(query, passages), self.bounds.characters
+        shown = windows.cut(read, most)
+        answer = await self.work.answer(defense, query, shown)
         self._count(request, answer.screening, answer.calls)
-        return answer
+        notes = [
+            f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"
+            for i, (part, whole) in enumerate(zip(shown, read))
+            if part is not whole
+        ]
+        evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
+        return replace(answer, screening=replace(answer.screening, evidence=evidence))
 
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
         read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])

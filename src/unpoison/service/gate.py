@@ -24,6 +24,7 @@ from unpoison.rendering import plain
 from unpoison.service.bounds import Bounds
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import Metrics
+from unpoison.service.overload import Places, Sampled
 
 __all__ = ["Gate", "Record"]
 
@@ -34,7 +35,14 @@ QUIET = ("/healthz", "/readyz", "/metrics")
 """What machines ask every few seconds is not worth a line of the log."""
 
 PATIENCE = 2.0
-"""Seconds in which the rest of a refused body is thrown away, so that the client reads the reply."""
+"""Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
+the reply of a request that was only watched in vain."""
+
+ARRIVAL = 20.0
+"""Seconds in which the whole body of a request has to arrive."""
+
+BODIES = 32
+"""What all bodies that are held at once may come to, in largest bodies."""
 
 SECURITY = {
     "X-Content-Type-Options": "nosniff",
@@ -59,6 +67,8 @@ class Record:
         defense, k, dropped: What was screened, None where nothing was.
         calls: Calls of language models.
         error: The kind of the failure, None for none.
+        refused: Why the gate let nothing of it in, None where it did.
+        unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
         ms: Milliseconds to reply.
         texts: The question and what was dropped of it, where that is wanted.
     """
@@ -72,11 +82,14 @@ class Record:
     dropped: int | None = None
     calls: int | None = None
     error: str | None = None
+    unscreened: str | None = None
+    refused: str | None = None
     ms: float = 0.0
     texts: dict[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
         found = asdict(self)
+        del found["refused"]  # its error says as much
         return {name: value for name, value in {**found, **found.pop("texts")}.items() if value not in (None, {})}
 
 
@@ -90,17 +103,30 @@ class Gate:
         key: What `Authorization: Bearer` must say, None for nothing.
         hosts: The names by which the service may be called, empty for any. For a service on this machine it shuts out
             web pages that point a name of their own at it.
+        watched: Paths where the service only watches: what finds no place there goes on unscreened instead of being
+            refused.
     """
 
     def __init__(
-        self, app: ASGIApp, *, bounds: Bounds, metrics: Metrics, key: str | None = None, hosts: Collection[str] = ()
+        self,
+        app: ASGIApp,
+        *,
+        bounds: Bounds,
+        metrics: Metrics,
+        key: str | None = None,
+        hosts: Collection[str] = (),
+        watched: Collection[str] = (),
     ) -> None:
         self.app = app
         self.bounds = bounds
         self.metrics = metrics
         self.key = None if key is None else key.encode()
         self.hosts = frozenset(hosts)
-        self.at_once = 0
+        self.watched = frozenset(watched)
+        self.held = 0
+        self.places = Places(bounds.at_once, bounds.wait)
+        self.passing = Places(bounds.at_once, bounds.wait)
+        self.lines = Sampled()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,7 +137,9 @@ class Gate:
         record = Record(asked if _REQUEST_ID.fullmatch(asked) else uuid4().hex, scope["method"])
         scope.setdefault("state", {}).update(record=record, gate=self)
         reply = _Reply(send, record)
-        body = _Body(receive, self.bounds.body)
+        if record.method == "HEAD":  # what GET says, without its body
+            scope = {**scope, "method": "GET"}
+        body = _Body(receive, self)
         began = time.perf_counter()
         try:
             self._admit(scope, headers)
@@ -126,17 +154,14 @@ class Gate:
             message = f"this is a fault of the service, not of the request; its log says more under {record.id}"
             await failed(500, "InternalError", message)(scope, receive, reply)
         finally:
+            body.let_go()
             route = getattr(scope.get("route"), "path", None)
             record.route = route or record.route
             record.ms = round(1000 * (time.perf_counter() - began), 1)
             self.metrics.replied(record.route, record.status, record.ms / 1000)
             level = logging.DEBUG if record.route in QUIET else logging.INFO
-            log.log(level, "request", extra={"fields": record.fields()})
-
-    @property
-    def full(self) -> bool:
-        """Whether the next request would be refused."""
-        return self.at_once >= self.bounds.at_once
+            if log.isEnabledFor(level) and (left := self.lines.worth(record.refused)) is not None:
+                log.log(level, "request", extra={"fields": {**record.fields(), **left}})
 
     def _admit(self, scope: Scope, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -161,13 +186,32 @@ class Gate:
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return
-        if self.full:
+        await self._arrived(body)
+        record: Record = scope["state"]["record"]
+        if await self.places.taken():
+            await self._in_time(self.places, scope, body, reply)
+        elif scope["path"] in self.watched and await self.passing.taken():
+            record.unscreened = "Overloaded"
+            await self._in_time(self.passing, scope, body, reply)
+        else:
             message = f"{self.bounds.at_once} requests are worked on already; try again in a second"
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
-        self.at_once += 1
-        self.metrics.in_flight.inc()
+
+    async def _arrived(self, body: _Body) -> None:
+        """Wait for the whole body before it takes a place, so that slow senders hold up nobody but themselves."""
         try:
-            async with asyncio.timeout(self.bounds.timeout) as timer:
+            async with asyncio.timeout(ARRIVAL):
+                await body.read()
+        except TimeoutError:
+            message = f"the body did not arrive within {ARRIVAL:g} s; send it faster, or less"
+            raise Refusal(408, "SlowBody", message, {"Connection": "close"}) from None
+
+    async def _in_time(self, places: Places, scope: Scope, body: _Body, reply: _Reply) -> None:
+        self.metrics.in_flight.inc()
+        # Where the service only watches, the route gives up in time by itself and replies without a screening.
+        limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
+        try:
+            async with asyncio.timeout(limit) as timer:
                 await self.app(scope, body, reply)
         except TimeoutError:
             if not timer.expired() or reply.started:
@@ -175,45 +219,76 @@ class Gate:
             message = f"there was no result within {self.bounds.timeout:g} s; send fewer or shorter passages"
             raise Refusal(504, "Timeout", message) from None
         finally:
-            self.at_once -= 1
+            places.give_back()
             self.metrics.in_flight.dec()
 
     async def _refuse(self, refusal: Refusal, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.rejected.labels(refusal.kind).inc()
         record: Record = scope["state"]["record"]
-        record.error = refusal.kind
+        record.error = record.refused = refusal.kind
         if refusal.status_code != 504:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, Refusal):
                 async with asyncio.timeout(PATIENCE):
                     await body.drain()
         await failed(refusal.status_code, refusal.kind, str(refusal.detail), refusal.headers)(scope, body, reply)
 
 
 class _Body:
-    """Receives a request's body, and no more than so many bytes of it."""
+    """A request's body, received whole before anybody reads it, and no more than so many bytes of it.
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    What all bodies hold together is bounded too.
+    """
+
+    def __init__(self, receive: Receive, gate: Gate) -> None:
         self._receive = receive
-        self._most = most
+        self._gate = gate
+        self._most = gate.bounds.body
         self._size = 0
+        self._held = bytearray()
         self._more = True
+        self._read = False
 
     async def __call__(self) -> Message:
-        message = await self._next()
-        if self._size > self._most:
-            raise _too_large(self._most)
-        return message
+        if self._read:
+            self._read = False
+            return {"type": "http.request", "body": bytes(self._held), "more_body": False}
+        return await self._receive()
+
+    async def read(self) -> None:
+        """Receive all of it.
+
+        Raises:
+            Refusal: It is too large, all bodies together are, or its sender is gone.
+        """
+        while self._more:
+            part = await self._next()
+            if self._size > self._most:
+                raise _too_large(self._most)
+            if self._gate.held + len(part) > BODIES * self._most:
+                raise Refusal(503, "Overloaded", "too much is being sent at once; try again", {"Retry-After": "1"})
+            self._held += part
+            self._gate.held += len(part)
+        self._read = True
 
     async def drain(self) -> None:
         """Throw the rest away, up to a few times what is allowed."""
         while self._more and self._size <= 4 * self._most:
             await self._next()
 
-    async def _next(self) -> Message:
+    def let_go(self) -> None:
+        """Its bytes are held no longer."""
+        self._gate.held -= len(self._held)
+        self._held = bytearray()
+
+    async def _next(self) -> bytes:
         message = await self._receive()
-        self._size += len(message.get("body", b""))
-        self._more = message["type"] == "http.request" and message.get("more_body", False)
-        return message
+        if message["type"] != "http.request":
+            self._more = False
+            raise Refusal(400, "Disconnected", "the connection ended before the body did")
+        part: bytes = message.get("body", b"")
+        self._size += len(part)
+        self._more = message.get("more_body", False)
+        return part
 
 
 class _Reply:
@@ -231,6 +306,8 @@ class _Reply:
             headers["X-Request-Id"] = self._record.id
             for name, value in SECURITY.items():
                 headers.setdefault(name, value)
+        elif self._record.method == "HEAD" and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
         await self._send(message)
 
 

@@ -25,6 +25,10 @@ class Metrics:
         )
         self.in_flight = Gauge("unpoison_in_flight", "Requests that are worked on.", registry=registry)
         self.rejected = Counter("unpoison_rejected", "Requests that were refused.", ("reason",), registry=registry)
+        self.unscreened = Counter(
+            "unpoison_unscreened", "Requests passed through unscreened, in monitor mode.", ("reason",),
+            registry=registry,
+        )  # fmt: skip
         self.passages = Counter("unpoison_passages", "Passages.", ("defense", "verdict"), registry=registry)
         self.attacked = Counter(
             "unpoison_screenings", "Screenings, by whether they dropped anything.", ("defense", "dropped"),

@@ -7,18 +7,21 @@ score 0. The scores say the order and nothing else: the first of k gets 1, each 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
+from unpoison.errors import InputError
 from unpoison.service.desk import DeskOfRequest
 from unpoison.service.replies import Json
 from unpoison.service.routes import REFUSALS
-from unpoison.service.schemas import CohereReranked, DocumentsRequest, Reranked, TextScore, TextsRequest
+from unpoison.service.schemas import CohereReranked, DocumentsRequest, PassageIn, Reranked, TextScore, TextsRequest
 from unpoison.types import Query, Screening
 
-__all__ = ["ranked", "router"]
+__all__ = ["PATHS", "ranked", "router"]
 
 VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "activation", "mm_processor_kwargs")
 """Fields by which a request at /v2/rerank shows that it was written for vLLM."""
@@ -26,24 +29,28 @@ VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "act
 NO_USAGE = {"prompt_tokens": 0, "total_tokens": 0}
 """Screening bills no tokens; the field is required."""
 
+PATHS = ("/rerank", "/v1/rerank", "/v2/rerank")
+
 router = APIRouter()
 
 Ranking = list[tuple[int, float]]
 """(position in the request, score), best first."""
 
 
-def ranked(screening: Screening, on_poison: Literal["drop", "demote", "monitor"], top: int | None = None) -> Ranking:
+def ranked(
+    k: int, screening: Screening | None, on_poison: Literal["drop", "demote", "monitor"], top: int | None = None
+) -> Ranking:
     """The documents of a reply, best first, with scores in [0, 1].
 
     Args:
-        screening: Of all documents.
+        k: How many documents there are.
+        screening: Of all of them; None only where the service watches and could not screen.
         on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were.
         top: At most so many; 0 and None mean all.
     """
-    k = len(screening.passages)
-    best = range(k) if on_poison == "monitor" else screening.kept_indices
+    best = range(k) if on_poison == "monitor" or screening is None else screening.kept_indices
     found = [(index, round(1 - place / k, 6)) for place, index in enumerate(best)]
-    if on_poison == "demote":
+    if on_poison == "demote" and screening is not None:
         found += [(index, 0.0) for index in screening.dropped_indices]
     return found[: top or None]
 
@@ -62,11 +69,12 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
         return await rerank_v1(request, body, desk)
-    screening = await desk.screen(request, desk.choices.chosen(None), Query(body.query), body.texts)
+    with _called("texts"):
+        screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts)
     return Json(
         [
             {"index": index, "score": score, **({"text": body.texts[index]} if body.return_text else {})}
-            for index, score in ranked(screening, desk.on_poison)
+            for index, score in ranked(len(body.texts), screening, desk.on_poison)
         ]
     )
 
@@ -74,13 +82,13 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
 @router.post("/v1/rerank", responses={200: {"model": Reranked}, **REFUSALS})
 async def rerank_v1(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
     """Rerank as Jina and vLLM do: with the documents, unless `return_documents` is false."""
-    screening, ranking = await _rerank(request, body, desk)
+    model, ranking = await _rerank(request, body, desk)
     return Json(
         {
             "id": f"rerank-{request.state.record.id}",
-            "model": body.model or screening.defense,
+            "model": body.model or model,
             "usage": NO_USAGE,
-            "results": _results(screening, ranking, with_documents=body.return_documents is not False),
+            "results": _results(body, ranking, with_documents=body.return_documents is not False),
         }
     )
 
@@ -90,28 +98,46 @@ async def rerank_v2(request: Request, body: DocumentsRequest, desk: DeskOfReques
     """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
         return await rerank_v1(request, body, desk)
-    screening, ranking = await _rerank(request, body, desk)
+    _, ranking = await _rerank(request, body, desk)
     return Json(
         {
             "id": request.state.record.id,
-            "results": _results(screening, ranking, with_documents=body.return_documents is True),
+            "results": _results(body, ranking, with_documents=body.return_documents is True),
             "meta": {"api_version": {"version": "2"}},
         }
     )
 
 
-async def _rerank(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> tuple[Screening, Ranking]:
+async def _rerank(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> tuple[str, Ranking]:
     defense = desk.choices.chosen(desk.choices.known_model(body.model))
-    screening = await desk.screen(request, defense, Query(body.query), body.documents)
-    return screening, ranked(screening, desk.on_poison, body.top_n)
+    with _called("documents"):
+        screening = await desk.rerank(request, defense, Query(body.query), body.documents)
+    return defense.name, ranked(len(body.documents), screening, desk.on_poison, body.top_n)
 
 
-def _results(screening: Screening, ranking: Ranking, *, with_documents: bool) -> list[dict[str, Any]]:
+@contextmanager
+def _called(field: str) -> Iterator[None]:
+    """Errors name the field that the client sent, not ours."""
+    try:
+        yield
+    except InputError as error:
+        message = str(error).replace("passages[", f"{field}[").replace(" passages ", f" {field} ", 1)
+        raise InputError(message) from error
+
+
+def _results(body: DocumentsRequest, ranking: Ranking, *, with_documents: bool) -> list[dict[str, Any]]:
     return [
         {
             "index": index,
-            **({"document": {"text": screening.passages[index].text}} if with_documents else {}),
+            **({"document": {"text": _text(body.documents[index])}} if with_documents else {}),
             "relevance_score": score,
         }
         for index, score in ranking
     ]
+
+
+def _text(document: str | PassageIn) -> str:
+    """As the client sent it; nothing for what has none, which only a service that watches lets through."""
+    if isinstance(document, str):
+        return document
+    return next((text for text in (document.text, document.content, document.page_content) if text is not None), "")

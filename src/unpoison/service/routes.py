@@ -74,9 +74,13 @@ async def healthz() -> Json:
 
 @router.get("/readyz", responses={503: {"model": Failure}})
 async def readyz(request: Request) -> Json:
-    """Whether another request would be taken."""
-    if request.state.gate.full:
-        return failed(503, "Overloaded", "as many requests as may be are worked on already", {"Retry-After": "1"})
+    """Whether requests can be screened: from the start of the threads on, and whatever the load.
+
+    Under too much load requests are refused one by one. A service that said here that it has enough to do would be
+    taken out, its share would go to the others, and all would be out one after the other.
+    """
+    if request.app.state.desk.stopping:
+        return failed(503, "Stopping", "the service is about to end; ask another one", {"Retry-After": "1"})
     return Json({"status": "ready"})
 
 

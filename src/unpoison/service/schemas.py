@@ -75,7 +75,12 @@ class DocumentsRequest(BaseModel):
     query: str
     documents: list[PassageOrText]
     model: str | None = Field(None, description="The name of a configured defense; any other name is the default's.")
-    top_n: int | None = Field(None, ge=0, description="0 and null mean all.")
+    top_n: int | None = Field(
+        None,
+        ge=0,
+        validation_alias=AliasChoices("top_n", "top_k"),
+        description="0 and null mean all. Voyage's `top_k` is read too.",
+    )
     return_documents: bool | None = None
 
 

@@ -12,12 +12,16 @@ from fastapi import FastAPI
 
 from unpoison.rendering import plain
 from unpoison.service.bounds import Bounds
+from unpoison.service.connections import KEEP_ALIVE, bounded
 from unpoison.service.work import warm_up
 
 __all__ = ["serve"]
 
-IDLE_CONNECTIONS = 256
-"""Connections beyond the requests at once, for clients that keep theirs open."""
+CONNECTIONS = 8192
+"""Connections at most, where the system allows so many; each that rests costs about 10 KB."""
+
+OTHER_FILES = 128
+"""Files and sockets that the process may need for anything else."""
 
 
 class JsonLines(logging.Formatter):
@@ -37,8 +41,7 @@ def serve(app: FastAPI, *, host: str, port: int, bounds: Bounds, log_level: str 
         app: What `create_app` made.
         host: The address to listen on.
         port: 0 for a free one; the log says which.
-        bounds: Those of the application: its timeout is the time to end in, and its number of requests bounds the
-            connections.
+        bounds: Those of the application: its timeout is the time to end in.
         log_level: "debug", "info", "warning" or "error".
 
     Raises:
@@ -59,6 +62,21 @@ def serve(app: FastAPI, *, host: str, port: int, bounds: Bounds, log_level: str 
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=int(bounds.timeout) + 1,
-        limit_concurrency=bounds.at_once + IDLE_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE,
+        http=bounded(_most_connections()),
         ws="none",
     )
+
+
+def _most_connections() -> int:
+    """As many as the system lets this process have; its own limit is raised as far as it may be."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(OTHER_FILES, min(CONNECTIONS, soft - OTHER_FILES))

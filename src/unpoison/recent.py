@@ -1,0 +1,57 @@
+"""What was used last, up to so many bytes: the dictionary of every cache whose entries differ in size."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["Recent"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """A dictionary that forgets what was not used for longest. Safe for threads; O(1) for each use.
+
+    Args:
+        size: Bytes that an entry takes, roughly, its key included; at least 1.
+        most: Bytes of all entries together. What alone is larger is not kept.
+        entries: Entries at most.
+    """
+
+    def __init__(self, size: Callable[[K, V], int], most: int, entries: int | None = None) -> None:
+        self._size, self._most, self._entries = size, most, entries
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._held = 0
+        self._lock = Lock()
+
+    def get(self, key: K) -> V | None:
+        """The value, None for none; it counts as used."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value, and forget others for it."""
+        size = self._size(key, value)
+        with self._lock:
+            self._drop(key)
+            if size > self._most:
+                return
+            self._values[key] = value
+            self._held += size
+            while self._held > self._most or (self._entries is not None and len(self._values) > self._entries):
+                self._drop(next(iter(self._values)))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def _drop(self, key: K) -> None:
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._held -= self._size(key, value)

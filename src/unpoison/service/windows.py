@@ -1,0 +1,87 @@
+"""Long passages in windows: one planted document that is too long to be judged at once must not break a query.
+
+A passage longer than a window is judged window by window, each beside the other passages, so that the number of
+passages that a defense compares stays what the retriever gave. It is kept if every window of it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unpoison.kernels.reading import LONGEST
+from unpoison.types import Evidence, Passage, Query, Screening
+
+__all__ = ["MOST", "cut", "merged", "rounds"]
+
+MOST = 4
+"""Windows of one passage that are judged; what has more is dropped, for each costs another screening."""
+
+OVERLAP = 0.1
+"""Share of a window that the next repeats, so that what stands across an edge is read whole."""
+
+
+def starts(text: str, characters: int) -> range:
+    """Where the windows of a text begin; one for a text that fits."""
+    size = min(characters, LONGEST)  # what our defenses read of one text
+    return range(0, max(1, len(text) - int(OVERLAP * size)), max(1, size - int(OVERLAP * size)))
+
+
+def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage, ...]]:
+    """What to screen, once for each window of the longest passage; shorter passages are in every round.
+
+    Args:
+        passages: All of a request.
+        characters: Of one window.
+
+    Returns:
+        One to `MOST` rounds of as many passages. Embeddings stay: they are the whole passage's.
+    """
+    size = min(characters, LONGEST)
+    places = [starts(p.text, characters) for p in passages]
+    # What is dropped for its length is shown to the defense by its beginning: reasons name passages by position.
+    windows = [[p.text[i : i + size] for i in place[: 1 if len(place) > MOST else MOST]]
+               for p, place in zip(passages, places)]  # fmt: skip
+    count = max(map(len, windows), default=1)
+    return [
+        tuple(p if len(p.text) <= size else replace(p, text=w[min(r, len(w) - 1)]) for p, w in zip(passages, windows))
+        for r in range(count)
+    ]
+
+
+def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screening], characters: int) -> Screening:
+    """One screening of the passages from those of the rounds: each passage as its worst window is.
+
+    Evidence is the first round's, with the worst probabilities where the defense gives any.
+    """
+    first = found[0]
+    sizes = [len(starts(p.text, characters)) for p in passages]
+    if len(found) == 1 and max(sizes, default=1) <= MOST:
+        return first
+    worst = [min((s.verdicts[i] for s in found), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
+    reasons = [
+        f"has {size} windows and {MOST} are judged: too long to trust" if size > MOST
+        else verdict.reason if size == 1 else f"its worst of {size} windows: {verdict.reason}"
+        for size, verdict in zip(sizes, worst)
+    ]  # fmt: skip
+    arrays = dict(first.evidence.arrays)
+    if "probability" in arrays:
+        arrays["probability"] = np.max([s.evidence["probability"] for s in found], axis=0)
+        arrays["probability"] = np.where(np.array(sizes) > MOST, 1.0, arrays["probability"])
+    long = [f"passages[{i}] was judged in windows" for i, size in enumerate(sizes) if 1 < size <= MOST]
+    return Screening.decided(
+        first.defense,
+        query,
+        passages,
+        kept=[i for i in first.kept_indices if worst[i].kept and sizes[i] <= MOST],
+        scores=[verdict.score for verdict in worst],
+        reasons=reasons,
+        evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
+    )
+
+
+def cut(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:
+    """The passages, long ones to the end of their first window: what a model may read is what is judged."""
+    return rounds(passages, characters)[0]

@@ -1,0 +1,117 @@
+"""Connections that say nothing, or half of it: closed in time, and pushed out when there are too many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvicorn
+
+from unpoison.service import connections
+from unpoison.service.connections import HEAD_BYTES, KEEP_ALIVE, bounded
+
+Talk = Callable[[int], Awaitable[Any]]
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    """The smallest application."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"hi"})
+
+
+def spoken_to(talk: Talk, most: int = 100) -> Any:
+    """What `talk` finds, given the port of a server of `hello`."""
+
+    async def run() -> Any:
+        config = uvicorn.Config(hello, port=0, log_config=None, lifespan="off", http=bounded(most), ws="none")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(20):
+                return await talk(server.servers[0].sockets[0].getsockname()[1])
+        finally:
+            server.should_exit = True
+            await serving
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def short_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD", 0.2)
+
+
+@pytest.mark.usefixtures("short_head")
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
+@pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["new", "used"])
+def test_an_unfinished_head_is_not_waited_for(said: bytes, before: bytes) -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if before:
+            writer.write(before)
+            await reader.readuntil(b"hi")
+            said_more = said or b"G"
+        else:
+            said_more = said
+        writer.write(said_more)
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+    assert spoken_to(talk) == b""
+
+
+@pytest.mark.usefixtures("short_head")
+def test_a_connection_may_rest_between_two_requests() -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            found = await reader.readuntil(b"hi")
+            await asyncio.sleep(0.3)
+        writer.close()
+        return found
+
+    assert spoken_to(talk).endswith(b"hi")
+    assert KEEP_ALIVE > 60, "proxies keep theirs for 60 s, and must be the ones to end it"
+
+
+def test_the_longest_silent_makes_room() -> None:
+    async def talk(port: int) -> bytes:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        reply = await reader.readuntil(b"hi")
+        ends = [asyncio.create_task(reader.read()) for reader, _ in silent]
+        await asyncio.sleep(0.1)
+        assert [end.done() for end in ends] == [True] * 21 + [False] * 9
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+        for _, other in [*silent, (reader, writer)]:
+            other.close()
+        return reply
+
+    assert spoken_to(talk, most=10).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("said", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 2 * HEAD_BYTES])
+def test_what_is_no_request_is_told_so_in_our_form(said: bytes) -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(said)
+        found = await reader.readuntil(b"}}")
+        writer.close()
+        return found
+
+    head, _, content = spoken_to(talk).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert json.loads(content)["error"]["type"] == "InvalidRequest"

@@ -1,0 +1,159 @@
+"""Every regular expression of the package on 65,536 hostile characters: none may take long, for `re` holds the GIL.
+
+The texts are made for each pattern from its own parse: a way in, then one of its repetitions over and over, then a
+character that the rest refuses. That is how a text is made on which a pattern backtracks.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from re import _constants as kinds  # type: ignore[attr-defined]  # the only parse there is
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+import unpoison
+
+ROOT = Path(unpoison.__file__).parent
+METHODS = ("compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub")
+SIZES = (1024, 4096, 16_384, 65_536)
+"""Rising, so that a pattern that is too slow fails after seconds, not after hours."""
+
+SECONDS = 0.5
+REFUSED = ("", "\x00", "x", "\n")
+
+MADE_WHEN_RUN = {
+    "evaluation/judging.py": "an escaped name, then a bounded repetition",
+    "attacks/tan.py": "an escaped answer",
+    "models/codec.py": "names, and escaped marks, joined",
+}
+"""Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        yield path, ast.parse(path.read_text())
+
+
+def calls(tree: ast.Module) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
+            value = node.func.value
+            if isinstance(value, ast.Name) and value.id == "re":
+                yield node
+
+
+def patterns() -> Iterator[Any]:
+    """(where, pattern, the method it is called by) of all of the package."""
+    for path, tree in sources():
+        place = str(path.relative_to(ROOT))
+        for call in calls(tree):
+            module = ".".join(["unpoison", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
+            expression = ast.unparse(call.args[0])
+            try:
+                known = eval(expression, dict(vars(import_module(module))))  # noqa: S307  our own source
+            except NameError:
+                assert place in MADE_WHEN_RUN, f"{place}:{call.lineno}: give {expression} a test, or compile it once"
+                continue
+            except ImportError:
+                continue
+            flags = next((eval(ast.unparse(a), {"re": re}) for a in [*call.args[1:]] if "re." in ast.unparse(a)), 0)  # noqa: S307
+            method = call.func.attr if call.func.attr != "compile" else None  # type: ignore[attr-defined]
+            for used in [method] if method else _methods(tree, call, path):
+                yield pytest.param(re.compile(known, flags), used, id=f"{place}:{call.lineno}:{used}")
+
+
+def _methods(tree: ast.Module, call: ast.Call, path: Path) -> list[str]:
+    """By which methods a compiled pattern is called, here or where it is imported; searching is the hardest."""
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and node.value is call)
+    name = next((ast.unparse(node.targets[0]) for node in assigned), None)
+    if name is None:
+        return ["search"]
+    public = not name.startswith("_") and "." not in name
+    texts = [p.read_text() for p, _ in sources()] if public else [path.read_text()]
+    found = {m for text in texts for m in re.findall(rf"(?<!\w){re.escape(name)}\.(\w+)\(", text)}
+    return sorted(found & set(METHODS)) or ["search"]
+
+
+def example(parsed: Any, alternative: int = 0) -> str:
+    """A text that the parse matches, or nearly: the shortest, by one of the alternatives."""
+    made = ""
+    for kind, value in parsed:
+        if kind is kinds.LITERAL:
+            made += chr(value)
+        elif kind is kinds.NOT_LITERAL:
+            made += "a" if value != ord("a") else "b"
+        elif kind is kinds.ANY:
+            made += "a"
+        elif kind is kinds.IN:
+            made += member(value)
+        elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT):
+            low, _, inner = value
+            made += example(inner, alternative) * low
+        elif kind is kinds.BRANCH:
+            made += example(value[1][alternative % len(value[1])], alternative)
+        elif kind is kinds.SUBPATTERN:
+            made += example(value[-1], alternative)
+    return made
+
+
+def member(items: Any) -> str:
+    """A character of a set."""
+    pattern = parser.SubPattern(parser.State(), [(kinds.IN, items)])
+    one = re._compiler.compile(pattern)  # type: ignore[attr-defined]
+    return next(c for c in map(chr, [*b"a A1.,:-'?\n<[", *range(1, 0x3100), 0x4E00, 0xD800]) if one.fullmatch(c))
+
+
+def members(items: Any) -> list[str]:
+    """Characters of a set that other parts of a pattern may match too."""
+    pattern = parser.SubPattern(parser.State(), [(kinds.IN, items)])
+    one = re._compiler.compile(pattern)  # type: ignore[attr-defined]
+    return [c for c in " aA1.,:-'" if one.fullmatch(c)] or [member(items)]
+
+
+def pumps(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """(a way in, what to repeat there) of every repetition."""
+    for kind, value in parsed:
+        if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT):
+            _, high, inner = value
+            if high > 32:
+                simple = inner[0][1] if len(inner) == 1 and inner[0][0] is kinds.IN else None
+                if len(inner) == 1 and inner[0][0] in (kinds.ANY, kinds.NOT_LITERAL):
+                    yield from ((before, c) for c in (" ", "a", ",", before or "b"))
+                for text in members(simple) if simple else [example(inner), example(inner, 1)]:
+                    yield from ((before, text), (f"{before}x", text), (before, before + text))
+            yield from pumps(inner, before)
+        elif kind is kinds.BRANCH:
+            for alternative in value[1]:
+                yield from pumps(alternative, before)
+        elif kind is kinds.SUBPATTERN:
+            yield from pumps(value[-1], before)
+        before += example([(kind, value)])
+
+
+@pytest.mark.parametrize(("pattern", "method"), list(patterns()))
+def test_no_pattern_is_slow_on_hostile_text(pattern: re.Pattern[str], method: str) -> None:
+    found = dict.fromkeys([*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", " "), ("", "a"), ("", ",")])
+    for way_in, pump in found:
+        for refused in REFUSED:
+            for size in SIZES:
+                text = (way_in + pump * (size // max(1, len(pump))))[:size] + refused
+                began = time.process_time()
+                if method == "sub":
+                    pattern.sub("", text)
+                elif method == "finditer":
+                    list(pattern.finditer(text))
+                else:
+                    getattr(pattern, method)(text)
+                took = time.process_time() - began
+                assert took < SECONDS, f"{took:.2f} s for {way_in!r} + {pump!r} * n + {refused!r}, {size:,} characters"
+
+
+def test_every_pattern_is_found() -> None:
+    assert len(list(patterns())) > 50

@@ -1,0 +1,96 @@
+"""Files with questions and replies are for their owner alone; hostile ones are refused before they cost anything."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+from unpoison.beliefs import open_beliefs
+from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, OpenAIGenerator, ScriptedGenerator
+from unpoison.prompts import Prompt
+from unpoison.retrieval import DenseRetriever
+
+
+def test_caches_beliefs_and_indices_are_made_for_their_owner_alone(tmp_path: Path) -> None:
+    CachedGenerator(ScriptedGenerator("x"), path=tmp_path / "replies.db").generate(Prompt("free", "s", "q"))
+    CachedEncoder(FakeEncoder(), path=tmp_path / "vectors.db").encode(["a"])
+    open_beliefs(f"sqlite:{tmp_path / 'beliefs.db'}")
+    DenseRetriever(FakeEncoder(), ["a", "b"]).save(tmp_path / "index.npz")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert {"replies.db", "vectors.db", "beliefs.db", "index.npz"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON entries BEGIN INSERT INTO entries (value) VALUES (zeroblob(1000000)); END",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE more (id INTEGER)",
+        "CREATE INDEX i ON entries (value)",
+        "ALTER TABLE entries ADD COLUMN more TEXT",
+    ],
+)
+def test_a_cache_with_a_schema_of_somebody_else_is_refused(tmp_path: Path, statement: str) -> None:
+    """A recursive trigger once hung and wrote 1.5 GB."""
+    path = tmp_path / "replies.db"
+    CachedGenerator(ScriptedGenerator("x"), path=path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    with pytest.raises(InputError, match="holds more than a cache of replies"):
+        CachedGenerator(ScriptedGenerator("x"), path=path)
+
+
+@pytest.mark.parametrize("shape", [(10**9, 0), (-1, 0), (10**12, 0)])
+def test_shapes_of_an_index_are_checked_before_memory_is_taken(tmp_path: Path, shape: tuple[int, int]) -> None:
+    path = tmp_path / "index.npz"
+    DenseRetriever(FakeEncoder(), ["a"]).save(path)
+    with ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"shape": shape, "fortran_order": False, "descr": "<f4"})
+    members["vectors.npy"] = header.getvalue()
+    with ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match="shape"):
+        DenseRetriever.load(path, FakeEncoder())
+
+
+@pytest.mark.parametrize("spec", ["rediss:u:s3cret@host", "redis:s3cret@host", "postgresql:u:s3cret@host/db"])
+def test_a_misspelt_address_makes_no_file_and_is_not_repeated(
+    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match="with two slashes") as refused:
+        open_beliefs(spec)
+    assert "s3cret" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_extra_fields_of_requests_appear_in_no_name() -> None:
+    pytest.importorskip("openai")
+    given = [
+        OpenAIGenerator("m", api_key="x", extra_body=body) for body in ({"token": "s3cret"}, {"token": "other"}, None)
+    ]
+    assert "s3cret" not in json.dumps([one.name for one in given]) + repr(given)
+    assert len({one.name for one in given}) == 3, "a cache still tells them apart"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [f"postgresql://u:s3cret@{place}" for place in ("127.0.0.1:1/db", "127.0.0.1:nonsense/db", "[::1")],
+)
+def test_a_password_of_a_database_appears_in_no_message(url: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(UnpoisonError) as refused:
+        open_beliefs(url)
+    assert "s3cret" not in str(refused.value)
