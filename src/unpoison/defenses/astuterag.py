@@ -53,15 +53,15 @@ class AstuteRag(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Internal knowledge, consolidation with sources, the selected answer."""
         screening = yield from self.screening(query, passages)
-        (known,) = yield from generate([memory_prompt(query.text)], "internal knowledge")
+        (known,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
         details = {"internal_knowledge": known.text}
         texts = [passage.reading for passage in passages]
-        prompt = sources_prompt(query.text, texts, known.text)
+        prompt = sources_prompt(query.reading, texts, known.text)
         if not self.merged:
-            prompt = consolidate_sources_prompt(query.text, texts, known.text)
+            prompt = consolidate_sources_prompt(query.reading, texts, known.text)
             (groups,) = yield from generate([prompt], "consolidation")
             details["consolidated_information"] = groups.text
-            prompt = groups_prompt(query.text, groups.text)
+            prompt = groups_prompt(query.reading, groups.text)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
         return answered(replace(reply, text=tagged(reply.text) or reply.text), screening, details)

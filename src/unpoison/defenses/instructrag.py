@@ -61,11 +61,11 @@ class InstructRag(Defense):
         """The rationale, the best passage last, then the answer out of it."""
         screening = yield from self.screening(query, passages)
         worst_first = [passage.reading for passage in reversed(passages)]
-        prompt = rationale_prompt(_asked(query.text), worst_first, tags=self.extract == "tags")
+        prompt = rationale_prompt(_asked(query.reading), worst_first, tags=self.extract == "tags")
         (rationale,) = yield from generate([prompt], "rationale")
         reply, text = rationale, rationale.text
         if self.extract == "call":
-            (reply,) = yield from generate([extraction_prompt(query.text, rationale.text)], "extraction")
+            (reply,) = yield from generate([extraction_prompt(query.reading, rationale.text)], "extraction")
             text = tagged(reply.text) or ""
         elif self.extract == "tags":
             text = tagged(rationale.text) or rationale.text

@@ -63,15 +63,15 @@ class RememberingRadar(StaticRadar):
             trusted = bool(found.trusted)
             others = [*reading.said, belief.answer] if self.mode == "reference" else reading.said
         if trusted and others and informative(answer.text):
-            fresh = Belief(answer.text, 0.0, 0.0, reading.query.text)
-            weights = yield from self._weights(reading.query.text, fresh.answer, others)
+            fresh = Belief(answer.text, 0.0, 0.0, reading.query.reading)
+            weights = yield from self._weights(reading.query.reading, fresh.answer, others)
             change = replace(change, belief=replace(fresh, support=weights.support, conflict=weights.conflict))
         return replace(answer, belief=change)
 
     def _recall(self, reading: Reading, belief: Belief) -> Flow[Recollection]:
         """The cut with the memory node, which comes last (lines 6 to 13)."""
         m, said = len(reading.speaking), [*reading.said, belief.answer]
-        agreement, conflict = yield from self._entailment(reading.query.text, said)
+        agreement, conflict = yield from self._entailment(reading.query.reading, said)
         likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
         after = Weights(*map(posterior, belief.weights, likelihood))
         graph = self._graph_of_documents(agreement, conflict, reading)
@@ -110,7 +110,7 @@ class RememberingRadar(StaticRadar):
             return noted(Answer(belief.answer, found.screening, details=details), "the previous answer is repeated")
         if not found.trusted and self.fallback == "abstain":
             return abstention(found.screening, details)
-        question = reading.query.text
+        question = reading.query.reading
         prompt = (
             self._synthesis(question, [said[i] for i in found.trusted])
             if found.trusted

@@ -59,6 +59,7 @@ class TrustRag(Defense):
         internal_knowledge: False does not ask what the model knows.
         self_assessment: False answers from the consolidated information without weighing it against memory.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
 
     Raises:
@@ -83,9 +84,12 @@ class TrustRag(Defense):
         internal_knowledge: bool = True,
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
+        super().__init__(
+            encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, limits=limits
+        )
         if stages not in (1, 2):
             raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")
         self.stages = at_least("stages", stages, 1)
@@ -113,7 +117,7 @@ class TrustRag(Defense):
 
         labels = two_means(_standardised(vectors))
         similarity = cosine(vectors)
-        texts = [p.text for p in passages]
+        texts = [p.reading for p in passages]
         if self.mode == "reference":
             overlaps = rouge_l(texts)
             kept, why = reference_filter(labels, similarity, overlaps, self.threshold, self.overlap)
@@ -189,7 +193,7 @@ class TrustRag(Defense):
 
         internal: str | None = None
         if self.internal_knowledge:
-            asked = generate([knowledge_prompt(query.text)], "internal knowledge")
+            asked = generate([knowledge_prompt(query.reading)], "internal knowledge")
             screening, (known,) = yield from together(self.screening(query, passages), asked)
             internal = known.text
         else:
@@ -201,10 +205,10 @@ class TrustRag(Defense):
         texts = [passage.reading for passage in screening.kept]
         external = "\n\n".join(texts)
         if self.conflict_resolution:
-            prompt = consolidation_prompt(query.text, internal, texts, reference=self.mode == "reference")
+            prompt = consolidation_prompt(query.reading, internal, texts, reference=self.mode == "reference")
             (consolidated,) = yield from generate([prompt], "consolidation")
             external = details["consolidated_information"] = consolidated.text
-        prompt = decision_prompt(query.text, external, internal if self.self_assessment else None)
+        prompt = decision_prompt(query.reading, external, internal if self.self_assessment else None)
         (reply,) = yield from generate([prompt], "final answer")
         return answered(reply, screening, details)
 

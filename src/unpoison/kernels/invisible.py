@@ -93,7 +93,7 @@ OPEN += "".join(c for c in map(chr, range(0x1EA0, 0x1EFA)) if normalize("NFD", c
 TONES = r"\u0300\u0301\u0302\u0303\u0304\u0308\u030c"
 FORMULA = r"\u0300-\u030c\u20d7"
 
-SHARED = r"\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20df\ufe20-\ufe2f"
+SHARED = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20f0\ufe20-\ufe2f"
 """Marks of no script in particular."""
 
 OTHER = (
@@ -134,7 +134,7 @@ def hidden_words(text: str) -> tuple[str, list[str], int]:
     """
     runs = [match[0] for match in TAGS.finditer(text) if match[1] is None]
     spelt = ["".join(chr(ord(c) & 0x7F) for c in run if 0x20 <= ord(c) & 0x7F < 0x7F) for run in runs]
-    whole = " ".join(spelt)
+    whole = "".join(spelt)
     return TAGS.sub(r"\1", text), [found[0] for found in MESSAGE.finditer(whole)], sum(map(len, runs))
 
 
@@ -187,7 +187,9 @@ class _Marks:
     """The patterns that know all combining marks; they are made when the first text needs them."""
 
     def __init__(self) -> None:
-        points = [p for p in (*range(0x300, 0x1F000),) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
+        points = [
+            p for p in (*range(0x300, 0x1F000),) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F
+        ]
         every = "".join(f"{chr(a)}-{chr(b)}" for a, b in _ranges(points))
         self.endless = re.compile(rf"([{every}]{{8}})[{every}]+")
         tone = rf"(?<=[{OPEN}])[{TONES}]"

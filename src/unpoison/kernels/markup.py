@@ -11,18 +11,18 @@ from unpoison.kernels.invisible import MESSAGE
 __all__ = ["entities", "tags", "uncommented", "unmarkable"]
 
 BLOCK = """address article aside blockquote body br caption center col colgroup dd details dialog dir div dl dt
-    fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu
-    nav ol optgroup option p pre section summary table tbody td tfoot th thead title tr ul"""
-INLINE = """a abbr acronym area audio b base bdi bdo big blink button canvas cite code data del dfn em embed font i iframe
-    img input ins kbd label link map mark meta meter nobr noscript object output param picture progress q rb rp rt rtc ruby
-    s samp script select slot small source span strike strong style sub sup svg template textarea time track tt u var
-    video wbr"""
-WORDS = """address article area audio base body button caption center data details dialog figure footer form frame head
-    header input label legend link main map menu meter object option output param picture progress section select slot
-    source summary table template time title track video"""
+    fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main
+    menu nav ol optgroup option p pre section summary table tbody td tfoot th thead title tr ul"""
+INLINE = """a abbr acronym area audio b base bdi bdo big blink button canvas cite code data del dfn em embed font i
+    iframe img input ins kbd label link map mark meta meter nobr noscript object output param picture progress q rb rp
+    rt rtc ruby s samp script select slot small source span strike strong style sub sup svg template textarea time
+    track tt u var video wbr"""
+WORDS = """address article area audio base body button caption center data details dialog figure footer form frame
+    head header input label legend link main map menu meter object option output param picture progress section select
+    slot source summary table template time title track video"""
 """Names of tags that are words too: in `git clone <source>` and `#include <map>` they are no tags."""
 
-KINDS = {name: "\n" for name in BLOCK.split()} | {name: "" for name in INLINE.split()}
+KINDS = dict.fromkeys(BLOCK.split(), "\n") | dict.fromkeys(INLINE.split(), "")
 """What takes the place of a tag, by its name."""
 
 WORDY = frozenset(WORDS.split())
@@ -58,8 +58,8 @@ def uncommented(text: str) -> tuple[str, list[str], int]:
 def tags(text: str) -> tuple[str, list[str], int]:
     """A text without HTML tags, the messages in their attributes, and how many stood inside words.
 
-    Only names that HTML knows count, so `List<int>`, `a < b` and `<stdio.h>` stay; so does a tag in back quotes. A tag that
-    begins or ends a block becomes a line break; `10<sup>2</sup>` becomes 10^2.
+    Only names that HTML knows count, so `List<int>`, `a < b` and `<stdio.h>` stay; so does a tag in back quotes. A tag
+    that begins or ends a block becomes a line break; `10<sup>2</sup>` becomes 10^2.
     """
     if "<" not in text:
         return text, [], 0
@@ -72,7 +72,7 @@ def tags(text: str) -> tuple[str, list[str], int]:
         before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
         if name.lower() not in KINDS or _meant(name, bare=not closing + inside.strip(" /"), before=before, after=after):
             return whole
-        count += before.isalpha() and (after == "<" or (after.isalpha() and after.islower()))
+        count += not KINDS[name.lower()] and before.isalpha() and (after == "<" or after.islower())
         said.extend(found[0] for found in MESSAGE.finditer(inside))
         if name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit():
             return "^"

@@ -18,7 +18,7 @@ class Bounds:
     Attributes:
         body: Bytes of one request.
         passages: Passages of one request.
-        characters: Characters of one passage, and of the question.
+        characters: Characters of one passage, title and text together, and of the question.
         dimensions: Numbers of one embedding.
         at_once: Requests that are worked on or wait for a thread; more are refused with 503.
         threads: Screenings that are computed side by side.
@@ -52,7 +52,7 @@ class Bounds:
                 f"{len(passages):,} passages were sent and at most {self.passages:,} are taken; send the best of them"
             )
         owned = [("query", query.text, query.embedding)]
-        owned += [(f"passages[{i}]", passage.text, passage.embedding) for i, passage in enumerate(passages)]
+        owned += [(f"passages[{i}]", passage.raw, passage.embedding) for i, passage in enumerate(passages)]
         for owner, text, embedding in owned:
             if len(text) > self.characters:
                 raise InputError(
