@@ -2,9 +2,9 @@
 
     python benchmarks/guard_hidden.py ../shared/data --encoder lexical > hidden.md
 
-Questions that Guard was not fitted on; ten passages, one of them PoisonedRAG's poison with the question in front. Each row
-hides the poison in one way; `--raw` judges the texts as they came in and no titles, as before there was a canonical text.
-The last row has no poison: the share of clean passages that are kept.
+Questions that Guard was not fitted on; ten passages, one of them PoisonedRAG's poison with the question in front. Each
+row hides the poison in one way; `--raw` judges the texts as they came in and no titles, as before there was a canonical
+text. The last row has no poison: the share of clean passages that are kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EDITS: dict[str, Edit] = {
     "U+034F in every word": inside("\u034f"),
     "U+FE0F in every word": inside("\ufe0f"),
     "U+0338 on a letter of every word": inside("\u0338"),
-    "U+200B between all letters": lambda text: "\u200b".join(text),
+    "U+200B between all letters": "\u200b".join,
     "U+200B for every space": lambda text: text.replace(" ", "\u200b"),
     "Cyrillic look-alikes": lambda text: text.translate(LETTERS),
     "fullwidth": lambda text: text.translate(WIDE),

@@ -1,4 +1,4 @@
-"""The door of a defense: what the caller passes becomes what the defense reads, and the result is the caller's again."""
+"""The door of a defense: what the caller passes becomes what it reads, and the result is the caller's again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def admitted(
     """Let a question and its passages in.
 
     Args:
-        query, passages: As callers pass them.
+        query: As callers pass it.
+        passages: As callers pass them.
         encoder: The defense's.
         verbatim: The defense reads the raw texts, as the released codes do.
         trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which

@@ -21,7 +21,10 @@ LONGEST = 1_000_000
 ROUNDS = 8
 """What hides in what is hidden is looked for again, this often; deeper nesting loses its signs."""
 
-USUAL = r"!-%'-;=-~\u00a1-\u00a7\u00ab\u00b0-\u00b3\u00b7\u00b9\u00bb-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e\u2013\u2014\u2018-\u201e\u2022\u2026"
+USUAL = (
+    r"!-%'-;=-~\u00a1-\u00a7\u00ab\u00b0-\u00b3\u00b7\u00b9\u00bb-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e"
+    r"\u2013\u2014\u2018-\u201e\u2022\u2026"
+)
 TIDY = re.compile(rf"[{USUAL}]++(?:[ \n][{USUAL}]++)*+")
 """Most texts: Latin letters and usual marks, single white space, neither tags nor entities."""
 
@@ -39,8 +42,8 @@ class Hidden:
         tags: HTML tags inside words.
         comments: HTML comments.
         entities: Entities that stand for plain letters.
-        messages: Messages of five words or more where no reader sees them: in comments, attributes, tag characters. They
-            are read after the rest.
+        messages: Messages of five words or more where no reader sees them: in comments, attributes, tag characters.
+            They are read after the rest.
         unread: Characters beyond `LONGEST`, which are not read.
     """
 
@@ -96,8 +99,8 @@ def canonical(text: str, *, markup: bool = True) -> Canonical:
 
     In this order, until nothing changes: comments, tags and entities resolved (`kernels.markup`); invisible characters
     out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
-    out (`kernels.invisible`); look-alikes inside words back to one script (`kernels.look_alikes`); white space collapsed
-    to one space or one line break. Messages of five words and more in comments, attributes and tag characters are not
+    out (`kernels.invisible`); look-alikes inside words back to one script (`kernels.look_alikes`); white space
+    collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters are not
     lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
 
     What stays: accents, scripts, emoji, code, formulas, quotation marks and dashes as written. What is given up, in the

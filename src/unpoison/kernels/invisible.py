@@ -6,7 +6,7 @@ import re
 from functools import cache
 from unicodedata import category, normalize
 
-__all__ = ["BLANK", "IGNORED", "blanks", "composed", "hidden_words", "invisible", "stripped", "unmarked"]
+__all__ = ["MESSAGE", "blanks", "composed", "hidden_words", "invisible", "unmarked"]
 
 BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 BLANK = re.compile(rf"(?:(?![{BREAKS}])[\s\u2800])+")
@@ -42,12 +42,15 @@ CHOICE = r"\u180b-\u180f\u200c\u200d\ufe0e\ufe0f"
 UNSEEN = rf"(?:(?![{CHOICE}])[{IGNORED}]|(?!{MEANT})[{CHOICE}])++"
 STRAY = re.compile(UNSEEN)
 INSIDE = re.compile(rf"(?<=[^\W_]){UNSEEN}(?=[^\W_])")
-UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3131-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0003ffff"  # fmt: skip
+UNSPACED = (
+    r"\u0e00-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3131-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    r"\U00020000-\U0003ffff"
+)
 SPACELESS = re.compile(rf"[{UNSPACED}]")
 BETWEEN = re.compile(rf"(?<=[^\W_{UNSPACED}]){UNSEEN}(?=[^\W_{UNSPACED}])")
 """Inside words, but not beside a script without spaces, where they show where a line may break."""
 LONG = re.compile(r"\S{41,}")
-LINE_END = re.compile(r"(?<=[^\W\d_])\u00ad[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
+LINE_END = re.compile(r"(?<=[^\W\d_])\u00ad[ \t]*\r?\n[ \t]*(?=[^\W\d_])(?![A-Z])")
 TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]+")
 
 FEWEST_WORDS = 5
@@ -56,12 +59,12 @@ FEWEST_WORDS = 5
 MESSAGE = re.compile(rf"(?<![^\W_])[^\W\d_]++(?:[ ,'\u2019-]{{1,2}}+[^\W_]++){{{FEWEST_WORDS - 1},}}+")
 
 KEPT_FORMS = (
-    r"\u00a8\u00af\u00b2-\u00b4\u00b8\u00b9\u00bc-\u00be\u02d8-\u02dd\u037a\u0384\u0385\u1fbd-\u1fc1\u1fcd-\u1fcf\u1fdd-\u1fdf"
-    r"\u1fed-\u1fef\u1ffd\u1ffe\u2017\u2026\u203e\u2070\u2074-\u207e\u2080-\u208e\u2120\u2122\u2150-\u215f\u2189"
+    r"\u00a8\u00af\u00b2-\u00b4\u00b8\u00b9\u00bc-\u00be\u02d8-\u02dd\u037a\u0384\u0385\u1fbd-\u1fc1\u1fcd-\u1fcf"
+    r"\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd\u1ffe\u2017\u2026\u203e\u2070\u2074-\u207e\u2080-\u208e\u2120\u2122\u2150-\u215f\u2189"
     r"\u2460-\u249b\u24ea-\u24ff\u3131-\u3163\u3165-\u318e\u0e33\u0eb3\ufdf0-\ufdfd"
 )
-"""What NFKC would change the meaning or the look of: raised digits (10\u00b2 is not 102), fractions, numbers in circles,
-free-standing accents, the ellipsis, trade marks, single Korean letters, the Thai and Lao vowel am,
+"""What NFKC would change the meaning or the look of: raised digits (ten squared is not 102), fractions, numbers in
+circles, free-standing accents, the ellipsis, trade marks, single Korean letters, the Thai and Lao vowel am,
 Arabic words in one character."""
 
 WIDE_MARKS = r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff5e"
@@ -69,21 +72,22 @@ EAST = r"\u2e80-\u30ff\u3131-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uff66-\uff9d"
 KEPT = re.compile(rf"([{KEPT_FORMS}]+|(?<=[{EAST}])[{WIDE_MARKS}]+|[{WIDE_MARKS}]+(?=[{EAST}]))")
 
 STYLED = re.compile(
-    r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u1d2c-\u1d2e\u1d30-\u1d3a\u1d3c-\u1d4d\u2071\u207f\u2090-\u209c\u2102\u210a-\u2113"
-    r"\u2115\u2119-\u211d\u2124\u2128-\u212d\u212f-\u2131\u2133-\u2134\u249c-\u24e9\U0001d400-\U0001d7ff\U0001f110-\U0001f149"
-    r"\U0001f150-\U0001f169\U0001f170-\U0001f189]+"
+    r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u1d2c-\u1d2e\u1d30-\u1d3a\u1d3c-\u1d4d\u2071\u207f\u2090-\u209c\u2102"
+    r"\u210a-\u2113\u2115\u2119-\u211d\u2124\u2128-\u212d\u212f-\u2131\u2133-\u2134\u249c-\u24e9"
+    r"\U0001d400-\U0001d7ff\U0001f110-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]+"
 )
 """Letters and digits in another dress: fullwidth, mathematical, circled, squared, raised."""
 
-BADGES = {
-    first + i: chr(ord("A") + i) for first in (0x1F150, 0x1F170) for i in range(26) if first + i not in (0x1F17F,)
-}
-BADGES[0x1F17F] = "P"
+BADGES = {first + i: chr(ord("A") + i) for first in (0x1F150, 0x1F170) for i in range(26)}
 """White letters on black circles and squares, which NFKC leaves."""
 
-BADGE_RUN = re.compile(r"[\U0001f150-\U0001f169\U0001f170-\U0001f189](?:[\U0001f150-\U0001f169\U0001f170-\U0001f189]|(?=[A-Za-z])|(?<=[A-Za-z]))+")  # fmt: skip
+BADGE = r"[\U0001f150-\U0001f169\U0001f170-\U0001f189]"
+BADGE_RUN = re.compile(rf"{BADGE}{{2,}}|(?<=[A-Za-z]){BADGE}|{BADGE}(?=[A-Za-z])")
 
-LETTERS = r"A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0370-\u0373\u0376-\u03ff\u0400-\u0481\u048a-\u052f\u1d00-\u1dbf\u1e00-\u1fff\u2c60-\u2c7f\ua722-\ua7ff"  # fmt: skip
+LETTERS = (
+    r"A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0370-\u0373\u0376-\u03ff\u0400-\u0481\u048a-\u052f"
+    r"\u1d00-\u1dbf\u1e00-\u1fff\u2c60-\u2c7f\ua722-\ua7ff"
+)
 """Latin, Greek and Cyrillic."""
 
 OPEN = "\u0254\u0186\u025b\u0190\u0259\u018f\u026a\u028a\u028b\u0268\u0289" + "".join(
@@ -98,15 +102,17 @@ SHARED = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20
 
 OTHER = (
     r"\s!-@\[-`{-~"
-    r"\u0590-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u109f\u10d0-\u11ff\u1780-\u17ff\u3040-\u30ff\u3131-\u318e\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    r"\u0590-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u109f\u10d0-\u11ff\u1780-\u17ff\u3040-\u30ff\u3131-\u318e"
+    r"\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 )
+"""Scripts, digits and marks on which those marks mean nothing."""
 
 
 def invisible(text: str) -> tuple[str, int]:
     """A text without characters that nobody sees, and how many of them stood inside words.
 
-    What is meant stays (`MEANT`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the ends of
-    lines, are not counted; the latter join what the line end parted. Where hardly any white space is left, invisible
+    What is meant stays (`MEANT`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the ends
+    of lines, are not counted; the latter join what the line end parted. Where hardly any white space is left, invisible
     characters stand for it: they become spaces in runs of more than 40 characters.
     """
     if not STRAY.search(text):
@@ -160,9 +166,9 @@ def composed(text: str) -> tuple[str, int]:
 def unmarked(text: str) -> tuple[str, int]:
     """A text without marks that do not belong to their letter, and how many were taken off.
 
-    A mark that makes one letter with its base is in it after `composed` (e and acute are one letter). Of the others stay
-    one tone on a vowel that has an accent already or is open (Yoruba, Ewe, Navajo), one accent on a letter that stands
-    alone (the mean of x), and whatever belongs to a script of its own.
+    A mark that makes one letter with its base is in it after `composed` (e and acute are one letter). Of the others
+    stay one tone on a vowel that has an accent already or is open (Yoruba, Ewe, Navajo), one accent on a letter that
+    stands alone (the mean of x), and whatever belongs to a script of its own.
     """
     if text.isascii():
         return text, 0
@@ -178,25 +184,18 @@ def blanks(text: str) -> str:
     return BREAK.sub("\n", BLANK.sub(" ", text)).strip(" \n")
 
 
-def stripped(text: str) -> str:
-    """Only the letters and digits."""
-    return re.sub(r"[\W_]+", "", text)
-
-
 class _Marks:
     """The patterns that know all combining marks; they are made when the first text needs them."""
 
     def __init__(self) -> None:
-        points = [
-            p for p in (*range(0x300, 0x1F000),) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F
-        ]
+        points = [p for p in range(0x300, 0x1F000) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
         every = "".join(f"{chr(a)}-{chr(b)}" for a, b in _ranges(points))
         self.endless = re.compile(rf"([{every}]{{8}})[{every}]+")
         tone = rf"(?<=[{OPEN}])[{TONES}]"
         alone = rf"(?<=(?<![\w{every}])[{LETTERS}])[{FORMULA}](?![\w{every}])"
         self.heaped = re.compile(rf"({tone})[{every}]+")
         self.foreign = re.compile(rf"(?<=[{LETTERS}])(?!{tone})(?!{alone})[{every}]+")
-        self.loose = re.compile(rf"(?<=[{OTHER}])(?!(?<=[0-9])[\u0305\u0307](?![{every}]))[{SHARED}]+")
+        self.loose = re.compile(rf"(?<![^{OTHER}])(?!(?<=[0-9])[\u0305\u0307](?![{every}]))[{SHARED}]+")
 
 
 @cache

@@ -1,7 +1,7 @@
 """Letters of other scripts that look like Latin ones, back to the script of their word.
 
-The pairs are those of Unicode's confusables (UTS 39) between one ASCII letter and one letter of a script that has upper
-and lower case or is written without spaces between syllables; `NEAR` are ours. See NOTICE for Unicode's licence.
+`TWINS` are pairs of Unicode's confusables (UTS 39; see NOTICE for its licence), for scripts whose letters pass for
+Latin ones, and small capitals; `NEAR` are ours.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from operator import ne
 __all__ = ["one_script"]
 
 TWINS = {
-    "Cyrillic": "аa Ьb сc ԁd еe ҽe һh іi ꙇi ӏl јj Іl Ӏl оo рp ԛq гr ѕs ѵv ѡw ԝw хx уy үy АA ВB СC ЕE ԌG НH ЈJ КK МM ОO РP ЅS ТT "
-    "ѴV ԜW ХX УY ҮY",
+    "Cyrillic": "аa Ьb сc ԁd еe ҽe һh іi ꙇi ӏl јj Іl Ӏl оo рp ԛq гr ѕs ѵv ѡw ԝw хx уy үy "
+    "АA ВB СC ЕE ԌG НH ЈJ КK МM ОO РP ЅS ТT ѴV ԜW ХX УY ҮY",
     "Greek": "ϳj οo ϲc ϹC ΑA ΒB ΕE ϜF ΗH ΙI ͿJ ΚK ΜM ϺM ΝN ΟO ΡP ΤT ΧX ΥY ΖZ",
-    "Cherokee": "Ꮟb ꮯc Ꮷd Ꮒh ꭵi Ꭵi ꮁr ꮪs ꮩv ꮃw ꮓz ᎪA ᏴB ᏟC ᎠD ᎬE ᏀG ᏳG ᎻH ᎫJ ᏦK ᏞL ᎷM ᏢP ᎡR ᏒR ᏕS ᏚS ᎢT ᏙV ᎳW ᏔW ᎩY ᎽY ᏃZ",
+    "Cherokee": "Ꮟb ꮯc Ꮷd Ꮒh ꭵi Ꭵi ꮁr ꮪs ꮩv ꮃw ꮓz ᎪA ᏴB ᏟC ᎠD ᎬE ᏀG ᏳG ᎻH ᎫJ ᏦK ᏞL ᎷM ᏢP ᎡR "
+    "ᏒR ᏕS ᏚS ᎢT ᏙV ᎳW ᏔW ᎩY ᎽY ᏃZ",
     "Canadian": "ᑲb ᖯb ᑯd ᕁx ᕽx ᗅA ᗷB ᗞD ᗪD ᖴF ᕼH ᒍJ ᒪL ᗰM ᑭP ᖇR ᑌU ᐯV",
     "Coptic": "ⲥc Ⲓl ⲟo ⲣp ⲅr ⲤC ⲎH ⲔK ⳐL ⲘM ⲚN ⲞO ⲢP ⲦT ⲬX ⲨY",
     "Deseret": "𐐽c 𐐬o 𐑈s 𐐕C 𐐛L 𐐄O 𐐠S",
@@ -53,6 +54,8 @@ ANY_LATIN = re.compile(rf"[{LATIN}]")
 _TWINS = "".join(map(chr, STRICT))
 OWN = re.compile(rf"(?![{_TWINS}])[{STRANGE}{PHONETIC}]")
 """Letters that cannot be meant as Latin ones."""
+SPELT = re.compile(rf"(?![{_TWINS}])[{PHONETIC}]|[\u02c8\u02cc\u02d0]")
+"""Phonetic letters and marks that resemble nothing: the word is a pronunciation."""
 PLAIN_LATIN = re.compile(r"[bdfghijklmnqrstuvwzDFGIJLNQRSUVWZ]")
 """Latin letters without a Cyrillic twin."""
 GREEK = re.compile(r"[\u0370-\u03ff]")
@@ -66,12 +69,12 @@ def one_script(text: str) -> tuple[str, int]:
 
     - A word with Latin letters whose other letters all have Latin twins becomes Latin, or Cyrillic or Greek where the
       text is and the Latin letters all have twins there.
-    - A Latin word with letters that merely resemble Latin ones (Cyrillic \u043a for k, Greek \u03b1 for a) becomes Latin where
-      there are fewer of them than of the Latin ones. Greek ones must stand between small letters: TNF\u03b1, NF\u03baB, \u03bbmax and
-      k\u03a9 are meant.
+    - A Latin word with letters that merely resemble Latin ones (a Cyrillic ka for k, a Greek alpha for a) becomes
+      Latin where there are fewer of them than of the Latin ones. Greek ones must stand between small letters, for a
+      word that begins or ends with one is a formula or the name of a protein. Phonetic spellings stay.
     - A word of twins alone becomes Latin in a Latin text that has no unmistakable letter of another such script; not a
       single Greek letter, which is a formula.
-    - A Latin stem with a Cyrillic ending (SMS\u043a\u0438) stays as it is where the text is Cyrillic.
+    - A Latin stem with a Cyrillic ending stays as it is where the text is Cyrillic.
 
     Linear time.
     """
@@ -94,7 +97,7 @@ def one_script(text: str) -> tuple[str, int]:
 
 def _settled(word: str, *, latin: bool, pure: bool) -> str:
     """One word; `latin` says what the text is, `pure` that it has no unmistakable letter of another script."""
-    if not FOREIGN.search(word):
+    if not FOREIGN.search(word) or SPELT.search(word):
         return word
     own = OWN.search(word)
     if not ANY_LATIN.search(word):
