@@ -166,6 +166,14 @@ def test_what_lies_beyond_the_bound_is_neither_judged_nor_sent() -> None:
     assert any("passage 2 hides" in note and "beyond what is read" in note for note in answer.screening.evidence.notes)
 
 
+def test_passages_that_the_encoder_does_not_read_whole_are_named() -> None:
+    class Brief(TwoDimensions):
+        longest = 20
+
+    notes = RagDefender(encoder=Brief()).screen(QUERY, [*SHARKS, "shark " * 21]).evidence.notes
+    assert any("reads 20 tokens" in note and note.endswith("of passage 8") for note in notes)
+
+
 @pytest.mark.shared_data
 @pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES.keys())
 def test_hiding_changes_no_verdict_on_real_passages(shared_data: Path, disguise: Callable[[str], str]) -> None:

@@ -58,11 +58,12 @@ def admitted(
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in given)
         return Admitted(replace(asked, verbatim=True), whole, (asked, given), ())
-    notes = _hidden(asked, given)
+    notes = (*_hidden(asked, given), *_cut(given, getattr(encoder, "longest", None)))
     read, unused = (asked, given), 0
     if encoder is not None:
-        doubtful = [bool(text.hidden) or not trust_embeddings for text in (asked, *given)]
-        brought = [text.embedding is not None for text in (asked, *given)]
+        texts: tuple[Query | Passage, ...] = (asked, *given)
+        doubtful = [bool(text.hidden) or not trust_embeddings for text in texts]
+        brought = [text.embedding is not None for text in texts]
         if getattr(encoder, "per_set", False) and any(d and b for d, b in zip(doubtful, brought)):
             doubtful = [True] * len(doubtful)
         out = [d and b for d, b in zip(doubtful, brought)]
@@ -75,6 +76,19 @@ def admitted(
         why = "texts hide something" if trust_embeddings else "embeddings from outside are not trusted"
         notes = (*notes, f"{unused} given embeddings are not used, for {why}; the texts were encoded here")
     return Admitted(*read, (asked, given), notes)
+
+
+def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
+    """Which passages have more words than the encoder reads tokens, where it says how many."""
+    if longest is None:
+        return ()
+    cut = [i for i, passage in enumerate(passages) if len(passage.reading.split(None, longest)) > longest]
+    if not cut:
+        return ()
+    named = ", ".join(map(str, cut[:MOST_NOTES])) + (f" and {len(cut) - MOST_NOTES} more" * (len(cut) > MOST_NOTES))
+    return (
+        f"the encoder reads {longest} tokens of a text, so vectors made here leave out the rest of passage {named}",
+    )
 
 
 def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:

@@ -100,8 +100,8 @@ def canonical(text: str, *, markup: bool = True) -> Canonical:
     In this order, until nothing changes: comments, tags and entities resolved (`kernels.markup`); invisible characters
     out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
     out (`kernels.invisible`); look-alikes inside words back to one script (`kernels.look_alikes`); white space
-    collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters are not
-    lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
+    collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters
+    are not lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
 
     What stays: accents, scripts, emoji, code, formulas, quotation marks and dashes as written. What is given up, in the
     reading only: indentation, blank lines, variants of ideographs, tone marks that make no letter with their consonant.

@@ -60,8 +60,8 @@ MESSAGE = re.compile(rf"(?<![^\W_])[^\W\d_]++(?:[ ,'\u2019-]{{1,2}}+[^\W_]++){{{
 
 KEPT_FORMS = (
     r"\u00a8\u00af\u00b2-\u00b4\u00b8\u00b9\u00bc-\u00be\u02d8-\u02dd\u037a\u0384\u0385\u1fbd-\u1fc1\u1fcd-\u1fcf"
-    r"\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd\u1ffe\u2017\u2026\u203e\u2070\u2074-\u207e\u2080-\u208e\u2120\u2122\u2150-\u215f\u2189"
-    r"\u2460-\u249b\u24ea-\u24ff\u3131-\u3163\u3165-\u318e\u0e33\u0eb3\ufdf0-\ufdfd"
+    r"\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd\u1ffe\u2017\u2026\u203e\u2070\u2074-\u207e\u2080-\u208e\u2120"
+    r"\u2122\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff\u3131-\u3163\u3165-\u318e\u0e33\u0eb3\ufdf0-\ufdfd"
 )
 """What NFKC would change the meaning or the look of: raised digits (ten squared is not 102), fractions, numbers in
 circles, free-standing accents, the ellipsis, trade marks, single Korean letters, the Thai and Lao vowel am,
