@@ -18,10 +18,13 @@ from guard_adaptive import questions
 from quality_cells import CANDIDATES
 from unpoison import Guard, Passage
 from unpoison.attacks.base import with_question
-from unpoison.evaluation import Context, Example, planted, prepend, wilson
+from unpoison.evaluation import Context, Example, load, planted, prepend, wilson
 from unpoison.models import load_encoder
 
 Edit = Callable[[str], str]
+
+OTHER = "The weather was mild that spring, and the market stayed open until late in the evening. "
+HONEST = ("nq_retrieved", "msmarco_retrieved", "hotpotqa_distractor", "realtimeqa", "timeqa", "rgb_counterfactual")
 
 LETTERS = str.maketrans(
     "aeopcxyABEHKMOPTX",
@@ -54,6 +57,7 @@ EDITS: dict[str, Edit] = {
     "numeric entities": lambda text: "".join(f"&#{ord(c)};" if c.isalnum() else c for c in text),
     "accents on vowels": lambda text: text.translate(str.maketrans("aeiou", "áéíóú")),
     "20,000 line breaks in front": lambda text: "\n" * 20_000 + text,
+    "behind 20,000 characters of other text": lambda text: OTHER * (20_000 // len(OTHER)) + text,
 }
 
 
@@ -63,8 +67,12 @@ def main() -> None:
     parser.add_argument("--encoder", default="lexical")
     parser.add_argument("--raw", action="store_true", help="judge the raw texts")
     parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--honest", action="store_true", help="only what reading titles and canonical texts costs")
     arguments = parser.parse_args()
 
+    if arguments.honest:
+        honest(arguments.folder, Guard(encoder=load_encoder(arguments.encoder)), arguments.questions)
+        return
     pairs = questions(arguments.folder)
     pairs = pairs[:: max(1, len(pairs) // arguments.questions)][: arguments.questions]
     guard = Guard(encoder=load_encoder(arguments.encoder))
@@ -86,6 +94,25 @@ def main() -> None:
         told(name, sum(screened(poisoned(e, c, edit))[0] for e, c in pairs), len(pairs))
     told("title of a clean passage", sum(screened(entitled(e, c))[0] for e, c in pairs), len(pairs))
     told("no poison: clean passages kept", sum(screened(c)[1] for _, c in pairs), sum(len(c) for _, c in pairs))
+
+
+def honest(folder: Path, guard: Guard, count: int) -> None:
+    """Clean passages kept: raw texts without titles, and as they are read."""
+    print(
+        "| clean retrievals | passages | with a title | kept %, raw without titles | kept %, canonical |\n"
+        + "|---" * 5
+        + "|"
+    )
+    for name in HONEST:
+        examples = load(folder / f"{name}.jsonl").examples
+        found = [0] * 4
+        for example in examples[:: max(1, len(examples) // count)][:count]:
+            given = [replace(one.passage, embedding=None) for one in example.labelled("gold", "clean")][:CANDIDATES]
+            raw = [replace(p, title=None, verbatim=True) for p in given]
+            kept = [len(guard.screen(example.question, passages).kept) for passages in (raw, given)]
+            found = [a + b for a, b in zip(found, [len(given), sum(bool(p.title) for p in given), *kept])]
+        shares = [f"{100 * part / found[0]:.1f}" for part in found[2:]]
+        print(f"| {name} | {found[0]} | {found[1]} | {' | '.join(shares)} |", flush=True)
 
 
 def claim(example: Example) -> str:

@@ -61,7 +61,7 @@ PLAIN_LATIN = re.compile(r"[bdfghijklmnqrstuvwzDFGIJLNQRSUVWZ]")
 GREEK = re.compile(r"[\u0370-\u03ff]")
 CYRILLIC = re.compile(r"[\u0400-\u052f\ua640-\ua69d\u1c80-\u1c8a]")
 AMID = re.compile(r"(?<=[a-z])[\u03b1-\u03c9](?=[a-z])")
-WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(rf"[{LATIN}{STRANGE}{PHONETIC}0-9\u02c8\u02cc\u02d0]+")
 
 
 def one_script(text: str) -> tuple[str, int]:
