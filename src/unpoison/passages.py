@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import InputError, shown
+from unpoison.kernels.canonical import LONGEST, Canonical, Hidden, canonical
 
 __all__ = ["MAX_PASSAGES", "Passage", "Query", "Vector", "as_passages", "as_query"]
 
@@ -55,11 +56,13 @@ def _text(value: object, owner: str) -> None:
 class Query:
     """The user's question, with its embedding where the retriever already made one.
 
-    A plain string is accepted wherever a `Query` is.
+    A plain string is accepted wherever a `Query` is. `verbatim` as for a `Passage`.
     """
 
     text: str
     embedding: Vector | None = field(default=None, repr=False, compare=False)
+    verbatim: bool = field(default=False, repr=False, compare=False, kw_only=True)
+    _canonical: Canonical | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         text: object = self.text
@@ -70,19 +73,36 @@ class Query:
         if self.embedding is not None:
             object.__setattr__(self, "embedding", _vector(self.embedding, "query"))
 
+    @property
+    def reading(self) -> str:
+        """What everything behind the door reads: the question, canonical, with its markup, which it may be about."""
+        return self.text if self.verbatim else self._read().text
+
+    @property
+    def hidden(self) -> Hidden:
+        """What was hidden in it."""
+        return self._read().hidden
+
+    def _read(self) -> Canonical:
+        if self._canonical is None:
+            object.__setattr__(self, "_canonical", canonical(self.text, markup=False))
+        assert self._canonical is not None  # noqa: S101  it was set
+        return self._canonical
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
     """One retrieved text.
 
     Attributes:
-        text: What the model would read.
+        text: As the caller has it.
         id: The caller's identifier.
-        title: Shown to the model above the text; defenses compare `text` only.
+        title: Shown to the model above the text, and read with it by every defense.
         source: Where it came from (a URL, a collection).
         score: The retriever's score, any scale.
         embedding: The vector that the store already has, shape (d,), any float type on the way in, float32 here.
         original: The caller's own object, untouched; `Passage.of` fills it.
+        verbatim: Whether `reading` is the raw text instead of the canonical one, as the papers' released codes have it.
     """
 
     text: str
@@ -92,6 +112,8 @@ class Passage:
     score: float | None = None
     embedding: Vector | None = field(default=None, repr=False, compare=False)
     original: object = field(default=None, repr=False, compare=False)
+    verbatim: bool = field(default=False, repr=False, compare=False, kw_only=True)
+    _canonical: Canonical | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         owner = "passage" if self.id is None else f"passage {shown(self.id)}"
@@ -111,11 +133,30 @@ class Passage:
             object.__setattr__(self, "embedding", _vector(self.embedding, owner))
 
     @property
-    def reading(self) -> str:
-        """What a model is shown: the title, where there is one that the text does not begin with, and the text."""
+    def raw(self) -> str:
+        """The title, where there is one that the text does not begin with, and the text, as the caller has them."""
         if not self.title or self.text.startswith(self.title):
             return self.text
         return f"{self.title}\n{self.text}"
+
+    @property
+    def reading(self) -> str:
+        """What everything behind the door reads, and what a model is shown: title and text, canonical.
+
+        Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
+        """
+        return self.raw[:LONGEST] if self.verbatim else self._read().text
+
+    @property
+    def hidden(self) -> Hidden:
+        """What was hidden in title and text; all zero for an honest passage."""
+        return self._read().hidden
+
+    def _read(self) -> Canonical:
+        if self._canonical is None:
+            object.__setattr__(self, "_canonical", canonical(self.raw))
+        assert self._canonical is not None  # noqa: S101  it was set
+        return self._canonical
 
     @classmethod
     def of(cls, value: object, position: int | None = None) -> Self:

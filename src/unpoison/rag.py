@@ -9,6 +9,7 @@ from typing import Any
 from unpoison import registry
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.door import Admitted
 from unpoison.driver import arun, run
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Generator, Models
@@ -183,6 +184,9 @@ class _Best(Defense):
             raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
         self.defense, self.models, self.limits, self.k = defense, defense.models, defense.limits, k
         vars(self)["name"] = defense.name  # this one's, not the class's
+
+    def admitted(self, query: object, passages: Any) -> Admitted:
+        return self.defense.admitted(query, passages)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         screening = yield from self.defense.screening(query, passages)

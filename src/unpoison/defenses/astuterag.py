@@ -67,20 +67,20 @@ class AstuteRag(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Internal knowledge, consolidation with sources, the selected answer."""
         screening = yield from self.screening(query, passages)
-        (known,) = yield from generate([memory_prompt(query.text)], "internal knowledge")
+        (known,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
         details, steps = {"internal_knowledge": known.text}, {"internal knowledge": known}
         texts = [passage.reading for passage in passages]
-        prompt = sources_prompt(query.text, texts, known.text)
+        prompt = sources_prompt(query.reading, texts, known.text)
         if not self.merged:
-            prompt = consolidate_sources_prompt(query.text, texts, known.text)
+            prompt = consolidate_sources_prompt(query.reading, texts, known.text)
             (groups,) = yield from generate([prompt], "consolidation")
             details["consolidated_information"], steps["consolidation"] = groups.text, groups
-            prompt = groups_prompt(query.text, groups.text)
+            prompt = groups_prompt(query.reading, groups.text)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
         text = tagged(reply.text) or reply.text
         if self.extract == "call":
             steps["final answer"] = reply
-            (reply,) = yield from generate([extraction_prompt(query.text, reply.text)], "extraction")
+            (reply,) = yield from generate([extraction_prompt(query.reading, reply.text)], "extraction")
             text = tagged(reply.text) or ""
         return unfinished(answered(replace(reply, text=text), screening, details), steps)

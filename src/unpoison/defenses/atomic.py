@@ -21,7 +21,7 @@ def read_alone(
     query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], purpose: str = "atomic answer"
 ) -> Flow[list[str]]:
     """What the generator answers from each passage alone, all calls at the same time; a refusal answers nothing."""
-    replies = yield from generate([prompt(query.text, passage.reading) for passage in passages], purpose)
+    replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], purpose)
     return ["" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER] for reply in replies]
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.defenses.door import Admitted, admitted
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
@@ -18,7 +19,7 @@ from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProba
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
 from unpoison.styles import Style
-from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
+from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
 __all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
 
@@ -61,6 +62,7 @@ class Defense(ABC):
         cross_encoder: CrossEncoder | str | None = None,
         language_model: LogProbabilities | str | None = None,
         retriever: Retriever | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
         self.models = Models(
@@ -72,6 +74,22 @@ class Defense(ABC):
             retriever=retriever,
         )
         self.limits = limits or Limits()
+        self.trust_embeddings = trust_embeddings
+
+    def admitted(self, query: object, passages: Any) -> Admitted:
+        """The door: what this defense reads of what the caller passes (`defenses.door`)."""
+        verbatim = getattr(self, "mode", None) == "reference"
+        return admitted(query, passages, self.models.encoder, verbatim=verbatim, trust_embeddings=self.trust_embeddings)
+
+    def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
+        """The flow of `screen`: `screening` behind the door."""
+        entry = self.admitted(query, passages)
+        return entry.screening((yield from self.screening(entry.query, entry.passages)))
+
+    def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
+        """The flow of `answer`."""
+        entry = self.admitted(query, passages)
+        return entry.answer((yield from self.answering(entry.query, entry.passages)))
 
     def styled(self, style: Style | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
@@ -85,7 +103,7 @@ class Defense(ABC):
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """The flow that decides which passages to trust."""
+        """The flow that decides which passages to trust. It reads their `reading`, never their `text`."""
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
@@ -97,7 +115,7 @@ class Defense(ABC):
         if screening.passages and not screening.kept:
             return abstention(screening)
         texts = [passage.reading for passage in screening.kept]
-        prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
+        prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "answer")
         return answered(reply, screening)
 
@@ -143,12 +161,12 @@ class Defense(ABC):
             InputError: An unusable query or passage.
             ModelError: A model failed; nothing is ever returned unscreened.
         """
-        screening, _ = run(self.screening(as_query(query), as_passages(passages)), self.models, self.limits)
+        screening, _ = run(self.screened(query, passages), self.models, self.limits)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """`screen` for asyncio."""
-        screening, _ = await arun(self.screening(as_query(query), as_passages(passages)), self.models, self.limits)
+        screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
         return screening
 
     def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
@@ -168,13 +186,13 @@ class Defense(ABC):
             DeadlineError: The deadline passed.
         """
         self._require_generator()
-        answer, calls = run(self.answering(as_query(query), as_passages(passages)), self.models, self.limits)
+        answer, calls = run(self._answered(query, passages), self.models, self.limits)
         return replace(answer, calls=calls)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         """`answer` for asyncio."""
         self._require_generator()
-        answer, calls = await arun(self.answering(as_query(query), as_passages(passages)), self.models, self.limits)
+        answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
         return replace(answer, calls=calls)
 
     def _require_generator(self) -> None:
@@ -231,10 +249,10 @@ def embedded(
         InputError: Given embeddings and the encoder's have different dimensions, or cannot be compared because the
             encoder's hold for the texts of one call only.
     """
-    wanted = [p.text for p in passages if p.embedding is None]
+    wanted = [p.reading for p in passages if p.embedding is None]
     brought = len(passages) - len(wanted) + (with_query and query.embedding is not None)
     if with_query and query.embedding is None:
-        wanted.append(query.text)
+        wanted.append(query.reading)
     if brought and wanted and getattr(encoder, "per_set", False):
         raise InputError(
             f"embeddings were given for {brought} of the texts and not for {len(wanted)}, and the encoder "
@@ -247,6 +265,9 @@ def embedded(
     target = (next(fresh) if query.embedding is None else query.embedding) if with_query else None
     everything = vectors if target is None else [*vectors, target]
     sizes = {vector.size for vector in everything}
+    if len(sizes) > 1 and any(p.hidden for p in passages):  # who hides something must not stop the screening
+        plain = tuple(replace(p, embedding=None) for p in passages)
+        return (yield from embedded(replace(query, embedding=None), plain, encoder, with_query=with_query))
     if len(sizes) > 1:
         name = shown(getattr(encoder, "name", None))
         raise InputError(

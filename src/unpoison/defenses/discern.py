@@ -38,6 +38,7 @@ class Discern(Defense):
         discriminator: A `Discriminator` or the file that one was saved to; with it `screen` needs no generator.
         threshold: P(perturbed) from which on the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
 
     Raises:
@@ -58,6 +59,7 @@ class Discern(Defense):
         discriminator: Discriminator | Path | str | None = None,
         threshold: float = 0.5,
         encoder: Encoder | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
         if isinstance(discriminator, (str, Path)):
@@ -65,7 +67,7 @@ class Discern(Defense):
         if discriminator is not None:
             encoder = encoder or discriminator.encoder
             self.needs = ()
-        super().__init__(generator=generator, encoder=encoder, limits=limits)
+        super().__init__(generator=generator, encoder=encoder, trust_embeddings=trust_embeddings, limits=limits)
         self.discriminator = discriminator
         self.threshold = within("threshold", threshold, 0.0, 1.0)
         used = getattr(self.models.encoder, "name", None)
@@ -88,12 +90,12 @@ class Discern(Defense):
         else:
             screening = yield from self._classified(query, passages, self.discriminator)
             perturbed = [i + 1 for i in screening.dropped_indices]
-            prompt = discern_prompt(query.text, [passage.reading for passage in passages], perturbed)
+            prompt = discern_prompt(query.reading, [passage.reading for passage in passages], perturbed)
             (reply,) = yield from generate([prompt], "answer")
         return answered(replace(reply, text=discerned(reply.text).answer), screening, {"reply": reply.text})
 
     def _asked(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Reply]]:
-        prompt = discern_prompt(query.text, [passage.reading for passage in passages])
+        prompt = discern_prompt(query.reading, [passage.reading for passage in passages])
         (reply,) = yield from generate([prompt], "discern and answer")
         perturbed = discerned(reply.text).perturbed
         scores = [0.0 if i + 1 in perturbed else 1.0 for i in range(len(passages))]

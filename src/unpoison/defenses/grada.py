@@ -66,6 +66,7 @@ class Grada(Defense):
         cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a
             list-aware one. Its scores are used as they are, negative ones as 0.
         generator: For `answer`.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
 
     Raises:
@@ -92,9 +93,16 @@ class Grada(Defense):
         encoder: Encoder | str | None = None,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", cross_encoder=cross_encoder, generator=generator, limits=limits)
+        super().__init__(
+            encoder=encoder or "lexical",
+            cross_encoder=cross_encoder,
+            generator=generator,
+            trust_embeddings=trust_embeddings,
+            limits=limits,
+        )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
         self.variant = ALIASES.get(variant, variant)
         self.alpha = at_least("alpha", alpha, 0.0, 1e6)
@@ -147,7 +155,7 @@ class Grada(Defense):
             return own
         from scipy.sparse.csgraph import connected_components
 
-        _, group = connected_components(rouge_l([p.text for p in passages]) >= self.merge, directed=False)
+        _, group = connected_components(rouge_l([p.reading for p in passages]) >= self.merge, directed=False)
         _, first = np.unique(group, return_index=True)
         return np.asarray(first[group], dtype=np.int64)
 
@@ -155,15 +163,15 @@ class Grada(Defense):
         """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, for weights are in R+."""
         by = {"hrsim": self.similarity, "bm25": "bm25", "ebd": "encoder"}[self.variant]
         if by == "bm25":
-            return self._by_bm25(query.text, [p.text for p in passages])
+            return self._by_bm25(query.reading, [p.reading for p in passages])
         if by == "encoder":
             wants_query = self.variant == "hrsim" or self.start == "query"
             vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=wants_query)
             to_query = np.zeros(len(passages)) if target is None else cosine(vectors, target[None, :])[:, 0]
             return Similarities(np.maximum(cosine(vectors), 0), np.maximum(to_query, 0))
-        k, texts = len(passages), [p.text for p in passages]
+        k, texts = len(passages), [p.reading for p in passages]
         pairs = [(left, right) for left in texts for right in texts]
-        scores = yield from compare([*pairs, *((query.text, text) for text in texts)])
+        scores = yield from compare([*pairs, *((query.reading, text) for text in texts)])
         each_way = np.maximum(scores[: k * k], 0).reshape(k, k)
         return Similarities((each_way + each_way.T) / 2, np.maximum(scores[k * k :], 0))
 

@@ -55,6 +55,7 @@ class Guard(Defense):
             used when the query brings one too, or the encoder can make one.
         generator: For `answer`, and to read passages where answers are compared.
         nli: Judges which answers contradict each other. Without it no answers are compared.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
 
     Raises:
@@ -77,9 +78,12 @@ class Guard(Defense):
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, nli=nli, limits=limits)
+        super().__init__(
+            encoder=encoder or "lexical", generator=generator, nli=nli, trust_embeddings=trust_embeddings, limits=limits
+        )
         if self.models.nli is not None and self.models.generator is None:
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
         self.coefficients = among("coefficients", coefficients, ("auto", "minilm", "lexical"))
@@ -95,11 +99,14 @@ class Guard(Defense):
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         vectors, target, notes = yield from self._vectors(query, passages)
         model = GuardModel.load(self._coefficients(passages, notes))
-        found = signs(query.text, [p.text for p in passages], vectors, target)
+        found = signs(query.reading, [p.reading for p in passages], vectors, target)
         judgement = model.judge(found)
         probability = judgement.probability
         threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
-        said = reasons(model, found, judgement)
+        said = [
+            f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
+            for reason, passage in zip(reasons(model, found, judgement), passages)
+        ]
 
         read: dict[str, NDArray[Any]] = {}
         if self._consults(found, probability, threshold):
@@ -135,7 +142,7 @@ class Guard(Defense):
         answer = yield from super().answered_from(query, screening)
         if "answers" not in screening.evidence or answer.abstained:
             return answer
-        winner = yield from outvoted(query.text, answer.text, screening)
+        winner = yield from outvoted(query.reading, answer.text, screening)
         if winner is None:
             return answer
         said = str(screening.evidence["answers"][winner])
@@ -161,11 +168,11 @@ class Guard(Defense):
         given = [p.embedding is not None for p in passages]
         per_set = getattr(self.models.encoder, "per_set", False)
         if per_set and any(given) and not (all(given) and query.embedding is not None):
-            made = yield from encode([*(p.text for p in passages), query.text])
+            made = yield from encode([*(p.reading for p in passages), query.reading])
             note = "given embeddings are not used: the query or a passage has none, and the encoder cannot add to them"
             return made[:-1], made[-1], (note,)
         if per_set and query.embedding is not None and not any(given):
-            query = Query(query.text)
+            query = replace(query, embedding=None)
         vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=True)
         assert target is not None  # noqa: S101  it was asked for
         return vectors, target, ()

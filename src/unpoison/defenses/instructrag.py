@@ -67,11 +67,11 @@ class InstructRag(Defense):
         shown = [passage.reading for passage in passages]
         if self.order == "worst-first":
             shown.reverse()
-        prompt = rationale_prompt(_asked(query.text), shown, tags=self.extract == "tags")
+        prompt = rationale_prompt(_asked(query.reading), shown, tags=self.extract == "tags")
         (rationale,) = yield from generate([prompt], "rationale")
         reply, text = rationale, rationale.text
         if self.extract == "call":
-            (reply,) = yield from generate([extraction_prompt(query.text, rationale.text)], "extraction")
+            (reply,) = yield from generate([extraction_prompt(query.reading, rationale.text)], "extraction")
             text = tagged(reply.text) or ""
         elif self.extract == "tags":
             text = tagged(rationale.text) or rationale.text

@@ -58,7 +58,7 @@ class Madam(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Rounds of agents and aggregator; the aggregation before the round in which nobody changed their mind."""
         if not passages:
-            (reply,) = yield from generate([answer_alone_prompt(query.text)])
+            (reply,) = yield from generate([answer_alone_prompt(query.reading)])
             return answered(reply, self.all_kept(query, passages, ()))
         said = yield from self._agents(query, passages, [])
         final = yield from self._aggregated(query, said)
@@ -76,14 +76,14 @@ class Madam(Defense):
 
     def _agents(self, query: Query, passages: tuple[Passage, ...], before: list[str]) -> Flow[list[str]]:
         prompts = [
-            agent_prompt(query.text, passage.reading, [text for j, text in enumerate(before) if j != i])
+            agent_prompt(query.reading, passage.reading, [text for j, text in enumerate(before) if j != i])
             for i, passage in enumerate(passages)
         ]
         replies = yield from generate(prompts, "agent")
         return [reply.text[:LONGEST_ANSWER] for reply in replies]
 
     def _aggregated(self, query: Query, said: list[str]) -> Flow[Reply]:
-        (reply,) = yield from generate([aggregator_prompt(query.text, said)], "aggregation")
+        (reply,) = yield from generate([aggregator_prompt(query.reading, said)], "aggregation")
         return reply
 
 

@@ -65,8 +65,8 @@ class Paraphrasing(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Paraphrases, their passages, their answers; the majority, ties to the answer that came first."""
         screening = yield from self.screening(query, passages)
-        (written,) = yield from generate([paraphrases_prompt(query.text, self.paraphrases)], "paraphrases")
-        asked = read_paraphrases(written.text, self.paraphrases, query.text)
+        (written,) = yield from generate([paraphrases_prompt(query.reading, self.paraphrases)], "paraphrases")
+        asked = read_paraphrases(written.text, self.paraphrases, query.reading)
         found = [passages] * len(asked)
         if self.models.retriever is not None:
             found = [as_passages(one) for one in (yield from retrieve(asked))]

@@ -81,7 +81,7 @@ class Perplexity(Defense):
         return cls(max(threshold, 1.0), window=window, language_model=language_model, generator=generator)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        scores = yield from likelihood([p.text for p in passages])
+        scores = yield from likelihood([p.reading for p in passages])
         values = np.array([perplexity(score, self.window) for score in scores])
         spared = np.argsort(values, kind="stable")[: self.keep_at_least]
         kept = (values <= self.threshold) | np.isin(np.arange(len(values)), spared)

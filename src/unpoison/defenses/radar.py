@@ -32,7 +32,7 @@ from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.requests import Flow
 from unpoison.threads import on_thread
-from unpoison.types import Answer, Passage, Query, as_passages, as_query
+from unpoison.types import Answer, Passage, Query
 
 __all__ = ["Radar"]
 
@@ -73,6 +73,7 @@ class Radar(RememberingRadar):
         on_store_error: When the store cannot be reached: `raise`, or answer with the `static` method and say so in
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
 
     Raises:
@@ -94,10 +95,16 @@ class Radar(RememberingRadar):
         fallback: Literal["previous", "abstain", "all", "memory"] = "previous",
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
-        judge = answer_judge(nli, generator)
-        super().__init__(encoder=encoder or "lexical", generator=generator, nli=judge, limits=limits)
+        super().__init__(
+            encoder=encoder or "lexical",
+            generator=generator,
+            nli=answer_judge(nli, generator),
+            trust_embeddings=trust_embeddings,
+            limits=limits,
+        )
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))
         self.outlier = within("outlier", outlier, -1.0, 1.0)
@@ -131,22 +138,24 @@ class Radar(RememberingRadar):
         if self.beliefs is None:
             return super().answer(query, passages)
         self._require_generator()
-        steps = self._remembering(self.beliefs, as_query(query), as_passages(passages), key)
+        entry = self.admitted(query, passages)
+        steps = self._remembering(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
             step = _advance(steps, step() if callable(step) else run(step, self.models, self.limits))
-        return step
+        return entry.answer(step)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         """`answer` for asyncio; the store is asked on a thread."""
         if self.beliefs is None:
             return await super().aanswer(query, passages)
         self._require_generator()
-        steps = self._remembering(self.beliefs, as_query(query), as_passages(passages), key)
+        entry = self.admitted(query, passages)
+        steps = self._remembering(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
             step = _advance(steps, await (on_thread(step) if callable(step) else arun(step, self.models, self.limits)))
-        return step
+        return entry.answer(step)
 
     def _remembering(
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None

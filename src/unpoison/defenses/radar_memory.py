@@ -63,14 +63,14 @@ class RememberingRadar(StaticRadar):
             trusted = bool(found.trusted)
             others = [*reading.said, belief.answer] if self.mode == "reference" else reading.said
         if trusted and others and informative(answer.text):
-            weights = yield from self._weights(reading.query.text, answer.text[:LONGEST_ANSWER], others)
-            change = replace(change, belief=Belief(answer.text, *weights, reading.query.text))
+            weights = yield from self._weights(reading.query.reading, answer.text[:LONGEST_ANSWER], others)
+            change = replace(change, belief=Belief(answer.text, *weights, reading.query.reading))
         return replace(answer, belief=change)
 
     def _recall(self, reading: Reading, belief: Belief) -> Flow[Recollection]:
         """The cut with the memory node, which comes last (lines 6 to 13)."""
         m, said = len(reading.speaking), [*reading.said, belief.answer]
-        agreement, conflict = yield from self._entailment(reading.query.text, said)
+        agreement, conflict = yield from self._entailment(reading.query.reading, said)
         likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
         after = Weights(*map(posterior, belief.weights, likelihood))
         graph = self._graph_of_documents(agreement, conflict, reading)
@@ -112,7 +112,7 @@ class RememberingRadar(StaticRadar):
             return noted(previous, "the previous answer is repeated")
         if not found.trusted and self.fallback == "abstain":
             return abstention(found.screening, details)
-        question = reading.query.text
+        question = reading.query.reading
         prompt = (
             self._synthesis(question, [said[i] for i in found.trusted])
             if found.trusted

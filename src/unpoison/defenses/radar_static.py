@@ -111,7 +111,7 @@ class StaticRadar(Defense):
 
     def select(self, reading: Reading) -> Flow[Screening]:
         """The cut over what was read, then the outlier filter."""
-        agreement, conflict = yield from self._entailment(reading.query.text, reading.said)
+        agreement, conflict = yield from self._entailment(reading.query.reading, reading.said)
         graph = self._graph(agreement, conflict, reading.speaking, len(reading.passages))
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
         closeness = yield from self._closeness([reading.said[i] for i in trusted])
@@ -123,9 +123,9 @@ class StaticRadar(Defense):
         if reading.passages and not trusted and self.fallback not in ("all", "memory"):
             return abstention(screening, details)
         if trusted and final == "answers":
-            prompt = self._synthesis(reading.query.text, [reading.answers[i] for i in trusted])
+            prompt = self._synthesis(reading.query.reading, [reading.answers[i] for i in trusted])
         elif trusted:
-            prompt = answer_prompt(reading.query.text, [reading.passages[i].reading for i in trusted])
+            prompt = answer_prompt(reading.query.reading, [reading.passages[i].reading for i in trusted])
         else:
             prompt = self._untrusted_prompt(reading)
         (reply,) = yield from generate([prompt], "final answer")
@@ -137,7 +137,7 @@ class StaticRadar(Defense):
     def _untrusted_prompt(self, reading: Reading) -> Prompt:
         """What is asked when nothing is trusted and the caller does not want to abstain."""
         texts = [passage.reading for passage in reading.passages] if self.fallback == "all" else []
-        return answer_prompt(reading.query.text, texts) if texts else answer_alone_prompt(reading.query.text)
+        return answer_prompt(reading.query.reading, texts) if texts else answer_alone_prompt(reading.query.reading)
 
     def _entailment(self, question: str, answers: list[str]) -> Flow[tuple[Matrix, Matrix]]:
         """M and C, Eq. 29 and 30: the geometric mean of both directions, shape (m, m).

@@ -69,6 +69,7 @@ class RagDefender(Defense):
         keep_at_least: Never keep fewer than this many passages.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         generator: For `answer`.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
 
     Raises:
@@ -97,9 +98,12 @@ class RagDefender(Defense):
         keep_at_least: int = 0,
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
+        super().__init__(
+            encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, limits=limits
+        )
         self.hops = among("hops", hops, ("single", "multi"))
         self.terms = at_least("terms", terms, 1, 10_000)
         self.exponent = at_least("exponent", exponent, 0.0, 100.0)
@@ -154,9 +158,9 @@ class RagDefender(Defense):
         labels = self._clusters(vectors)
         sizes = np.unique(labels, return_counts=True)[1]
         smaller = len(labels) - int(sizes.max())
-        tokens = [words(p.text, ENGLISH_318) for p in passages]
+        tokens = [words(p.reading, ENGLISH_318) for p in passages]
         heaviest = top_terms(tokens, self.terms)
-        found = np.array([self._terms_in(heaviest, p.text, t) for p, t in zip(passages, tokens, strict=True)])
+        found = np.array([self._terms_in(heaviest, p.reading, t) for p, t in zip(passages, tokens, strict=True)])
         widespread = int((found > self.terms / 2).sum()) > len(passages) / 2
         count = len(passages) - smaller if widespread else smaller
         notes: tuple[str, ...] = ()

@@ -89,13 +89,13 @@ class ReliabilityRag(Defense):
         texts = [passages[i].reading for i in reading.shown]
         if passages and not texts and self.fallback == "abstain":
             return abstention(reading.screening, details)
-        prompt = answer_prompt(query.text, texts) if texts else answer_alone_prompt(query.text)
+        prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "final answer")
         return answered(reply, reading.screening, details)
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:
         answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
-        chosen, conflict, notes = yield from self._consistent(query.text, answers)
+        chosen, conflict, notes = yield from self._consistent(query.reading, answers)
         kept = chosen
         if not chosen:
             kept = list(range(len(passages))) if self.fallback == "all" else []
@@ -182,10 +182,10 @@ class SampledReliabilityRag(ReliabilityRag):
         order = sorted(range(count), key=lambda s: (drawn[s], s))  # ties go to the samples of better rank
         drawn = [drawn[s] for s in order]
         # The best passage stands last in a sample.
-        prompts = [answer_prompt(query.text, [passages[i].reading for i in reversed(one)]) for one in drawn]
+        prompts = [answer_prompt(query.reading, [passages[i].reading for i in reversed(one)]) for one in drawn]
         replies = yield from generate(prompts, "sample answer")
         answers = [reply.text[:LONGEST_ANSWER] for reply in replies]
-        chosen, conflict, notes = yield from self._consistent(query.text, answers)
+        chosen, conflict, notes = yield from self._consistent(query.reading, answers)
 
         shown = [i for s in sorted(chosen, key=order.__getitem__) for i in drawn[s]]
         if not shown:

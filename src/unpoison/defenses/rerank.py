@@ -58,7 +58,7 @@ class Rerank(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
-        scores = yield from compare([(query.text, passage.reading) for passage in passages])
+        scores = yield from compare([(query.reading, passage.reading) for passage in passages])
         order = best_first(scores).tolist()
         reasons = [""] * len(order)
         for place, i in enumerate(order):

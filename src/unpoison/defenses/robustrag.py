@@ -116,7 +116,7 @@ class RobustRag(Defense):
         details["keywords"] = hints = self._above(self._votes(answers, weights), threshold)
         if not hints and self.empty_hints == "abstain":
             return abstention(screening, details)
-        (reply,) = yield from generate([self._final(query.text, hints)], "final answer")
+        (reply,) = yield from generate([self._final(query.reading, hints)], "final answer")
         return answered(reply, screening, details)
 
     def _isolated(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
@@ -194,7 +194,7 @@ class RobustRag(Defense):
         chosen = chain.from_iterable(combinations(optional, size) for size in range(len(optional) + 1))
         lists = [_longest_first([*sure, *words]) for words in chosen]
         asked = [hints for hints in lists if hints or self.empty_hints == "ask"]
-        replies = yield from generate([self._final(query.text, hints) for hints in asked], "certificate")
+        replies = yield from generate([self._final(query.reading, hints) for hints in asked], "certificate")
         found = [reply.text for reply in replies] + ["I don't know."] * (len(asked) < len(lists))
         distinct = tuple({trimmed(text): text for text in reversed(found)}.values())[::-1]
         stands = all(map(correct, found)) if correct else len(distinct) == 1

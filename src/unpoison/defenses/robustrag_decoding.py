@@ -115,13 +115,13 @@ class RobustRagDecoding(Defense):
                 f"joint decoding reads at most {MOST_PASSAGES} passages at the same time, got {len(passages)}; "
                 "send fewer, or use robustrag"
             )
-        prompts = [answer_prompt(query.text, [passage.reading]) for passage in passages]
+        prompts = [answer_prompt(query.reading, [passage.reading]) for passage in passages]
         refusal = yield from self._refusals(prompts, model)
         retained = tuple(np.flatnonzero(refusal < self.refusal).tolist())
         tokens, leads = list[int](), list[float]()
         if not retained:
             return _Decoded((), (), "stop", retained, refusal)
-        rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.text)]
+        rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.reading)]
         unwanted = self._unwanted(model)
         while len(tokens) < self.max_tokens:
             probabilities = self._probabilities((yield from next_token(rows, tokens)))

@@ -65,6 +65,7 @@ class TrustRag(Defense):
         internal_knowledge: False does not ask what the model knows.
         self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
+        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
 
     Raises:
@@ -91,9 +92,12 @@ class TrustRag(Defense):
         internal_knowledge: bool = True,
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
+        trust_embeddings: bool = True,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(encoder=encoder or "lexical", generator=generator, limits=limits)
+        super().__init__(
+            encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, limits=limits
+        )
         if stages not in (1, 2):
             raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")
         self.stages = at_least("stages", stages, 1)
@@ -125,7 +129,7 @@ class TrustRag(Defense):
 
         labels = two_means(_standardised(vectors))
         similarity = cosine(vectors)
-        texts = [p.text for p in passages]
+        texts = [p.reading for p in passages]
         groups = [np.flatnonzero(labels == label) for label in (0, 1)]
         if not self.ngram:
             kept, why = self._preserved(self._denser(groups, similarity), similarity)
@@ -222,7 +226,9 @@ class TrustRag(Defense):
         details: dict[str, str] = {}
         steps: dict[str, Reply] = {}
         if self.internal_knowledge:
-            asked = generate([knowledge_prompt(query.text, reference=self.mode == "reference")], "internal knowledge")
+            asked = generate(
+                [knowledge_prompt(query.reading, reference=self.mode == "reference")], "internal knowledge"
+            )
             screening, (known,) = yield from together(self.screening(query, passages), asked)
             steps["internal knowledge"] = known
             internal = details["internal_knowledge"] = known.text
@@ -234,11 +240,11 @@ class TrustRag(Defense):
         texts = [passage.reading for passage in screening.kept]
         external = "\n\n".join(texts)
         if self.conflict_resolution:
-            prompt = consolidation_prompt(query.text, internal, texts, reference=self.mode == "reference")
+            prompt = consolidation_prompt(query.reading, internal, texts, reference=self.mode == "reference")
             (consolidated,) = yield from generate([prompt], "consolidation")
             steps["consolidation"] = consolidated
             external = details["consolidated_information"] = consolidated.text
-        prompt = decision_prompt(query.text, external, internal, assess=self.self_assessment)
+        prompt = decision_prompt(query.reading, external, internal, assess=self.self_assessment)
         (reply,) = yield from generate([prompt], "final answer")
         return unfinished(answered(reply, screening, details), steps)
 
@@ -246,7 +252,7 @@ class TrustRag(Defense):
         """The plain answer; where stage 1 leaves nothing the model is asked without context, as in the paper."""
         if screening.kept:
             return (yield from super().answered_from(query, screening))
-        (reply,) = yield from generate([answer_alone_prompt(query.text)])
+        (reply,) = yield from generate([answer_alone_prompt(query.reading)])
         return answered(reply, screening)
 
 

@@ -81,5 +81,5 @@ class NoRag(Defense):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         screening = yield from self.screening(query, passages)
-        (reply,) = yield from generate([answer_alone_prompt(query.text)])
+        (reply,) = yield from generate([answer_alone_prompt(query.reading)])
         return answered(reply, screening)

@@ -77,7 +77,7 @@ def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: in
         own = defense.answer(query, passages)
         whole = time.perf_counter() - began
         return _Done(own.screening, own, own.calls, whole, whole)
-    screening, calls = run(defense.screening(query, passages), defense.models, defense.limits)
+    screening, calls = run(defense.screened(query, passages), defense.models, defense.limits)
     screened = time.perf_counter() - began
     if plain is None:
         return _Done(screening, None, calls, screened, screened)

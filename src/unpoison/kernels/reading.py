@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["LONGEST", "Reading", "read"]
-
-LONGEST = 20_000
-"""Characters of one text that are read."""
+__all__ = ["Reading", "read"]
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
 SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f]")
@@ -53,8 +50,8 @@ class Reading(NamedTuple):
 
 
 def read(texts: Sequence[str]) -> Reading:
-    """Split texts into sentences and words and number these; time and memory grow with the texts' length."""
-    parts = [[part for part in _sentences(text[:LONGEST].strip()) if part.strip()] for text in texts]
+    """Split texts into sentences and words and number these, the whole of them; linear time and memory."""
+    parts = [[part for part in _sentences(text.strip()) if part.strip()] for text in texts]
     flat = list(chain.from_iterable(parts))
     found = [TOKEN.findall(part) for part in flat]
     sizes = np.fromiter(map(len, found), np.int64, len(found))

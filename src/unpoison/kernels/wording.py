@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.reading import LONGEST, Reading
+from unpoison.kernels.reading import Reading
 
 __all__ = ["forms"]
 
@@ -33,7 +33,6 @@ ORDER_WORDS = ("ignore", "disregard", "override", "instruction", "output exactly
 def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
     """The outward form of each text, each of shape (k,): lengths, shares of its words or characters, and marks."""
     k = len(texts)
-    cut = [text[:LONGEST] for text in texts]
     counts = np.bincount(reading.owner, minlength=k)
     sentences = np.maximum(np.bincount(reading.sentence_owner, minlength=k), 1)
     per_word = np.maximum(counts, 1)
@@ -44,7 +43,7 @@ def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
     size = max(len(reading.stop), 1)
     distinct = np.bincount(np.unique(reading.owner * size + reading.stem) // size, minlength=k)
     capitals = share([w[0].isupper() for w in reading.words]) * per_word - sentences
-    ends = [text.rstrip().rstrip("\"'\u201d\u2019)]*") for text in cut]
+    ends = [text.rstrip().rstrip("\"'\u201d\u2019)]*") for text in texts]
     return {
         "length": np.log1p(counts),
         "sentence_length": per_word / sentences,
@@ -53,16 +52,16 @@ def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
         "distinct": distinct / per_word,
         "capitals": np.maximum(capitals, 0) / per_word,
         "digits": share([not w.isalpha() and any(map(str.isdigit, w)) for w in reading.words]),
-        "commas": np.array([text.count(",") for text in cut]) / per_word,
-        "ellipsis": np.array([float("..." in text or "\u2026" in text) for text in cut]),
+        "commas": np.array([text.count(",") for text in texts]) / per_word,
+        "ellipsis": np.array([float("..." in text or "\u2026" in text) for text in texts]),
         "open_end": np.array([float(not end.endswith((".", "!", "?", "\u3002"))) for end in ends]),
-        "lower_start": np.array([float(text[:1].islower()) for text in cut]),
-        "marks": np.array([_marked(text) for text in cut]),
-        "quoted": np.array([float(text[:1] in ('"', "'", "\u201c")) for text in cut]),
-        "foreign": np.array([0.0 if text.isascii() else sum(c > "\x7f" for c in text) / len(text) for text in cut]),
-        "orders": np.array([_orders(text) for text in cut]),
-        "asks": np.array([float("?" in text) for text in cut]),
-        "year": np.array([float(YEAR.search(text) is not None) for text in cut]),
+        "lower_start": np.array([float(text[:1].islower()) for text in texts]),
+        "marks": np.array([_marked(text) for text in texts]),
+        "quoted": np.array([float(text[:1] in ('"', "'", "\u201c")) for text in texts]),
+        "foreign": np.array([0.0 if text.isascii() else sum(c > "\x7f" for c in text) / len(text) for text in texts]),
+        "orders": np.array([_orders(text) for text in texts]),
+        "asks": np.array([float("?" in text) for text in texts]),
+        "year": np.array([float(YEAR.search(text) is not None) for text in texts]),
     }
 
 

@@ -49,6 +49,7 @@ class CachedEncoder:
             )
         self.name = encoder.name
         self.remote = getattr(encoder, "remote", False)
+        self.longest = getattr(encoder, "longest", None)
         self._encoder = encoder
         self._store = _store("vectors", path, limit)
 

@@ -46,6 +46,7 @@ class OnnxEncoder:
         self.name = f"onnx:{folder}"
         self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
         self._pools_first = _pools_first_token(self.name, Path(folder))
+        self.longest = min(max_length, _longest(self.name, Path(folder)))
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Shape (n, d), rows of length 1.

@@ -33,7 +33,7 @@ class Encoder(Protocol):
     """Texts to unit vectors.
 
     An encoder whose vectors depend on the other texts of the same call sets `per_set = True`; it is then never
-    cached nor batched across queries.
+    cached nor batched across queries. One that reads only so many tokens of a text says how many in `longest`.
     """
 
     @property

@@ -67,6 +67,12 @@ class SentenceTransformerEncoder:
         return found
 
     @property
+    def longest(self) -> int | None:
+        """Tokens of a text that the model reads; None where it does not say."""
+        found = getattr(self._model, "max_seq_length", None)
+        return found if isinstance(found, int) else None
+
+    @property
     def checkpoint(self) -> Any:
         """The library's own model, for those who need its gradients."""
         return self._model

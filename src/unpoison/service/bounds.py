@@ -18,8 +18,8 @@ class Bounds:
     Attributes:
         body: Bytes of one request.
         passages: Passages of one request.
-        characters: Characters of the question, and of a passage that are judged at once: a longer one is judged in up
-            to four windows, and dropped if it has more.
+        characters: Characters of the question, and of a passage (title and text) that are judged at once: a longer one
+            is judged in up to four windows, and dropped if it has more.
         dimensions: Numbers of one embedding.
         at_once: Requests that are worked on or wait for a thread.
         wait: Seconds that a further request waits to become one of them, before it is refused with 503.

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from unpoison.kernels.reading import LONGEST
 from unpoison.types import Evidence, Passage, Query, Screening
 
 __all__ = ["MOST", "cut", "merged", "rounds"]
@@ -19,14 +18,22 @@ __all__ = ["MOST", "cut", "merged", "rounds"]
 MOST = 4
 """Windows of one passage that are judged; what has more is dropped, for each costs another screening."""
 
+LONGEST_TITLE = 300
+"""Characters."""
+
 OVERLAP = 0.1
 """Share of a window that the next repeats, so that what stands across an edge is read whole."""
 
 
 def starts(text: str, characters: int) -> range:
     """Where the windows of a text begin; one for a text that fits."""
-    size = min(characters, LONGEST)  # what our defenses read of one text
-    return range(0, max(1, len(text) - int(OVERLAP * size)), max(1, size - int(OVERLAP * size)))
+    repeated = int(OVERLAP * characters)
+    return range(0, max(1, len(text) - repeated), max(1, characters - repeated))
+
+
+def _flat(passage: Passage) -> Passage:
+    """A title stands before every window of its text; one that is no title any more is the beginning of the text."""
+    return passage if len(passage.title or "") <= LONGEST_TITLE else replace(passage, text=passage.raw, title=None)
 
 
 def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage, ...]]:
@@ -39,14 +46,17 @@ def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage
     Returns:
         One to `MOST` rounds of as many passages. Embeddings stay: they are the whole passage's.
     """
-    size = min(characters, LONGEST)
+    passages = tuple(map(_flat, passages))
     places = [starts(p.text, characters) for p in passages]
     # What is dropped for its length is shown to the defense by its beginning: reasons name passages by position.
-    windows = [[p.text[i : i + size] for i in place[: 1 if len(place) > MOST else MOST]]
+    windows = [[p.text[i : i + characters] for i in place[: 1 if len(place) > MOST else MOST]]
                for p, place in zip(passages, places)]  # fmt: skip
     count = max(map(len, windows), default=1)
     return [
-        tuple(p if len(p.text) <= size else replace(p, text=w[min(r, len(w) - 1)]) for p, w in zip(passages, windows))
+        tuple(
+            p if len(p.text) <= characters else replace(p, text=w[min(r, len(w) - 1)])
+            for p, w in zip(passages, windows)
+        )
         for r in range(count)
     ]
 
@@ -57,7 +67,7 @@ def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screenin
     Evidence is the first round's, with the worst probabilities where the defense gives any.
     """
     first = found[0]
-    sizes = [len(starts(p.text, characters)) for p in passages]
+    sizes = [len(starts(_flat(p).text, characters)) for p in passages]
     if len(found) == 1 and max(sizes, default=1) <= MOST:
         return first
     worst = [min((s.verdicts[i] for s in found), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]

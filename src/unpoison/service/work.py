@@ -55,7 +55,7 @@ class Work:
         Raises:
             UnpoisonError: As `Defense.screen`.
         """
-        flow, models, limits = defense.screening(query, passages), defense.models, defense.limits
+        flow, models, limits = defense.screened(query, passages), defense.models, defense.limits
         if asks_models(defense):
             return Screened(*await self._asking(arun(flow, models, limits)))
         return Screened(*await self._computing(partial(run, flow, models, limits)))

@@ -1,0 +1,133 @@
+"""Poison that hides from what reads letters: how often it is still read, with Guard and without any learning anew.
+
+    python benchmarks/guard_hidden.py ../shared/data --encoder lexical > hidden.md
+
+Questions that Guard was not fitted on; ten passages, one of them PoisonedRAG's poison with the question in front. Each
+row hides the poison in one way; `--raw` judges the texts as they came in and no titles, as before there was a canonical
+text. The last row has no poison: the share of clean passages that are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from guard_adaptive import questions
+from quality_cells import CANDIDATES
+from unpoison import Guard, Passage
+from unpoison.attacks.base import with_question
+from unpoison.evaluation import Context, Example, load, planted, prepend, wilson
+from unpoison.models import load_encoder
+
+Edit = Callable[[str], str]
+
+OTHER = "The weather was mild that spring, and the market stayed open until late in the evening. "
+HONEST = ("nq_retrieved", "msmarco_retrieved", "hotpotqa_distractor", "realtimeqa", "timeqa", "rgb_counterfactual")
+
+LETTERS = str.maketrans(
+    "aeopcxyABEHKMOPTX",
+    "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0410\u0412\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425",
+)
+WIDE = {i: i + 0xFEE0 for i in range(0x21, 0x7F)}
+BOLD = {ord(first) + i: start + i for first, start in (("A", 0x1D400), ("a", 0x1D41A)) for i in range(26)}
+
+
+def inside(sign: str) -> Edit:
+    """Put something in the middle of every word of three letters or more."""
+    return lambda text: " ".join(w[: len(w) // 2] + sign + w[len(w) // 2 :] if len(w) > 2 else w for w in text.split())
+
+
+EDITS: dict[str, Edit] = {
+    "nothing": lambda text: text,
+    "U+200B in every word": inside("\u200b"),
+    "soft hyphen in every word": inside("\u00ad"),
+    "U+2060 in every word": inside("\u2060"),
+    "U+034F in every word": inside("\u034f"),
+    "U+FE0F in every word": inside("\ufe0f"),
+    "U+0338 on a letter of every word": inside("\u0338"),
+    "U+200B between all letters": "\u200b".join,
+    "U+200B for every space": lambda text: text.replace(" ", "\u200b"),
+    "Cyrillic look-alikes": lambda text: text.translate(LETTERS),
+    "fullwidth": lambda text: text.translate(WIDE),
+    "mathematical bold": lambda text: text.translate(BOLD),
+    "tags in every word": inside("<b></b>"),
+    "comments in every word": inside("<!-- x -->"),
+    "numeric entities": lambda text: "".join(f"&#{ord(c)};" if c.isalnum() else c for c in text),
+    "accents on vowels": lambda text: text.translate(str.maketrans("aeiou", "áéíóú")),
+    "20,000 line breaks in front": lambda text: "\n" * 20_000 + text,
+    "behind 20,000 characters of other text": lambda text: OTHER * (20_000 // len(OTHER)) + text,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--encoder", default="lexical")
+    parser.add_argument("--raw", action="store_true", help="judge the raw texts")
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--honest", action="store_true", help="only what reading titles and canonical texts costs")
+    arguments = parser.parse_args()
+
+    if arguments.honest:
+        honest(arguments.folder, Guard(encoder=load_encoder(arguments.encoder)), arguments.questions)
+        return
+    pairs = questions(arguments.folder)
+    pairs = pairs[:: max(1, len(pairs) // arguments.questions)][: arguments.questions]
+    guard = Guard(encoder=load_encoder(arguments.encoder))
+
+    def screened(context: Context) -> tuple[bool, int]:
+        """Whether poison is kept, and how many clean passages are."""
+        passages = (
+            [replace(p, title=None, verbatim=True) for p in context.passages] if arguments.raw else context.passages
+        )
+        kept = set(guard.screen(context.query, passages).kept_indices)
+        return bool(context.poison & kept), len(kept - context.poison)
+
+    def told(name: str, hits: int, count: int) -> None:
+        share = wilson(hits, count)
+        print(f"| {name} | {100 * share.value:.1f} [{100 * share.low:.0f}, {100 * share.high:.0f}] |", flush=True)
+
+    print(f"| {len(pairs)} questions, {arguments.encoder} | contexts with poison left % |\n|---|---|")
+    for name, edit in EDITS.items():
+        told(name, sum(screened(poisoned(e, c, edit))[0] for e, c in pairs), len(pairs))
+    told("title of a clean passage", sum(screened(entitled(e, c))[0] for e, c in pairs), len(pairs))
+    told("no poison: clean passages kept", sum(screened(c)[1] for _, c in pairs), sum(len(c) for _, c in pairs))
+
+
+def honest(folder: Path, guard: Guard, count: int) -> None:
+    """Clean passages kept: raw texts without titles, and as they are read."""
+    print(
+        "| clean retrievals | passages | with a title | kept %, raw without titles | kept %, canonical |\n"
+        + "|---" * 5
+        + "|"
+    )
+    for name in HONEST:
+        examples = load(folder / f"{name}.jsonl").examples
+        found = [0] * 4
+        for example in examples[:: max(1, len(examples) // count)][:count]:
+            given = [replace(one.passage, embedding=None) for one in example.labelled("gold", "clean")][:CANDIDATES]
+            raw = [replace(p, title=None, verbatim=True) for p in given]
+            kept = [len(guard.screen(example.question, passages).kept) for passages in (raw, given)]
+            found = [a + b for a, b in zip(found, [len(given), sum(bool(p.title) for p in given), *kept])]
+        shares = [f"{100 * part / found[0]:.1f}" for part in found[2:]]
+        print(f"| {name} | {found[0]} | {found[1]} | {' | '.join(shares)} |", flush=True)
+
+
+def claim(example: Example) -> str:
+    return with_question(example.question, example.poisons("poisonedrag")[0].text)
+
+
+def poisoned(example: Example, context: Context, edit: Edit) -> Context:
+    return prepend(context, planted(example, [Passage(edit(claim(example)))]), CANDIDATES)
+
+
+def entitled(example: Example, context: Context) -> Context:
+    """The poison as the title of a clean passage that is not among the others."""
+    text = context.candidates[-1].passage.text
+    return prepend(context, planted(example, [Passage(text, title=claim(example))]), CANDIDATES)
+
+
+if __name__ == "__main__":
+    main()

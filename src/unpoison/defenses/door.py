@@ -1,0 +1,101 @@
+"""The door of a defense: what the caller passes becomes what it reads, and the result is the caller's again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unpoison.models.protocols import Encoder
+from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
+
+__all__ = ["Admitted", "admitted"]
+
+MOST_NOTES = 10
+"""Passages whose hiding is told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A question and its passages as a defense reads them, and the way back.
+
+    Attributes:
+        query, passages: What the defense gets: the same positions; embeddings that cannot be trusted are out.
+        given: The caller's query and passages.
+        notes: What was hidden, and which embeddings are not used.
+    """
+
+    query: Query
+    passages: tuple[Passage, ...]
+    given: tuple[Query, tuple[Passage, ...]]
+    notes: tuple[str, ...]
+
+    def screening(self, found: Screening) -> Screening:
+        """The caller's own question and passages in the defense's screening, and the notes."""
+        query, passages = self.given
+        evidence = replace(found.evidence, notes=(*found.evidence.notes, *self.notes)) if self.notes else found.evidence
+        return replace(found, query=query.text, passages=passages, evidence=evidence)
+
+    def answer(self, found: Answer) -> Answer:
+        """The same for an answer."""
+        return replace(found, screening=self.screening(found.screening))
+
+
+def admitted(
+    query: object, passages: Any, encoder: Encoder | None, *, verbatim: bool = False, trust_embeddings: bool = True
+) -> Admitted:
+    """Let a question and its passages in.
+
+    Args:
+        query: As callers pass it.
+        passages: As callers pass them.
+        encoder: The defense's.
+        verbatim: The defense reads the raw texts, as the released codes do.
+        trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which
+            something was hidden is not used, for it was made of other words than the ones that are judged. Where the
+            encoder's vectors hold for one call only, none is used then; without an encoder all are.
+    """
+    asked, given = as_query(query), as_passages(passages)
+    if verbatim:
+        whole = tuple(replace(p, verbatim=True) for p in given)
+        return Admitted(replace(asked, verbatim=True), whole, (asked, given), ())
+    notes = (*_hidden(asked, given), *_cut(given, getattr(encoder, "longest", None)))
+    read, unused = (asked, given), 0
+    if encoder is not None:
+        texts: tuple[Query | Passage, ...] = (asked, *given)
+        doubtful = [bool(text.hidden) or not trust_embeddings for text in texts]
+        brought = [text.embedding is not None for text in texts]
+        if getattr(encoder, "per_set", False) and any(d and b for d, b in zip(doubtful, brought)):
+            doubtful = [True] * len(doubtful)
+        out = [d and b for d, b in zip(doubtful, brought)]
+        unused = sum(out)
+        read = (
+            replace(asked, embedding=None) if out[0] else asked,
+            tuple(replace(p, embedding=None) if gone else p for p, gone in zip(given, out[1:])),
+        )
+    if unused:
+        why = "texts hide something" if trust_embeddings else "embeddings from outside are not trusted"
+        notes = (*notes, f"{unused} given embeddings are not used, for {why}; the texts were encoded here")
+    return Admitted(*read, (asked, given), notes)
+
+
+def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
+    """Which passages have more words than the encoder reads tokens, where it says how many."""
+    if longest is None:
+        return ()
+    cut = [i for i, passage in enumerate(passages) if len(passage.reading.split(None, longest)) > longest]
+    if not cut:
+        return ()
+    named = ", ".join(map(str, cut[:MOST_NOTES])) + (f" and {len(cut) - MOST_NOTES} more" * (len(cut) > MOST_NOTES))
+    return (
+        f"the encoder reads {longest} tokens of a text, so vectors made here leave out the rest of passage {named}",
+    )
+
+
+def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
+    """What is hidden where, in sentences; the passages beyond the tenth are counted."""
+    notes = [f"the question hides {query.hidden}"] if query.hidden else []
+    hiding = [i for i, passage in enumerate(passages) if passage.hidden]
+    notes += [f"passage {i} hides {passages[i].hidden}" for i in hiding[:MOST_NOTES]]
+    if len(hiding) > MOST_NOTES:
+        notes.append(f"{len(hiding) - MOST_NOTES} more passages hide something")
+    return tuple(notes)
