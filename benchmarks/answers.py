@@ -1,7 +1,7 @@
 """Accuracy, attack success and abstentions of whole answers without a language model: every answering defense.
 
     python benchmarks/answers.py ../shared/data
-    python benchmarks/answers.py ../shared/data --passages 50 --files realtimeqa,nq_poisoned
+    python benchmarks/answers.py ../shared/data --passages 50 --files realtimeqa,nq_large_poisoned
 
 Ten passages per question (gold first, then the question's own by rank, then BM25 over the corpus), clean, and with the
 question's first poison in the place of position 1 or of the last. The readers are `extractive`, which copies sentences,
@@ -34,7 +34,7 @@ from unpoison.models import load_generator
 from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Generator
 
-FILES = {"realtimeqa": None, "nq_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco",
+FILES = {"realtimeqa": None, "nq_large_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco",
          "rgb_counterfactual": None, "ramdocs": None}  # fmt: skip
 """Question files, and the corpus that fills their contexts."""
 
@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("--readers", default="extractive,reader", help="strings of readers, separated by commas")
     parser.add_argument("--defenses", default=";".join(DEFENSES), help="which defenses, separated by semicolons")
     parser.add_argument("--passages", type=int, default=10)
+    parser.add_argument("--limit", type=int, default=60, help="questions of a file")
     options = parser.parse_args()
     positions = (None, 1, options.passages)
     print(f"No language model. k = {options.passages}.\n")
@@ -68,7 +69,7 @@ def main() -> None:
     readers = {name: load_generator(name) for name in options.readers.split(",")}
     for name in options.files.split(","):
         examples = [e for e in load(options.folder / f"{name}.jsonl") if usable(e)]
-        examples = [e for e in examples if name not in FREE_FILES or held_out(e.question)]
+        examples = [e for e in examples if name not in FREE_FILES or held_out(e.question)][: options.limit]
         clean = clean_contexts(examples, options.passages, corpus(options.folder, name))
         for label in options.defenses.split(";"):
             for reader, model in readers.items():
@@ -77,7 +78,12 @@ def main() -> None:
 
 
 def usable(example: Example) -> bool:
-    return bool(example.correct_answers and example.incorrect_answers and example.poisons())
+    return bool(example.correct_answers and example.incorrect_answers and lies(example))
+
+
+def lies(example: Example) -> Sequence[Passage]:
+    """The texts that come with the question and state a wrong answer."""
+    return example.poisons() or [found.passage for found in example.labelled("misinfo")]
 
 
 def corpus(folder: Path, name: str) -> Sequence[Passage]:
@@ -103,7 +109,7 @@ def cells(
 
 def poisoned(example: Example, context: Context, position: int) -> Context:
     """The context with the question's first poison at a 1-based position, or at the last one of a shorter context."""
-    return replace_at(context, planted(example, example.poisons()[:1]), [min(position, len(context)) - 1])
+    return replace_at(context, planted(example, lies(example)[:1]), [min(position, len(context)) - 1])
 
 
 def percent(outcomes: Sequence[bool]) -> str:

@@ -179,6 +179,7 @@ def test_an_account_without_quota_is_not_asked_again(url: str) -> None:
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
         (format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True), 1000, 1800),
     ],
+    ids=["seconds", "parts", "negative", "far", "past", "date"],  # a date of its own would be another test each time
 )
 def test_retry_after_in_seconds_or_as_a_date(url: str, header: str, least: float, most: float) -> None:
     error = failure(url, f"after/{header}")

@@ -93,7 +93,7 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
                 opset_version=17, dynamo=False,
             )  # fmt: skip
             quantization.quantize_dynamic(
-                str(whole), str(file), weight_type=quantization.QuantType.QInt8, per_channel=True
+                str(whole), str(file), weight_type=quantization.QuantType.QInt8, per_channel=True, reduce_range=True
             )
         except Exception as error:  # both libraries raise exceptions of many kinds
             raise ModelError(

@@ -90,7 +90,8 @@ class Reader:
 
     - "atomic": the passage's answer, or an abstention.
     - "answer", "decide": the answer that the texts support best: each lends its answer what it is worth, less with
-      its rank (the last one half), and answers that say the same count together.
+      its rank (the last one half), and answers that say the same count together. Where no bare name, date or number is
+      asked for, the sentence in which it stands.
     - "synthesize": of the answers given, the one that most others equal, contain or are contained in.
     - "consolidate": the sentences that hold the best supported answer; texts that give orders are left out.
     - yes-or-no questions and "free" are answered as the extractive reader does, from words.
@@ -252,9 +253,15 @@ class Reader:
             return self._words.generate(prompt).text
         return _TASKS[prompt.task](self, prompt)
 
+    def _atomic(self, prompt: Prompt) -> str | None:
+        return next((one.answer for one in self._supported(prompt)), None)
+
     def _answer(self, prompt: Prompt) -> str | None:
         said = self._supported(prompt)
-        return max(said, key=lambda one: one.weight).answer if said else None
+        if not said:
+            return None
+        best = max(said, key=lambda one: one.weight)
+        return best.answer if read_question(prompt.question).kind in _CRISP else _sentence(best)
 
     def _consolidate(self, prompt: Prompt) -> str | None:
         return "\n".join(dict.fromkeys(_sentence(one) for one in self._supported(prompt)))
@@ -283,6 +290,9 @@ class Reader:
 
 _AT_ONCE = 32
 """Passages between two looks at the clock."""
+
+_CRISP = ("person", "place", "date", "number")
+"""Questions that a bare name, date or number answers; to others the sentence in which the answer stands says more."""
 
 _READING: frozenset[Task] = frozenset(("atomic", "answer", "decide", "consolidate"))
 
@@ -333,7 +343,7 @@ def _synthesize(_: Reader, prompt: Prompt) -> str | None:
 
 
 _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
-    "atomic": Reader._answer,
+    "atomic": Reader._atomic,
     "answer": Reader._answer,
     "decide": Reader._answer,
     "consolidate": Reader._consolidate,
