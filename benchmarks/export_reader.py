@@ -97,7 +97,7 @@ def _platt(odds: np.ndarray, answered: np.ndarray) -> tuple[float, float]:
 
 def _relations(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = relation_rows(folder, test=True)
-    windows = reader._cutter.answers([(f"{question} {left}", right) for question, left, right, _ in rows])
+    windows = [reader._cutter.answers(question, [(left, right)])[0] for question, left, right, _ in rows]
     logits = np.array([mark.relation for mark in reader._model.run(windows)], float)
     return logits, np.array([row[3] for row in rows]), np.array([_hash(row[0]) % 2 == 0 for row in rows])
 

@@ -157,11 +157,11 @@ def parts(kind: str, spec: str) -> list[tuple[str, str]]:
 
 
 def options(target: Any) -> list[Option]:
-    """The options of a class that a string can set: its constructor's arguments of simple types.
+    """The options of a class or function that a string can set: its arguments of simple types.
 
     Keys are left out: option strings end up in shell histories and manifests. They come from the environment.
     """
-    hints = get_type_hints(target.__init__)
+    hints = get_type_hints(target.__init__ if isinstance(target, type) else target)
     return [
         Option(parameter.name, hints[parameter.name], parameter.default)
         for parameter in inspect.signature(target).parameters.values()

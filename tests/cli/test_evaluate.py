@@ -30,7 +30,7 @@ def data(tmp_path):
 def test_a_table_tells_what_is_saved_and_what_is_damaged(run):
     result = run("evaluate", "-d", "trustrag,grada", "--poisons", "0,3", *SMALL)
     assert result.exit_code == 0
-    assert "sample, poisonedrag x 3" in result.stdout
+    assert "sample, poisonedrag (stand-in: templates) x 3" in result.stdout
     assert "vanilla:keep=5" in result.stdout
     assert "clean: gold lost %" in result.stdout
     assert "ASR" not in result.stdout
@@ -162,7 +162,7 @@ def test_sample_is_measured_where_no_data_is_named(run):
 def test_a_judge_scores_the_answers(run):
     result = run("evaluate", "-d", "vanilla", "-g", "extractive", "--judge", "extractive", "--limit", 1, "--json")
     cell = json.loads(result.stdout)["cells"][0]
-    assert cell["figures"]["judged_accuracy"]["value"] == 0.0  # the reader is no judge: it gives no scores
+    assert cell["figures"]["judged_accuracy"]["value"] is None  # the reader is no judge: it gives no scores
 
 
 def test_over_time_static_stands_beside_dynamic(run, tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
@@ -14,11 +16,12 @@ pytest.importorskip("unpoison_reader")
 pytest.importorskip("onnxruntime")
 
 from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
-from unpoison.errors import MissingExtraError, ModelError
+from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
 from unpoison.models.loading import answer_judge, can_write
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
 from unpoison.models.reader import LONGEST_PASSAGE, REMEMBERED, Reader, shipped
+from unpoison.models.spans import LONGEST_SPAN
 from unpoison.prompts import (
     Task,
     answer_alone_prompt,
@@ -82,9 +85,10 @@ def test_threads_share_it(reader):
 
 
 def test_a_megabyte_is_read_within_bounds(reader):
-    text = "Oak trees were felled for ships. " * 31_000 + "The warship Vasa has its museum in the city of Stockholm."
+    text = "Oak trees were felled for ships. " * 30_000 + "The warship Vasa has its museum in the city of Stockholm."
     (reading,) = reader.read(QUESTION, [text])
-    assert "Stockholm" in reading.answer  # behind a megabyte, in the window nearest to the question
+    assert "Stockholm" in reading.answer  # behind a megabyte, in the slice nearest to the question
+    assert text[reading.start : reading.end] == reading.answer
     assert reading.skimmed > 900_000
     (cut,) = reader.read(QUESTION, ["x " * LONGEST_PASSAGE])
     assert cut.skimmed >= LONGEST_PASSAGE
@@ -135,9 +139,57 @@ def test_a_batch_is_what_its_prompts_are_one_by_one(reader):
     assert [r.text for r in reader.generate_batch(prompts)] == [reply(Reader(), prompt) for prompt in prompts]
 
 
-def test_time_that_is_up_is_an_error(reader):
+@pytest.mark.parametrize("count", [1, 80])
+def test_time_that_is_up_is_an_error(count):
     with pytest.raises(ModelError, match="were up"):
-        Reader().read_pairs([(QUESTION, f"{i} {PASSAGES[0]}") for i in range(80)], timeout=1e-9)
+        Reader().read_pairs([(QUESTION, f"{i} {PASSAGES[0]}") for i in range(count)], timeout=1e-9)
+
+
+def test_a_forked_process_reads_with_threads_of_its_own(reader):
+    reader.read(QUESTION, PASSAGES)  # this process has its threads
+    child = os.fork()
+    if child == 0:
+        made = reader.read("where is the Vasa Museum", PASSAGES)
+        os._exit(0 if made[0].answer else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_long_question_is_cut_and_leaves_both_answers_to_be_compared(reader):
+    for question in (" " * 3000 + "who wrote the letter " * 400, "\x00" * 5000 + "who", "who " * 3000):
+        assert reader.read(question, ["x"])[0].no_answer <= 1
+    one, two = reader._cutter.answers("river " * 900, [("Holland", "Netherlands"), ("Zanzibar", "Netherlands")])
+    assert one.ids.tolist() != two.ids.tolist()
+
+
+def test_one_token_that_stands_for_half_a_megabyte_is_no_answer(reader):
+    for filling in (" " * 20_000, "\u200b" * 20_000, "x" * 20_000):
+        (reading,) = reader.read("who wrote the letter", [f"The letter was written by Ada{filling}Lovelace in 1843."])
+        assert reading.end - reading.start <= LONGEST_SPAN
+
+
+def test_the_sentence_of_an_answer_is_where_it_was_read(reader):
+    text = "There were 15 ships in the harbour. The crew of the warship had 5 men."
+    prompt = consolidation_prompt("how many men had the crew of the warship", None, [text])
+    assert reply(reader, prompt) == "The crew of the warship had 5 men."
+
+
+def test_many_notes_are_compared_in_bounded_time(reader):
+    began = time.process_time()
+    reply(reader, synthesis_prompt(QUESTION, [f"harbour number {i}" for i in range(2000)]))
+    assert time.process_time() - began < 30
+
+
+def test_a_threshold_has_a_name_of_its_own_and_needs_no_path():
+    made = load_generator("reader,threshold=0.9")
+    assert made.threshold == 0.9
+    assert made.name == "reader,threshold=0.9"  # caches of replies must tell them apart
+    assert answer_judge(None, made) == "reader"
+    assert not can_write(made)
+
+
+def test_a_string_is_no_list_of_passages(reader):
+    with pytest.raises(InputError, match="must be strings"):
+        reader.read(QUESTION, [None])
 
 
 def test_what_it_remembers_is_bounded():

@@ -49,27 +49,24 @@ def test_the_export_reads_as_its_checkpoint_does(checkpoint, exported):
     assert len({round(r.score, 3) for r in theirs}) == len(PASSAGES)
 
 
-def test_a_float_graph_reads_exactly_as_its_checkpoint(checkpoint, tmp_path):
+def test_a_graph_without_start_and_end_is_refused(tmp_path):
     import torch
 
-    class Both(torch.nn.Module):
+    class Joined(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.model = question_answerer()
 
         def forward(self, **values):
             made = self.model(**values)
-            return _Tuple(made.start_logits, made.end_logits)
+            return _Tuple([torch.stack([made.start_logits, made.end_logits])])
 
     class _Tuple(tuple):
-        def __new__(cls, *parts):
-            return super().__new__(cls, parts)
-
         def to_tuple(self):
-            return (torch.stack(list(self), 0),)
+            return self
 
     save_tokenizer(tmp_path)
-    export_graph(Both(), "both", tmp_path / "model.onnx")
+    export_graph(Joined(), "both", tmp_path / "model.onnx")
     with pytest.raises(ModelError, match="start and end logits"):
         Reader(tmp_path)
 
@@ -98,16 +95,17 @@ def test_long_passages_are_read_in_windows_to_their_end(checkpoint):
     assert all(start < end for start, end in zip(starts[1:], ends[:-1], strict=True))  # neighbours overlap
 
 
-def test_of_a_very_long_passage_the_nearest_windows_are_read(checkpoint, monkeypatch):
-    monkeypatch.setattr(reader_module, "WINDOWS", 2)
-    reader = Reader(checkpoint)
+def test_of_a_very_long_passage_the_nearest_slices_are_read(checkpoint, monkeypatch):
+    monkeypatch.setattr(reader_module, "LONG", 400)
+    monkeypatch.setattr(reader_module, "SLICE", 200)
     long = "river " * 500 + "the capital of france is paris . " + "tower " * 500
-    reading = reader.read(QUESTION, [long])[0]
-    windows = reader._cutter.windows([(QUESTION, long)])[0]
-    chosen = reader_module._nearest(QUESTION, long, windows)
-    assert len(chosen) == 2 < len(windows)
-    assert any("capital" in long[slice(*reader_module._reach(window))] for window in chosen)
-    assert 0 < reading.skimmed < len(long)
+    pieces = reader_module._pieces(QUESTION, long)
+    assert len(pieces) == 2
+    assert any("capital of france is paris" in text for _, text in pieces)
+    assert all(long[at:].startswith(text) for at, text in pieces)
+    (reading,) = Reader(checkpoint, threshold=1.0).read(QUESTION, [long])
+    assert reading.answer == long[reading.start : reading.end]
+    assert reading.skimmed == len(long) - 400
 
 
 def test_what_a_passage_spells_is_text_and_no_mark_of_the_model(checkpoint):
@@ -196,7 +194,19 @@ def test_a_graph_may_not_name_other_files(copied, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"window": "x"}, {"window": 4}, {"question": 4000}, {"sha256": []}, {"slope": None}],
+    [
+        {"window": "x"},
+        {"window": 4},
+        {"question": 4000},
+        {"sha256": []},
+        {"slope": None},
+        {"window": 256.5},
+        {"slope": float("nan")},
+        {"slope": -1},
+        {"temperature": 0},
+        {"intercept": float("inf")},
+        {"window": True},
+    ],
 )
 def test_malformed_settings_are_one_sentence(copied, change):
     file = copied / "reader.json"
@@ -228,7 +238,7 @@ def test_options_out_of_range(exported, options):
 def test_the_string_form_takes_options(exported):
     reader = load_generator(f"qa:{exported},threshold=0.9,threads=1")
     assert reader.threshold == 0.9
-    assert reader.name == f"qa:{exported}"
+    assert reader.name == f"qa:{exported},threshold=0.9"
 
 
 def test_without_onnxruntime_it_says_what_to_install(exported, monkeypatch):

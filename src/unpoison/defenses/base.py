@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.checks import flag
 from unpoison.defenses.door import Admitted, admitted
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
@@ -74,7 +75,7 @@ class Defense(ABC):
             retriever=retriever,
         )
         self.limits = limits or Limits()
-        self.trust_embeddings = trust_embeddings
+        self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
 
     def admitted(self, query: object, passages: Any) -> Admitted:
         """The door: what this defense reads of what the caller passes (`defenses.door`)."""

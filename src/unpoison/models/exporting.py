@@ -58,11 +58,11 @@ def export(name_or_path: str, folder: Path) -> Path:
             return made.start_logits, made.end_logits
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokenizer.json").write_text(tokenizer.backend_tokenizer.to_str(), "utf-8")
     longest = min(
         v for v in (getattr(model.config, "max_position_embeddings", 0), tokenizer.model_max_length, 512) if v > 0
     )
     graph = write_graph(Spans(), inputs, ("start_logits", "end_logits"), folder / "model.onnx")
+    (folder / "tokenizer.json").write_text(tokenizer.backend_tokenizer.to_str(), "utf-8")
     write_settings(folder, window=min(384, longest), question=min(64, longest // 4))
     return graph
 

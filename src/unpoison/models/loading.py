@@ -108,23 +108,28 @@ def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) 
     if nli is not None:
         return nli
     name = generator if isinstance(generator, str) else getattr(generator, "name", "")
-    return "reader" if name == "reader" else "answers" if name.startswith("qa:") else "lexical"
+    kind = _kind(name)
+    return "reader" if kind == "reader" else "answers" if kind == "qa" else "lexical"
 
 
 def can_write(generator: Generator | str) -> bool:
     """Whether a generator, or one of this name, writes texts of its own; readers, cached or not, only copy."""
-    name = generator if isinstance(generator, str) else generator.name
-    return name not in ("extractive", "reader") and not name.startswith("qa:")
+    return _kind(generator if isinstance(generator, str) else generator.name) not in ("extractive", "reader", "qa")
+
+
+def _kind(name: str) -> str:
+    """What stands before a model's name or options: "reader" of "reader,threshold=0.9"."""
+    return name.partition(":")[0].partition(",")[0]
 
 
 def _load(what: str, spec: str, forms: dict[str, str]) -> Any:
     kind, _, rest = spec.partition(":")
+    kind, comma, bare = kind.partition(",")
     for form, home in forms.items():
         if form.partition(":")[0] == kind and bool(rest) == (":" in form):
             module, _, name = home.partition(":")
             target = getattr(import_module(f"unpoison.models.{module}"), name)
-            if not rest:
-                return target()
             model, _, texts = rest.partition(",")
-            return target(model, **read_options(target, split_options(texts, spec), spec))
+            options = read_options(target, split_options(bare or texts, spec), spec) if comma or texts else {}
+            return target(model, **options) if rest else target(**options)
     raise OptionError(f"no {what} {shown(spec)}; use {', '.join(forms)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -20,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import at_least, within
-from unpoison.errors import ModelError
+from unpoison.errors import InputError, ModelError, shown
 from unpoison.extras import require
-from unpoison.kernels.answers import LONGEST, Relation, relation
+from unpoison.kernels.answers import Relation, relation
 from unpoison.kernels.tokens import stems
 from unpoison.models.answer_nli import judged
-from unpoison.models.checkpoints import softmax
+from unpoison.models.checkpoints import encodable, softmax
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, gives_orders
 from unpoison.models.questions import read_question
 from unpoison.models.sentences import split
-from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, Window, WindowCutter, best_span, cores
+from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
 from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
 
@@ -37,16 +37,25 @@ __all__ = ["Reader", "Reading", "shipped"]
 
 V = TypeVar("V")
 
+THRESHOLD = 0.5
+"""The usual probability of no answer from which on none is given."""
+
 REMEMBERED = 8192
 """Readings that are kept, some 300 bytes each: several defenses ask the same of the same passage."""
 
 SAME = 0.5
 """Answers that say the same with at least this probability are one."""
 
-WINDOWS = 64
-"""Windows of one passage that are read, some 30,000 characters; those nearest to the question where there are more."""
+COMPARED = 200
+"""Distinct answers that are compared with each other; one that comes later counts for itself."""
 
-LONGEST_PASSAGE = 2_000_000
+LONG = 30_000
+"""Characters of a passage that are read; of a longer one the slices nearest to the question, so many together."""
+
+SLICE = 1000
+"""Characters of such a slice."""
+
+LONGEST_PASSAGE = 1_000_000
 """Characters of a passage that are looked at."""
 
 
@@ -119,15 +128,17 @@ class Reader:
         threads: int | None = None,
         device: str | None = None,
     ) -> None:
-        self.name = "reader" if name_or_path is None else f"qa:{name_or_path}"
         self.threshold = within("threshold", threshold, 1e-6, 1.0)
+        self.name = named("reader" if name_or_path is None else f"qa:{name_or_path}", threshold)
         threads = cores() if threads is None else at_least("threads", threads, 1)
         folder = _package() if name_or_path is None else Path(name_or_path)
         self._model: SpanModel
         if any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx", "reader.json")):
             self._settings = Settings.of(folder, self.name)
+            if name_or_path is None and {name for name, _ in self._settings.hashes} != {"model.onnx", "tokenizer.json"}:
+                raise ModelError("the reader's reader.json lacks the hashes of its files; install the package again")
             self._model = OnnxSpans(folder, self.name, threads)
-            source = (folder / "tokenizer.json").read_text("utf-8")
+            source = (folder / "tokenizer.json").read_text("utf-8", "replace")
         else:
             model = TorchSpans(str(name_or_path), self.name, device)
             self._model, source = model, model.tokenizer
@@ -155,44 +166,56 @@ class Reader:
         Raises:
             ModelError: The model failed, or the time was up before all was read.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        for pair in pairs:
+            if not all(isinstance(text, str) for text in pair):
+                raise InputError(f"a question and a passage must be strings, got {shown(pair)}")
         keys = [_key(pair) for pair in pairs]
         with self._lock:
             found = {key: self._known[key] for key in keys if key in self._known}
-        new = [(key, pair) for key, pair in dict(zip(keys, pairs, strict=True)).items() if key not in found]
-        for at in range(0, len(new), _AT_ONCE):
-            if end is not None and time.monotonic() > end:
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
+        for done, (key, reading) in enumerate(zip(new, self._readings(list(new.values())), strict=True)):
+            found[key] = reading
+            if time.monotonic() > end:
                 raise ModelError(
-                    f"{self.name} had read {at} of {len(new)} passages when its {timeout:g} s were up; "
+                    f"{self.name} had read {done + 1} of {len(new)} passages when its {timeout:g} s were up; "
                     "allow more time or give fewer passages",
                     retryable=False,
                 )
-            part = new[at : at + _AT_ONCE]
-            found.update(zip([key for key, _ in part], self._read([pair for _, pair in part]), strict=True))
-        self._remember(self._known, {key: found[key] for key, _ in new})
+        self._remember(self._known, {key: found[key] for key in new})
         return [found[key] for key in keys]
 
+    def _readings(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Reading]:
+        """What each passage says, a few passages at a time: the clock is looked at, and memory given back, between."""
+        part: list[tuple[str, str]] = []
+        size = 0
+        for pair in pairs:
+            part.append(pair)
+            size += min(len(pair[1]), LONG)
+            if size >= LONG or len(part) >= _AT_ONCE:
+                yield from self._read(part)
+                part, size = [], 0
+        yield from self._read(part)
+
     def _read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
-        cut = [text[:LONGEST_PASSAGE] for _, text in pairs]
-        windows = self._cutter.windows([(question, text) for (question, _), text in zip(pairs, cut, strict=True)])
-        chosen = [
-            _nearest(question, text, parts) for (question, _), text, parts in zip(pairs, cut, windows, strict=True)
-        ]
-        marks = iter(self._model.run([window for parts in chosen for window in parts]))
+        pieces = [[(question, *piece) for piece in _pieces(question, text)] for question, text in pairs]
+        windows = iter(self._cutter.windows([(question, text) for rows in pieces for question, _, text in rows]))
+        cut = [[(offset, window) for _, offset, _ in rows for window in next(windows)] for rows in pieces]
+        marks = iter(self._model.run([window for rows in cut for _, window in rows]))
         made = []
-        for (_, text), parts, every in zip(pairs, chosen, windows, strict=True):
-            spans = [span for window in parts if (span := best_span(window, next(marks))) is not None]
-            best = max(spans, key=lambda span: span.odds, default=None)
-            if best is None:
-                made.append(Reading("", 0, 0, 0.0, 1.0))
+        for (_, text), rows, parts in zip(pairs, cut, pieces, strict=True):
+            spans = [(offset, span) for offset, window in rows if (span := best_span(window, next(marks))) is not None]
+            skimmed = len(text) - sum(len(piece) for _, _, piece in parts)
+            if not spans:
+                made.append(Reading("", 0, 0, 0.0, 1.0, skimmed))
                 continue
+            offset, best = max(spans, key=lambda found: found[1].odds)
             no_answer = 1 / (1 + np.exp(np.clip(self._settings.slope * best.odds + self._settings.intercept, -60, 60)))
-            start, end = _trimmed(text, best.start, best.end)
+            start, end = _trimmed(text, offset + best.start, offset + best.end)
+            if start == end:
+                no_answer = 1.0
             answer = text[start:end] if no_answer < self.threshold else ""
-            skimmed = (
-                len(text) - _read_characters(parts) if len(parts) < len(every) or len(text) > LONGEST_PASSAGE else 0
-            )
-            made.append(Reading(answer, start, end, best.odds, float(no_answer), max(0, skimmed)))
+            made.append(Reading(answer, start, end, best.odds, float(no_answer), skimmed))
         return made
 
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
@@ -215,7 +238,7 @@ class Reader:
             found = {key: self._related[key] for key in keys if key in self._related}
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
         orders = [order for left, right in new.values() for order in ((left, right), (right, left))]
-        windows = self._cutter.answers([(f"{question} {one[:LONGEST]}", two[:LONGEST]) for one, two in orders])
+        windows = self._cutter.answers(question, orders)
         logits = [mark.relation for mark in self._model.run(windows)]
         if any(logit is None for logit in logits):
             return [None] * len(pairs)
@@ -246,7 +269,7 @@ class Reader:
             ModelError: The model failed, or the time was up.
         """
         self.read_pairs([(p.question, text) for p in prompts if _reads(p) for text in _texts(p)], timeout=timeout)
-        return [Reply(self._reply(prompt) or ABSTENTION) for prompt in prompts]
+        return [Reply(encodable(self._reply(prompt) or ABSTENTION)) for prompt in prompts]
 
     def _reply(self, prompt: Prompt) -> str | None:
         if not _reads(prompt):
@@ -275,7 +298,8 @@ class Reader:
             for rank, (reading, text) in enumerate(zip(readings, texts, strict=True))
             if reading.answer
         ]
-        groups = [[other for other in said if _same(prompt.question, one.answer, other.answer)] for one in said]
+        alike = _alike(prompt.question, [one.answer for one in said])
+        groups = [[other for j, other in enumerate(said) if alike[i, j]] for i in range(len(said))]
         return max(groups, key=lambda group: sum(one.weight for one in group), default=[])
 
     def _remember(self, memory: OrderedDict[bytes, V], new: Mapping[bytes, V]) -> None:
@@ -285,7 +309,7 @@ class Reader:
                 memory.popitem(last=False)
 
     def __repr__(self) -> str:
-        return "Reader()" if self.name == "reader" else f"Reader({self.name.removeprefix('qa:')!r})"
+        return f"Reader({self.name!r})"
 
 
 _AT_ONCE = 32
@@ -297,13 +321,24 @@ _CRISP = ("person", "place", "date", "number")
 _READING: frozenset[Task] = frozenset(("atomic", "answer", "decide", "consolidate"))
 
 
-def shipped() -> Reader:
+def named(name: str, threshold: float) -> str:
+    """The name of a reader: caches of replies know by it who replied."""
+    return name if threshold == THRESHOLD else f"{name},threshold={threshold:g}"
+
+
+def shipped(*, threshold: float = 0.5, threads: int | None = None) -> Reader:
     """The reader of the package unpoison-reader; one for all who ask in a process, for it costs some 100 MB.
+
+    Args:
+        threshold: As for `Reader`; with options a reader of its own is made.
+        threads: As for `Reader`.
 
     Raises:
         MissingExtraError: The extra `reader` is not installed.
         ModelError: Its files were cut or changed.
     """
+    if threshold != THRESHOLD or threads is not None:
+        return Reader(threshold=threshold, threads=threads)
     with _LOADING:
         if not _SHIPPED:
             _SHIPPED.append(Reader())
@@ -336,10 +371,10 @@ def _texts(prompt: Prompt) -> list[str]:
 
 def _synthesize(_: Reader, prompt: Prompt) -> str | None:
     answers = [text.strip() for text in prompt.passages if informative(text)]
-    alike = [[_same(prompt.question, one, other) for other in answers] for one in answers]
-    within_ = [[other.casefold() in one.casefold() for other in answers] for one in answers]
-    order = range(len(answers))
-    return answers[max(order, key=lambda i: (sum(alike[i]), sum(within_[i]), -i))] if answers else None
+    alike = _alike(prompt.question, answers)
+    folded = [answer.casefold() for answer in answers]
+    votes = [(int(alike[i].sum()), sum(other in folded[i] for other in folded), -i) for i in range(len(answers))]
+    return answers[-max(votes)[2]] if votes else None
 
 
 _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
@@ -351,8 +386,17 @@ _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
 }
 
 
-def _same(question: str, left: str, right: str) -> bool:
-    return left == right or relation(question, left, right).same >= SAME
+def _alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
+    """Which answers say the same, shape (n, n); each two distinct ones are compared once, the first `COMPARED` only."""
+    place: dict[str, int] = {}
+    where = np.array([place.setdefault(answer, len(place)) for answer in answers], dtype=int)
+    distinct = list(place)
+    same = np.eye(len(distinct), dtype=bool)
+    for i, one in enumerate(distinct[:COMPARED]):
+        for j, two in enumerate(distinct[:i]):
+            same[i, j] = same[j, i] = relation(question, one, two).same >= SAME
+    alike: NDArray[np.bool_] = same[np.ix_(where, where)]
+    return alike
 
 
 def _between(guess: Relation, opinion: Relation | None) -> Relation:
@@ -366,17 +410,26 @@ def _between(guess: Relation, opinion: Relation | None) -> Relation:
 
 def _sentence(said: Said) -> str:
     """The sentence of the text in which the answer stands; the answer itself where it spans several."""
-    return next((s.text for s in split(said.text) if said.answer in s.text), said.answer)
+    at = 0
+    for sentence in split(said.text):
+        at = said.text.find(sentence.text, at)
+        if at < 0:
+            break
+        at += len(sentence.text)
+        if said.reading.start < at:
+            return sentence.text if said.answer in sentence.text else said.answer
+    return said.answer
 
 
-def _nearest(question: str, text: str, windows: list[Window]) -> list[Window]:
-    """The windows that share most words with the question, in order; all of them where they are few."""
-    if len(windows) <= WINDOWS:
-        return windows
-    asked = set(stems(question))
-    shared = [len(asked & set(stems(text[slice(*_reach(window))]))) for window in windows]
-    best = sorted(range(len(windows)), key=lambda i: (-shared[i], i))[:WINDOWS]
-    return [windows[i] for i in sorted(best)]
+def _pieces(question: str, text: str) -> list[tuple[int, str]]:
+    """The passage, or of a long one the slices that share most words with the question, each with its place."""
+    if len(text) <= LONG:
+        return [(0, text)]
+    asked = set(stems(question[:2000]))
+    slices = [(at, text[at : at + SLICE]) for at in range(0, min(len(text), LONGEST_PASSAGE), SLICE)]
+    shared = [len(asked.intersection(stems(part))) for _, part in slices]
+    best = sorted(range(len(slices)), key=lambda i: (-shared[i], i))[: LONG // SLICE]
+    return [slices[i] for i in sorted(best)]
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -387,20 +440,6 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _ELLIPSES = " \t\r…,;:"
-
-
-def _reach(window: Window) -> tuple[int, int]:
-    inside = window.offsets[window.first : window.last]
-    return (inside[0][0], inside[-1][1]) if inside else (0, 0)
-
-
-def _read_characters(windows: Sequence[Window]) -> int:
-    """Characters that the windows cover, overlaps once."""
-    covered, seen = 0, 0
-    for start, end in map(_reach, windows):
-        covered += max(0, end - max(start, seen))
-        seen = max(seen, end)
-    return covered
 
 
 def _key(parts: Sequence[str]) -> bytes:

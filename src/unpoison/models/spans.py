@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
@@ -43,6 +43,12 @@ LONGEST_ANSWER = 30
 
 OVERLAP = 64
 """Tokens that two windows of a passage share: twice an answer, or less where windows are small."""
+
+ANSWER = 32
+"""Tokens of an answer that is compared with another."""
+
+LONGEST_SPAN = 400
+"""Characters of an answer: one token may stand for any number of blanks or letters."""
 
 Logits = NDArray[np.float32]
 
@@ -128,24 +134,30 @@ class Settings:
         try:
             found = json.loads(file.read_text("utf-8"))
             settings = cls(
-                int(found["window"]),
-                int(found["question"]),
+                found["window"],
+                found["question"],
                 float(found["slope"]),
                 float(found["intercept"]),
                 float(found["temperature"]),
                 tuple((str(name), str(value)) for name, value in sorted(found["sha256"].items())),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
                 f"{name} has an unusable reader.json ({type(error).__name__}: {shown(str(error), 100)}); "
                 "install the package again"
             ) from error
-        if not (16 <= settings.window <= 8192 and 4 <= settings.question <= settings.window // 2):
-            raise ModelError(f"{name} has a reader.json with window {settings.window} and question "
-                             f"{settings.question}; install the package again")  # fmt: skip
+        if not settings.usable():
+            raise ModelError(f"{name} has a reader.json with figures out of their range; install the package again")
         for part, expected in settings.hashes:
             _check(folder / Path(part).name, expected, name)
         return settings
+
+    def usable(self) -> bool:
+        """Whether every figure is of its kind and in its range."""
+        whole = all(type(value) is int for value in (self.window, self.question))
+        finite = all(map(math.isfinite, (self.slope, self.intercept, self.temperature)))
+        bounds = whole and 16 <= self.window <= 8192 and 4 <= self.question <= self.window // 2
+        return bounds and finite and self.slope > 0 and self.temperature > 0
 
 
 def _check(file: Path, expected: str, name: str) -> None:
@@ -176,29 +188,46 @@ class WindowCutter:
             self._single.no_truncation()
             overlap = min(OVERLAP, (settings.window - settings.question) // 4)
             self._pairs.enable_truncation(settings.window, stride=overlap, strategy="only_second")
+            marked = self._pairs.encode("a", "a").sequence_ids[:1] == [None]
         except Exception as error:  # the library raises bare exceptions
             raise ModelError(
                 f"{name} has an unusable tokenizer.json ({shown(str(error), 200)}); save the model again"
             ) from error
-        self._longest = settings.question
+        if not marked:
+            raise ModelError(f"{name} has a tokenizer.json that puts no mark before a question; save the model again")
+        self._longest, self._name = settings.question, name
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
     def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[Window]]:
         """For each (question, passage) its windows, in order; at least one. Offsets count the passage's characters."""
         clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
-        with self._lock:
-            encoded = self._pairs.encode_batch(clean)
-        return [[_window(part) for part in (whole, *whole.overflowing)] for whole in encoded]
+        return [[_window(part) for part in (whole, *whole.overflowing)] for whole in self._encoded(clean)]
 
-    def answers(self, pairs: Sequence[tuple[str, str]]) -> list[Window]:
-        """(question with an answer, other answer) as one window each, for the relation of two answers."""
-        return [windows[0] for windows in self.windows(pairs)]
+    def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[Window]:
+        """The question with one answer, and the other answer, as one window each: for the relation of the two."""
+        asked = self._first(encodable(question), self._longest)
+        rows = [(self._first(encodable(one), ANSWER), self._first(encodable(two), ANSWER)) for one, two in pairs]
+        return [_window(whole) for whole in self._encoded([(f"{asked} {one}", two) for one, two in rows])]
+
+    def _encoded(self, pairs: list[tuple[str, str]]) -> list[Any]:
+        try:
+            with self._lock:
+                found: list[Any] = self._pairs.encode_batch(pairs)
+        except Exception as error:  # the library raises bare exceptions
+            raise ModelError(
+                f"{self._name} cannot cut a text into tokens ({shown(str(error), 120)}); leave the text out"
+            ) from error
+        return found
 
     def _question(self, text: str) -> str:
-        """Its first tokens, as text."""
+        return self._first(text, self._longest)
+
+    def _first(self, text: str, most: int) -> str:
+        """The first tokens of a text, as text; they are looked for in so many characters only."""
+        text = text[: 40 * most]
         with self._lock:
-            encoded = self._single.encode(text[: 40 * self._longest], add_special_tokens=False)
-        return text if len(encoded.ids) <= self._longest else text[: encoded.offsets[self._longest - 1][1]]
+            encoded = self._single.encode(text, add_special_tokens=False)
+        return text if len(encoded.ids) <= most else text[: encoded.offsets[most - 1][1]]
 
 
 def _window(encoded: Any) -> Window:
@@ -211,7 +240,9 @@ def _window(encoded: Any) -> Window:
 
 
 def best_span(window: Window, marks: Marks) -> Span | None:
-    """The likeliest span of at most `LONGEST_ANSWER` tokens, widened to whole words; None for an empty passage.
+    """The likeliest span of at most `LONGEST_ANSWER` tokens, widened to whole words.
+
+    None for an empty passage, and where the tokens stand for more than `LONGEST_SPAN` characters.
 
     Time and memory are linear in the window.
     """
@@ -230,7 +261,8 @@ def best_span(window: Window, marks: Marks) -> Span | None:
         right + 1 < window.last and window.words[right] is not None and window.words[right + 1] == window.words[right]
     ):
         right += 1
-    return Span(window.offsets[left][0], window.offsets[right][1], odds)
+    span = Span(window.offsets[left][0], window.offsets[right][1], odds)
+    return span if span.end - span.start <= LONGEST_SPAN else None
 
 
 class OnnxSpans:
@@ -246,6 +278,7 @@ class OnnxSpans:
 
     def __init__(self, folder: Path, name: str, threads: int) -> None:
         self.name, self._threads = name, threads
+        self._pools: dict[int, ThreadPoolExecutor] = {}
         file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         if file is None or not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
@@ -261,11 +294,15 @@ class OnnxSpans:
         self._outputs = [*wanted, *(["relation"] if "relation" in outputs else [])]
 
     def run(self, windows: Sequence[Window]) -> list[Marks]:
-        return list(self._pool.map(self._marks, windows)) if len(windows) > 1 else [self._marks(w) for w in windows]
+        if len(windows) < 2 or self._threads == 1:
+            return [self._marks(window) for window in windows]
+        return list(self._pool().map(self._marks, windows))
 
-    @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._threads, thread_name_prefix="unpoison-reader")
+        """This process's threads: those of its parent did not survive a fork."""
+        if self._pools.get(os.getpid()) is None:
+            self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix="unpoison-reader")}
+        return self._pools[os.getpid()]
 
     def _marks(self, window: Window) -> Marks:
         features = {"input_ids": window.ids, "attention_mask": np.ones_like(window.ids), "token_type_ids": window.types}
