@@ -7,8 +7,8 @@ Ten passages per question (gold first, then the question's own by rank, then BM2
 question's first poison in the place of position 1 or of the last. The readers are `extractive`, which copies sentences,
 and `reader`, the small shipped model: the numbers say what a defense does to a reader of that kind, nothing about any
 language model. They have no knowledge of their own, so TrustRAG's internal knowledge is always "I don't know". Answers
-are compared by the lexical judge for `extractive` and by its own judge for `reader`. Questions of files that the reader
-learnt from are those that were held out. 95 % Wilson intervals.
+are compared by the lexical judge for `extractive` and by its own judge for `reader`. The questions are those that the
+reader never learnt from. 95 % Wilson intervals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from reader_data import FREE_FILES, held_out
+from reader_data import FREE_FILES, elsewhere, unseen
 from unpoison import Defense, Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, TrustRag, Vanilla
 from unpoison.evaluation import (
     Context,
@@ -69,7 +69,8 @@ def main() -> None:
     readers = {name: load_generator(name) for name in options.readers.split(",")}
     for name in options.files.split(","):
         examples = [e for e in load(options.folder / f"{name}.jsonl") if usable(e)]
-        examples = [e for e in examples if name not in FREE_FILES or held_out(e.question)][: options.limit]
+        fresh = unseen if name in FREE_FILES else elsewhere
+        examples = [e for e in examples if fresh(options.folder, e.question)][: options.limit]
         clean = clean_contexts(examples, options.passages, corpus(options.folder, name))
         for label in options.defenses.split(";"):
             for reader, model in readers.items():

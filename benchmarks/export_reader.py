@@ -3,7 +3,8 @@
     python benchmarks/export_reader.py ../shared/data work/reader packages/unpoison-reader/src/unpoison_reader
 
 Two figures of the calibration (no answer: slope and intercept) and one of the judge (temperature) are fitted on half of
-the held-out questions; what is printed is measured on the other half.
+the unseen questions of the free files; what is printed is measured on the other half. Passages with and without an
+answer count alike, so a probability is that of a passage that is as likely to answer as not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from guard_data import _hash
 from reader_answers import relation_rows
-from reader_data import MEASURED, held_out, measured, poison_pairs, span_pairs
+from reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen
 from reader_texts import Pair
 from train_reader import LONGEST_QUESTION, WINDOW, _minilm
 from train_reader import Reader as Network
@@ -77,8 +78,8 @@ class _Shipped(nn.Module):
 
 def _odds(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of held-out passages: the reader's log-odds, whether they answer, and whether to fit on them."""
-    rows: list[Pair] = [pair for name in MEASURED for pair in measured(folder, name, PER_FILE, seed=5)]
-    rows += [pair for pair in span_pairs(folder) if held_out(pair.question)][:1200]
+    rows: list[Pair] = [pair for name in FREE_FILES for pair in measured(folder, name, PER_FILE, seed=5)]
+    rows += [pair for pair in span_pairs(folder) if unseen(folder, pair.question)][:1200]
     rows += poison_pairs(folder, test=True)[:300]
     readings = reader.read_pairs([(pair.question, pair.text) for pair in rows])
     fits = np.array([_hash(pair.question) % 2 == 0 for pair in rows])

@@ -1,14 +1,17 @@
 """The pairs of question and passage that the reader learns from and is measured on.
 
 Learnt from: texts whose licence allows shipping weights (MIT, BSD, Apache, CC BY-SA), eight tenths of the questions by
-a hash. The other two tenths, and every file without such a licence, are only measured on. What a passage *says* is
+a hash. The other two tenths, and every file without such a licence, are only measured on; a question that was learnt
+from in another spelling is not (`unseen`). What a passage *says* is
 asked, not whether it is true: a published poison with its stated wrong answer teaches reading as well as a true text.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +24,18 @@ from unpoison.evaluation.contexts import nearest
 
 __all__ = [
     "BLANKED",
+    "FREE_FILES",
     "MEASURED",
     "answer_pairs",
     "blank_sources",
+    "elsewhere",
     "epoch",
     "held_out",
     "measured",
     "poison_pairs",
     "span_pairs",
     "training",
+    "unseen",
 ]
 
 TEST_SHARE = 0.2
@@ -50,6 +56,29 @@ BLANKED = 4000
 def held_out(question: str) -> bool:
     """Whether a question is measured on and never learnt from."""
     return _hash(question) % 1000 < 1000 * TEST_SHARE
+
+
+def unseen(folder: Path, question: str) -> bool:
+    """Whether a question is measured on: held out, and learnt in no other spelling either ("... ?").
+
+    Its passages may have been read with other questions: several questions of a file share a document, and sentences
+    with a word taken out come from the same Wikipedia articles.
+    """
+    return held_out(question) and _spelled(question) not in _learnt(folder)
+
+
+def elsewhere(folder: Path, question: str) -> bool:
+    """`unseen` for files that were never learnt from, whose questions need not be held out."""
+    return _spelled(question) not in _learnt(folder)
+
+
+@cache
+def _learnt(folder: Path) -> frozenset[str]:
+    return frozenset(_spelled(pair.question) for pairs in training(folder).values() for pair in pairs)
+
+
+def _spelled(question: str) -> str:
+    return " ".join(re.findall(r"\w+", question.casefold()))
 
 
 def training(folder: Path) -> dict[str, list[Pair]]:
@@ -104,7 +133,7 @@ def measured(folder: Path, name: str, most: int = 100, seed: int = 0) -> list[Pa
     free = name in FREE_FILES
     with_answer, without = [], []
     for row in _rows(folder / f"{name}.jsonl"):
-        if free and not held_out(row["question"]):
+        if not (unseen if free else elsewhere)(folder, row["question"]):
             continue
         for pair, label, _ in _read(name, row):
             if label == "gold" and not pair.spans:
@@ -135,7 +164,7 @@ def poison_pairs(folder: Path, *, test: bool) -> list[Pair]:
         pair
         for name in ("nq_poisoned", "hotpotqa_poisoned")
         for row in _rows(folder / f"{name}.jsonl")
-        if held_out(row["question"]) == test
+        if (unseen(folder, row["question"]) if test else not held_out(row["question"]))
         for pair, label, source in _read(name, row)
         if label == "poison" and source in FREE
     ]
@@ -190,7 +219,7 @@ def answer_pairs(folder: Path, *, test: bool) -> list[tuple[str, str, str, str]]
 def _answer_pairs(folder: Path, test: bool) -> Iterator[tuple[str, str, str, str]]:
     for name in FREE_FILES:
         for row in _rows(folder / f"{name}.jsonl"):
-            if held_out(row["question"]) != test:
+            if not (unseen(folder, row["question"]) if test else not held_out(row["question"])):
                 continue
             question, right, wrong = row["question"], row["correct_answers"], row["incorrect_answers"]
             if name == "nq_large_poisoned":

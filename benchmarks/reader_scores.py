@@ -2,8 +2,8 @@
 
     python benchmarks/reader_scores.py ../shared/data
 
-All questions are held out from the training of the shipped reader. `files`: nine question files, a hundred passages
-each, half of them without an answer (clean passages that hold none, or another question's where a file has too few).
+No question was learnt from, in whatever spelling. `files`: nine question files, a hundred passages each where there are
+so many, half of them without an answer (clean passages that hold none, or another question's where a file has too few).
 `mixed`: the rows of `qa_spans.jsonl`, whose near misses count as without answer, and poison texts. F1 and exact match
 as in SQuAD, over what has an answer; an answer that was refused counts 0.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from reader_answers import relation_rows
-from reader_data import MEASURED, held_out, measured, poison_pairs, span_pairs
+from reader_data import FREE_FILES, MEASURED, elsewhere, measured, poison_pairs, span_pairs, unseen
 from reader_texts import Pair, scored, summary
 from unpoison.kernels.answers import relation
 from unpoison.models import ExtractiveReader, LexicalNLI, load_generator
@@ -66,7 +66,7 @@ def main() -> None:
 
 def _mixed(folder: Path) -> list[Pair]:
     rng = np.random.default_rng(1)
-    spans = [pair for pair in span_pairs(folder) if held_out(pair.question)]
+    spans = [pair for pair in span_pairs(folder) if unseen(folder, pair.question)]
     poison = poison_pairs(folder, test=True)
     return [part[i] for part, most in ((spans, 750), (poison, 250)) for i in rng.permutation(len(part))[:most]]
 
@@ -94,7 +94,7 @@ def _print_relations(folder: Path) -> None:
         for line in (folder / f"{name}.jsonl").open(encoding="utf-8"):
             row = json.loads(line)
             question, right, wrong = row["question"], row["correct_answers"], row["incorrect_answers"]
-            if name in ("nq_poisoned", "nq_large_poisoned", "timeqa", "hotpotqa_poisoned") and not held_out(question):
+            if not (unseen if name in FREE_FILES else elsewhere)(folder, question):
                 continue
             pairs = [p for p in combinations(right, 2) if (question, *p) in true_alias or _shares(*p)]
             rows += [(question, *pair, True) for pair in pairs] + [

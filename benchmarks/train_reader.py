@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from reader_answers import CLASSES, judge_pairs
-from reader_data import BLANKED, MEASURED, blank_sources, epoch, held_out, measured, poison_pairs, span_pairs, training
+from reader_data import BLANKED, MEASURED, blank_sources, epoch, measured, poison_pairs, span_pairs, training, unseen
 from reader_texts import Pair, scored, summary, varied
 
 WINDOW = 256
@@ -262,7 +262,7 @@ def _padded(length: int) -> int:
 
 def _mixed(folder: Path) -> list[Pair]:
     rng = np.random.default_rng(1)
-    spans = [pair for pair in span_pairs(folder) if held_out(pair.question)]
+    spans = [pair for pair in span_pairs(folder) if unseen(folder, pair.question)]
     poison = poison_pairs(folder, test=True)
     return [part[i] for part, most in ((spans, 450), (poison, 150)) for i in rng.permutation(len(part))[:most]]
 

@@ -69,7 +69,7 @@ Arabic words in one character."""
 
 WIDE_MARKS = r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff5e"
 EAST = r"\u2e80-\u30ff\u3131-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uff66-\uff9d"
-KEPT = re.compile(rf"([{KEPT_FORMS}]+|(?<=[{EAST}])[{WIDE_MARKS}]+|[{WIDE_MARKS}]+(?=[{EAST}]))")
+KEPT = re.compile(rf"([{KEPT_FORMS}]+|(?<=[{EAST}])[{WIDE_MARKS}]+|(?<![{WIDE_MARKS}])[{WIDE_MARKS}]++(?=[{EAST}]))")
 
 STYLED = re.compile(
     r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u1d2c-\u1d2e\u1d30-\u1d3a\u1d3c-\u1d4d\u2071\u207f\u2090-\u209c\u2102"

@@ -37,8 +37,8 @@ __all__ = ["Reader", "Reading", "shipped"]
 
 V = TypeVar("V")
 
-THRESHOLD = 0.5
-"""The usual probability of no answer from which on none is given."""
+THRESHOLD = 0.4
+"""The probability of no answer from which on none is given: a wrong answer costs a vote more than a missing one."""
 
 REMEMBERED = 8192
 """Readings that are kept, some 300 bytes each: several defenses ask the same of the same passage."""
@@ -124,7 +124,7 @@ class Reader:
         self,
         name_or_path: str | Path | None = None,
         *,
-        threshold: float = 0.5,
+        threshold: float = THRESHOLD,
         threads: int | None = None,
         device: str | None = None,
     ) -> None:
@@ -326,7 +326,7 @@ def named(name: str, threshold: float) -> str:
     return name if threshold == THRESHOLD else f"{name},threshold={threshold:g}"
 
 
-def shipped(*, threshold: float = 0.5, threads: int | None = None) -> Reader:
+def shipped(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
     """The reader of the package unpoison-reader; one for all who ask in a process, for it costs some 100 MB.
 
     Args:
