@@ -42,8 +42,8 @@ class Guard(Defense):
     """Drop the passages that are probably poison, and only those; report what the rest disagree on.
 
     `Screening.contested` lists near-copies that differ in a name or number, whatever the models; and with a reader as
-    generator, or where answers were compared anyway, the rival answers of the kept passages of which none has more than
-    two thirds of the independent voices (`defenses.guard_contest`). Nothing is dropped because of it.
+    generator, or where answers were compared anyway, the answers of kept passages that contradict each other and have
+    at least half of the leading answer's voices (`defenses.guard_contest`). Nothing is dropped because of it.
 
     Args:
         damage: The share of clean passages that may be lost on a clean retrieval, in [0.0025, 0.1]; it chooses the
