@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from unpoison.rendering import EDGES_PER_NODE, MAX_DRAWN, excerpt, explain, page, plain
-from unpoison.types import Evidence, Passage, Query, Screening
+from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
@@ -286,3 +287,20 @@ def test_a_browser_applies_the_style_and_refuses_nothing(tmp_path: Path):
     assert "Content Security Policy" not in done.stderr
     assert len(Reader(done.stdout).named("blockquote")) == 5
     assert not Reader(done.stdout).named("script")
+
+
+CONTEST = Contest((Rival(f"30 days {HOSTILE}", (0, 2), 2), Rival("14 days", (1,), 1)))
+
+
+def test_what_is_contested_is_explained_with_its_passages_and_safe():
+    made = replace(screening(["a", "b", "c"], [0, 1, 2]), contested=(CONTEST,))
+    told = explain(made)
+    assert "\ncontested\n  sources disagree: " in told
+    assert told.rstrip().endswith("(2 passages), 14 days (1) [0, 2] against [1]")
+    assert not FORBIDDEN.search(told)
+    html = page([made])
+    assert 'class="notes contested"' in html
+    assert "[0, 2] against [1]" in html
+    assert "<script>" not in html
+    assert "<img" not in html
+    assert 'class="notes contested"' not in page([screening(["a"], [0])])

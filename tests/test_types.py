@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, dataclass
+import json
+from dataclasses import FrozenInstanceError, dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from unpoison import Evidence, Passage, Query, Screening, Verdict
+from unpoison import Answer, Contest, Evidence, Passage, Query, Rival, Screening, Verdict
 from unpoison.errors import InputError
 from unpoison.passages import MAX_PASSAGES, as_passages, as_query
 
@@ -135,3 +137,54 @@ def test_one_that_loses_a_passage_cannot_be_made() -> None:
 def test_what_is_no_saved_screening_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(InputError, match="not a saved screening"):
         Screening.from_dict(data)
+
+
+# What is contested.
+
+CONTEST = Contest((Rival("30 days", (0, 2), 2), Rival("14 days", (1,), 1)))
+
+
+def test_a_contest_is_a_sentence() -> None:
+    assert str(CONTEST) == "sources disagree: 30 days (2 passages), 14 days (1)"
+    copies = Contest((Rival("30 days", (0, 2, 3), 2), Rival("14 days", (1, 4), 1)))
+    assert str(copies) == "sources disagree: 30 days (3 passages, 2 independent), 14 days (2, 1 independent)"
+    spoof = Contest((Rival('14 days (9), "30 days', (0,), 1), Rival("Paris", (1,), 1)))
+    assert str(spoof) == 'sources disagree: "14 days (9), \'30 days" (1 passage), Paris (1)'
+    assert copies.passages == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [("", (0,), 1), ("  ", (0,), 1), (None, (0,), 1), ("a", (), 0), ("a", (1, 0), 1), ("a", (0, 0), 1),
+     ("a", (-1,), 1), ("a", (True,), 1), ("a", (0.0,), 1), ("a", ("0",), 1), ("a", (0,), 2), ("a", (0, 1), 0)],
+)  # fmt: skip
+def test_a_rival_out_of_range_cannot_be_made(rival: tuple[Any, Any, Any]) -> None:
+    with pytest.raises(ValueError, match=r"rival needs|have 1 to"):
+        Rival(*rival)
+
+
+def test_a_contest_of_one_or_with_a_shared_passage_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="two or more rivals, got 1"):
+        Contest((Rival("a", (0,), 1),))
+    with pytest.raises(ValueError, match="behind two rivals"):
+        Contest((Rival("a", (0, 1), 1), Rival("b", (1,), 1)))
+
+
+def test_a_contest_of_a_passage_that_is_not_there_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="passage 3 is contested, but there are 3"):
+        replace(screening(), contested=(Contest((Rival("a", (0,), 1), Rival("b", (3,), 1))),))
+
+
+def test_contests_survive_json_and_stay_out_where_there_are_none() -> None:
+    assert screening().contested == ()
+    assert "contested" not in screening().summary()
+    made = replace(screening(), contested=(CONTEST,))
+    assert made.summary()["contested"][0]["says"] == str(CONTEST)
+    assert Screening.from_dict(json.loads(json.dumps(made.to_dict()))).contested == (CONTEST,)
+    assert Answer("x", made).contested == (CONTEST,)
+
+
+@pytest.mark.parametrize("wrong", [3, ["x"], [{}], [{"rivals": []}], [{"rivals": [{"answer": "a"}]}]])
+def test_malformed_contests_are_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="not a saved screening"):
+        Screening.from_dict({**screening().to_dict(), "contested": wrong})

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from unpoison.errors import UnpoisonError
     from unpoison.passages import Passage, Query
     from unpoison.rag import Rag
-    from unpoison.types import Answer, Call, Evidence, Reply, Screening, Verdict
+    from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Verdict
 
 __version__ = "0.1.0"
 
@@ -44,6 +44,7 @@ _HOMES = {
     "Answer": "types",
     "AstuteRag": "defenses.astuterag",
     "Call": "types",
+    "Contest": "types",
     "Defense": "defenses.base",
     "Discern": "defenses.discern",
     "Evidence": "types",
@@ -63,6 +64,7 @@ _HOMES = {
     "RagDefender": "defenses.ragdefender",
     "ReliabilityRag": "defenses.reliabilityrag",
     "Reply": "types",
+    "Rival": "types",
     "Rerank": "defenses.rerank",
     "RobustRag": "defenses.robustrag",
     "RobustRagDecoding": "defenses.robustrag_decoding",
@@ -75,10 +77,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Answer", "AstuteRag", "Call", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr", "InstructRag",
-    "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag", "RagDefender",
-    "ReliabilityRag", "Reply", "Rerank", "RobustRag", "RobustRagDecoding", "SampledReliabilityRag", "Screening",
-    "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
+    "Answer", "AstuteRag", "Call", "Contest", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr",
+    "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag",
+    "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
+    "SampledReliabilityRag", "Screening", "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
 ]  # fmt: skip
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
+from unpoison.kernels.answers import Relation
 from unpoison.models.protocols import AsyncGenerator, AsyncRetriever, BatchGenerator, Models, TokenByToken
 from unpoison.prompts import Prompt
-from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Request, Retrieve
+from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Read, Relate, Request, Retrieve
 from unpoison.types import Query, Reply
 
 __all__ = ["Job", "Plan", "model_error", "plan"]
@@ -68,6 +69,12 @@ def plan(request: Request, models: Models) -> Plan:
         case Judge(pairs, purpose):
             nli = _given(models.nli, "nli")
             return _plan_items("judge", nli, nli.judge, pairs, purpose)
+        case Read(question, passages, purpose):
+            reader = _reader(models, "read")
+            return _plan_items("read", reader, lambda found: reader.read(question, found), passages, purpose)
+        case Relate(question, pairs, purpose):
+            reader = _reader(models, "relations")
+            return _plan_items("relate", reader, lambda found: reader.relations(question, found), pairs, purpose)
         case Compare(pairs, purpose):
             scorer = _given(models.cross_encoder, "cross_encoder")
             return _plan_items("compare", scorer, scorer.score, pairs, purpose)
@@ -80,6 +87,13 @@ def plan(request: Request, models: Models) -> Plan:
             return _plan_token(tuple(prompt.styled(models.style) for prompt in prompts), tokens, purpose, models)
         case Retrieve(questions, purpose):
             return _plan_retrieval(questions, purpose, models)
+
+
+def _reader(models: Models, method: str) -> Any:
+    generator = _given(models.generator, "generator")
+    if not callable(getattr(generator, method, None)):
+        raise OptionError(f"{shown(generator.name)} is no reader, it has no {method}(); pass generator='reader'")
+    return generator
 
 
 def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: tuple[Any, ...], purpose: str) -> Plan:
@@ -253,6 +267,25 @@ def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np
     return arrays
 
 
+def _readings(value: object, count: int, model: str) -> list[Any]:
+    def fits(one: object) -> bool:
+        return isinstance(getattr(one, "answer", None), str) and isinstance(getattr(one, "no_answer", None), float)
+
+    if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
+        raise ModelError(
+            f"read model {shown(model)} must return a list of {count} Reading for {count} passages, got {shown(value)}"
+        )
+    return value
+
+
+def _relations(value: object, count: int, model: str) -> list[Relation]:
+    if not isinstance(value, list) or len(value) != count or not all(isinstance(one, Relation) for one in value):
+        raise ModelError(
+            f"relate model {shown(model)} must return a list of {count} Relation for {count} pairs, got {shown(value)}"
+        )
+    return value
+
+
 def _array(
     kind: str, value: object, count: int, model: str, form: str, fits: Callable[[tuple[int, ...]], bool]
 ) -> NDArray[Any]:
@@ -279,6 +312,8 @@ _TOLERANCE = 1e-3
 _RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]] = {
     "encode": (_vectors, lambda: np.zeros((0, 1), np.float32)),
     "judge": (_probabilities, lambda: np.zeros((0, 3))),
+    "read": (_readings, list),
+    "relate": (_relations, list),
     "compare": (_scores, lambda: np.zeros(0)),
     "likelihood": (_log_probabilities, list),
 }

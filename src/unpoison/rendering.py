@@ -18,9 +18,9 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.types import Passage, Screening, Verdict
+from unpoison.types import Contest, Passage, Screening, Verdict
 
-__all__ = ["excerpt", "explain", "figure", "page", "plain"]
+__all__ = ["excerpt", "explain", "figure", "page", "plain", "sides"]
 
 MAX_DRAWN = 60
 """More nodes than this cannot be told apart in the picture."""
@@ -77,9 +77,16 @@ def explain(screening: Screening) -> str:
             place = "" if verdict.rank is None else f"{verdict.rank + 1}."
             lines.append(f"{place:>5} [{index}] {verdict.score:.4g}  {excerpt(screening.passages[index].text)}")
             lines.append(f"{'':>6}{plain(verdict.reason)}")
+    if screening.contested:
+        lines += ["", "contested", *(f"  {excerpt(str(c), 600)} {sides(c)}" for c in screening.contested)]
     if screening.evidence.notes:
         lines += ["", "notes", *(f"  {plain(note)}" for note in screening.evidence.notes)]
     return "\n".join(lines)
+
+
+def sides(contest: Contest) -> str:
+    """Which passages stand against which: "[0, 2] against [5]"."""
+    return excerpt(" against ".join(str(list(rival.passages)) for rival in contest.rivals), 300)
 
 
 def page(screenings: Sequence[Screening], remark: str = "") -> str:
@@ -127,6 +134,9 @@ def _section(screening: Screening, number: int) -> str:
     owner = f"screening-{number}"
     order = (*screening.kept_indices, *screening.dropped_indices)
     cards = "\n".join(_card(screening.verdicts[i], screening.passages[i], owner) for i in order)
+    contested = "".join(
+        f"<li>{_escaped(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
+    )
     notes = "".join(f"<li>{_escaped(note)}</li>" for note in screening.evidence.notes)
     return (
         f'<section id="{owner}" aria-labelledby="{owner}-query">\n'
@@ -134,6 +144,7 @@ def _section(screening: Screening, number: int) -> str:
         f'<p class="counts"><strong>{_escaped(screening.defense)}</strong> '
         f'<span class="kept">{len(screening.kept_indices)} kept</span> '
         f'<span class="dropped">{len(screening.dropped_indices)} dropped</span></p>\n'
+        + (f'<ul class="notes contested" dir="auto">{contested}</ul>\n' if contested else "")
         + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
         + f'<div class="columns">\n{figure(screening, owner)}\n<ol class="verdicts">\n{cards}\n</ol>\n</div>\n'
         + "</section>"

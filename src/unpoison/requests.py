@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.kernels.answers import Relation
 from unpoison.prompts import Prompt
 from unpoison.types import Query, Reply
 
@@ -30,6 +31,8 @@ __all__ = [
     "Judge",
     "Likelihood",
     "NextToken",
+    "Read",
+    "Relate",
     "Request",
     "Retrieve",
     "compare",
@@ -38,6 +41,8 @@ __all__ = [
     "judge",
     "likelihood",
     "next_token",
+    "read",
+    "relate",
     "retrieve",
     "together",
 ]
@@ -67,6 +72,24 @@ class Judge:
 
     pairs: tuple[tuple[str, str], ...]
     purpose: str = "entailment"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Passages to a list of what each says to the question, by a generator that reads (`models.reader.Reading`)."""
+
+    question: str
+    passages: tuple[str, ...]
+    purpose: str = "reading"
+
+
+@dataclass(frozen=True, slots=True)
+class Relate:
+    """Pairs of answers to one question to a list of `Relation`, by a generator that compares answers (a reader)."""
+
+    question: str
+    pairs: tuple[tuple[str, str], ...]
+    purpose: str = "rivals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +125,7 @@ class Retrieve:
     purpose: str = "retrieval"
 
 
-Request: TypeAlias = Encode | Generate | Judge | Compare | Likelihood | NextToken | Retrieve
+Request: TypeAlias = Encode | Generate | Judge | Read | Relate | Compare | Likelihood | NextToken | Retrieve
 
 Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
 """A generator that yields requests, receives replies, and returns a `T`."""
@@ -133,6 +156,24 @@ def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow
     """
     (probabilities,) = yield (Judge(tuple(pairs), purpose),)
     return probabilities  # type: ignore[no-any-return]
+
+
+def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Flow[list[Any]]:
+    """Ask what each passage says: `answer`, and `no_answer`, the probability that it says nothing.
+
+    Use it as `readings = yield from read(question, passages)`.
+    """
+    (found,) = yield (Read(question, tuple(passages), purpose),)
+    return found  # type: ignore[no-any-return]
+
+
+def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "rivals") -> Flow[list[Relation]]:
+    """Ask how answers relate.
+
+    Use it as `relations = yield from relate(question, pairs)`.
+    """
+    (found,) = yield (Relate(question, tuple(pairs), purpose),)
+    return found  # type: ignore[no-any-return]
 
 
 def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:

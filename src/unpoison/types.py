@@ -21,10 +21,12 @@ __all__ = [
     "MAX_PASSAGES",
     "Answer",
     "Call",
+    "Contest",
     "Evidence",
     "Passage",
     "Query",
     "Reply",
+    "Rival",
     "Screening",
     "Vector",
     "Verdict",
@@ -90,6 +92,89 @@ class Evidence(Mapping[str, NDArray[Any]]):
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """One of several answers that cannot all be right.
+
+    Attributes:
+        answer: Its words, from a passage; hostile.
+        passages: Positions of the passages that give it, ascending; at least one.
+        voices: How many of them are independent, 1 to all: near-copies have one voice together.
+
+    Raises:
+        ValueError: An empty answer, positions that are not ascending, or voices out of range.
+    """
+
+    answer: str
+    passages: tuple[int, ...]
+    voices: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.answer, str) or not self.answer.strip():
+            raise ValueError(f"a rival needs an answer, got {shown(self.answer)}")
+        if not self.passages or not _ascending(self.passages):
+            raise ValueError(f"a rival needs ascending positions of its passages, got {shown(self.passages)}")
+        if not 1 <= self.voices <= len(self.passages):
+            raise ValueError(f"{len(self.passages)} passages have 1 to {len(self.passages)} voices, got {self.voices}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"answer": self.answer, "passages": list(self.passages), "voices": self.voices}
+
+
+def _ascending(positions: Sequence[object]) -> bool:
+    numbers = [i for i in positions if type(i) is int and i >= 0]
+    return len(numbers) == len(positions) and numbers == sorted(set(numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """What the passages disagree on, with nobody clearly in the right; as text, a sentence for the user.
+
+    Attributes:
+        rivals: Two or more, those with the most voices first; no passage is behind two of them.
+
+    Raises:
+        ValueError: Fewer than two rivals, or a passage behind two of them.
+    """
+
+    rivals: tuple[Rival, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.rivals) < 2:
+            raise ValueError(f"a contest needs two or more rivals, got {len(self.rivals)}")
+        if len(self.passages) < sum(len(rival.passages) for rival in self.rivals):
+            raise ValueError("a passage stands behind two rivals of one contest; give it to one of them")
+
+    @property
+    def passages(self) -> tuple[int, ...]:
+        """All positions, ascending."""
+        return tuple(sorted({i for rival in self.rivals for i in rival.passages}))
+
+    def __str__(self) -> str:
+        """Such as "sources disagree: 30 days (2 passages), 14 days (1)"; copies are said to be copies."""
+        said = []
+        for place, rival in enumerate(self.rivals):
+            count = len(rival.passages)
+            unit = "" if place else " passages" if count > 1 else " passage"
+            copies = f", {rival.voices} independent" if rival.voices < count else ""
+            said.append(f"{_unmistakable(rival.answer)} ({count}{unit}{copies})")
+        return f"sources disagree: {', '.join(said)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values; `says` is the sentence."""
+        return {"says": str(self), "rivals": [rival.to_dict() for rival in self.rivals]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(tuple(Rival(r["answer"], tuple(r["passages"]), r["voices"]) for r in data["rivals"]))
+
+
+def _unmistakable(answer: str) -> str:
+    """An answer as a sentence can hold it: in quotation marks if it could be taken for the counts around it."""
+    return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in '(),:"') else answer
+
+
+@dataclass(frozen=True, slots=True)
 class Screening:
     """What `screen` returns: a verdict on every passage, the kept ones best first, and the evidence.
 
@@ -101,6 +186,7 @@ class Screening:
         passages: The input, in its order.
         verdicts: One per passage, in input order.
         evidence: The arrays behind the verdicts.
+        contested: What the passages disagree on where no side has a clear majority; nothing is dropped because of it.
     """
 
     defense: str
@@ -108,6 +194,7 @@ class Screening:
     passages: tuple[Passage, ...]
     verdicts: tuple[Verdict, ...]
     evidence: Evidence = field(default_factory=Evidence, compare=False)
+    contested: tuple[Contest, ...] = ()
 
     def __post_init__(self) -> None:
         if [v.index for v in self.verdicts] != list(range(len(self.passages))):
@@ -115,6 +202,9 @@ class Screening:
         ranks = sorted(v.rank for v in self.verdicts if v.kept and v.rank is not None)
         if ranks != list(range(sum(v.kept for v in self.verdicts))):
             raise ValueError(f"kept verdicts must have the ranks 0, 1, 2, ..., got {ranks}")
+        for contest in self.contested:
+            if contest.passages[-1] >= len(self.passages):
+                raise ValueError(f"passage {contest.passages[-1]} is contested, but there are {len(self.passages)}")
 
     @classmethod
     def decided(
@@ -127,6 +217,7 @@ class Screening:
         scores: ArrayLike,
         reasons: Sequence[str],
         evidence: Evidence | None = None,
+        contested: Sequence[Contest] = (),
     ) -> Self:
         """Assemble a screening from a decision: `kept` best first, `scores` and `reasons` by position."""
         rank = {int(index): place for place, index in enumerate(kept)}
@@ -135,7 +226,8 @@ class Screening:
             Verdict(i, i in rank, value, rank.get(i), reason)
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
-        return cls(defense, query.text, tuple(passages), verdicts, Evidence() if evidence is None else evidence)
+        found = Evidence() if evidence is None else evidence
+        return cls(defense, query.text, tuple(passages), verdicts, found, tuple(contested))
 
     @property
     def kept_indices(self) -> tuple[int, ...]:
@@ -169,7 +261,8 @@ class Screening:
     def rethreshold(self, threshold: float) -> Self:
         """The same evidence with another threshold: dropped is what has a higher probability of being poison.
 
-        The kept passages stand in input order. Nothing is computed again, so this costs nothing.
+        The kept passages stand in input order. Nothing is computed again, so this costs nothing; what is contested
+        stays what it was.
 
         Args:
             threshold: In [0, 1]; 1 keeps everything.
@@ -203,12 +296,14 @@ class Screening:
         return page([self])
 
     def summary(self) -> dict[str, Any]:
-        """The part that output rows carry: defense, kept positions best first, verdicts, and notes if there are any."""
+        """What output rows carry: defense, kept positions best first, verdicts; what is contested and notes, if any."""
         found: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),
             "verdicts": [v.to_dict() for v in self.verdicts],
         }
+        if self.contested:
+            found["contested"] = [contest.to_dict() for contest in self.contested]
         if self.evidence.notes:
             found["notes"] = list(self.evidence.notes)
         return found
@@ -253,6 +348,7 @@ class Screening:
                     tuple(data.get("notes", ())),
                     evidence["graph"],
                 ),
+                contested=tuple(map(Contest.from_dict, data.get("contested", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
@@ -283,7 +379,8 @@ class Call:
     """The account of one model call.
 
     Attributes:
-        kind: "encode", "generate", "judge", "compare", "likelihood", "next token" or "retrieve".
+        kind: "encode", "generate", "judge", "read", "relate", "compare", "likelihood", "next token" or
+            "retrieve".
         model: The model's name.
         purpose: What the defense wanted, such as "atomic answer".
         seconds: Wall time, retries included.
@@ -328,6 +425,11 @@ class Answer:
     screened: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     belief: BeliefUpdate | None = None
+
+    @property
+    def contested(self) -> tuple[Contest, ...]:
+        """What its sources disagree on: the screening's."""
+        return self.screening.contested
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {

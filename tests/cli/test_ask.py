@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -230,3 +231,14 @@ def test_user_errors(run, rows_file, arguments, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_terminal_says_where_sources_disagree_and_rows_carry_it(run, model):
+    model("Oslo")
+    page = "The museum of the warship stands in {} and was opened to the public by the king."
+    given = json.dumps({"query": "where is it", "passages": [page.format("Oslo"), page.format("Bergen\u001b[31m")]})
+    result = run("ask", "-d", "guard", "-g", "openai:x", "-", given=given)
+    assert "\nsources disagree: Oslo (1 passage), Bergen[31m (1)\n" in result.stdout
+    (told,) = lines(run("ask", "-d", "guard", "-g", "openai:x", "--json", "-", given=given).stdout)
+    assert [rival["passages"] for rival in told["screening"]["contested"][0]["rivals"]] == [[0], [1]]
+    assert "sources disagree: Oslo" in run("screen", "-d", "guard", "-", given=given).stdout

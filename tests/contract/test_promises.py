@@ -196,3 +196,13 @@ def test_bad_input_is_refused_with_field_value_and_fix(
 ) -> None:
     with pytest.raises(InputError, match=says):
         defense.screen(query, passages)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS.keys())
+def test_only_guard_contests_and_each_passage_stands_on_one_side(defense: Defense, given: list[str]) -> None:
+    screening = defense.screen(QUERY, [*given, *(text.replace("San Jose", "Oslo") for text in given[:2])])
+    assert defense.name == "guard" or screening.contested == ()
+    for contest in screening.contested:
+        sides = [i for rival in contest.rivals for i in rival.passages]
+        assert len(sides) == len(set(sides))
+        assert set(sides) <= set(range(len(screening.passages)))

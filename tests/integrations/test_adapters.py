@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from integrations.frameworks import QUERY, TEXTS, Adapted, DropsStadium
-from unpoison import registry
+from unpoison import Guard, registry
 from unpoison.errors import InputError, MissingExtraError, ModelError, OptionError, UnknownNameError
+from unpoison.integrations.screener import spared
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.requests import generate
 
@@ -213,3 +214,11 @@ def test_one_adapter_does_not_import_the_library_of_another() -> None:
         "print([m for m in ('langchain_core', 'llama_index', 'haystack', 'pydantic') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_exempting_keeps_what_is_contested() -> None:
+    page = "The museum of the warship stands in {} and was opened to the public by the king."
+    found = Guard(threshold=0.0).screen("where is it", [page.format("Oslo"), page.format("Bergen")])
+    kept = spared(found, lambda _: True)
+    assert kept.kept_indices == (0, 1)
+    assert kept.contested == found.contested != ()

@@ -110,3 +110,16 @@ def test_hostile_texts_are_escaped(serving: Serving) -> None:
     assert not shown.of("img")
     assert "{{ 7 * 7 }}" in reply.text
     assert reply.text.count("&lt;script&gt;") >= 6
+
+
+def test_what_is_contested_is_shown_and_escaped(serving: Serving) -> None:
+    client = serving({"guard": Guard()})
+    page = "The museum of the warship stands in {} and was opened to the public by the king."
+    sent = {"query": "where is it", "passages": [page.format(city) for city in ("Oslo", "X<img src=x onerror=y>Z")]}
+    text = client.post("/inspect", json=sent).text
+    assert "sources disagree: " in text
+    assert "[0] against [1]" in text
+    assert not Elements(text).of("img")
+    found = client.post("/v1/screen", json=sent).json()["screening"]["contested"]
+    assert [rival["passages"] for rival in found[0]["rivals"]] == [[0], [1]]
+    assert found[0]["says"].startswith("sources disagree: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import Marked, Serving, body
-from unpoison import Guard, Passage, Query
+from unpoison import Contest, Guard, Passage, Query, Rival
 from unpoison.models import ScriptedGenerator
 from unpoison.service import Bounds
 from unpoison.service.windows import MOST, cut, merged, rounds
@@ -97,3 +98,11 @@ def test_short_passages_are_screened_once_and_come_back_untouched() -> None:
     assert cut(passages, 300) == passages
     screening = Marked().screen("q", passages)
     assert merged(Query("q"), passages, [screening], 300) is screening
+
+
+def test_what_is_contested_in_any_window_is_told_once() -> None:
+    passages = (Passage("clean"), Passage("clean"))
+    either = Contest((Rival("a", (0,), 1), Rival("b", (1,), 1)))
+    other = Contest((Rival("c", (0,), 1), Rival("d", (1,), 1)))
+    found = [replace(Guard().screen("q", passages), contested=told) for told in ((either,), (either, other))]
+    assert merged(Query("q"), passages, found, 100).contested == (either, other)

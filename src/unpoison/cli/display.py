@@ -61,8 +61,9 @@ def screening_table(screening: Screening) -> Table:
             Text(plain(verdict.reason)),
             style="green" if verdict.kept else "red",
         )
-    if screening.evidence.notes:
-        table.caption = Text("; ".join(map(plain, screening.evidence.notes)))
+    told = [*(excerpt(str(contest), 600) for contest in screening.contested), *map(plain, screening.evidence.notes)]
+    if told:
+        table.caption = Text("; ".join(told))
     return table
 
 
@@ -79,6 +80,8 @@ def show_answer(answer: Answer, generator: str) -> None:
         Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
         f"answered by {generator}{state}; {heading(screening)}",
     )
+    for contest in answer.contested:
+        show(Text(excerpt(str(contest), 600), style="yellow"))
     if answer.belief is not None:
         previous = "" if answer.belief.previous is None else f"{_KEPT[answer.belief.kept]} {answer.belief.previous!r}: "
         show(f"memory: {previous}{answer.belief.reason}")

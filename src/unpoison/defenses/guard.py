@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from unpoison.checks import among, within
 from unpoison.defenses.base import Defense, embedded
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
+from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_reasons import reasons
 from unpoison.defenses.radar import Radar
@@ -38,7 +39,11 @@ FEWEST_RIVALS = 2
 
 
 class Guard(Defense):
-    """Drop the passages that are probably poison, and only those.
+    """Drop the passages that are probably poison, and only those; report what the rest disagree on.
+
+    `Screening.contested` lists near-copies that differ in a name or number, whatever the models; and with a reader as
+    generator, or where answers were compared anyway, the answers of kept passages that contradict each other and have
+    at least half of the leading answer's voices (`defenses.guard_contest`). Nothing is dropped because of it.
 
     Args:
         damage: The share of clean passages that may be lost on a clean retrieval, in [0.0025, 0.1]; it chooses the
@@ -53,7 +58,8 @@ class Guard(Defense):
             the notes say how many were made.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are
             used when the query brings one too, or the encoder can make one.
-        generator: For `answer`, and to read passages where answers are compared.
+        generator: For `answer`, and to read passages where answers are compared. A reader reads the kept passages of
+            every screening, for what is contested.
         nli: Judges which answers contradict each other. Without it no answers are compared.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         limits: Bounds on the model calls.
@@ -108,19 +114,27 @@ class Guard(Defense):
             for reason, passage in zip(reasons(model, found, judgement), passages)
         ]
 
-        read: dict[str, NDArray[Any]] = {}
+        opinions: dict[str, NDArray[Any]] = {}
         if self._consults(found, probability, threshold):
             opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))
             probability = 1 - (1 - probability) * (1 - opinion.conflict)
             for i in np.flatnonzero(opinion.conflict):
                 said[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
             notes = (*notes, f"wording was ambiguous: {opinion.read} passages were read, one model call each")
-            read = {"answers": opinion.answers, "agreement": opinion.agreement}
+            opinions = {"answers": opinion.answers, "agreement": opinion.agreement}
+        kept = np.flatnonzero(probability <= threshold).tolist()
+        texts = [p.reading for p in passages]
+        heard = Heard()
+        if opinions:
+            heard = Heard({i: str(opinions["answers"][i]) for i in kept})
+        elif self._has("read"):
+            heard = yield from read_through(query.reading, texts, kept)
+        contested = yield from contests(query.reading, texts, heard, found.overlap, asks=self._has("relations"))
         return Screening.decided(
             self.name,
             query,
             passages,
-            kept=np.flatnonzero(probability <= threshold).tolist(),
+            kept=kept,
             scores=1 - probability,
             reasons=said,
             evidence=Evidence(
@@ -130,11 +144,12 @@ class Guard(Defense):
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
-                    **read,
+                    **opinions,
                 },
-                notes,
+                (*notes, *heard.notes),
                 graph="residual",
             ),
+            contested=contested,
         )
 
     def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
@@ -147,6 +162,10 @@ class Guard(Defense):
             return answer
         said = str(screening.evidence["answers"][winner])
         return replace(answer, text=said, details={**answer.details, "outvoted": answer.text})
+
+    def _has(self, method: str) -> bool:
+        """Whether the generator is a reader: it reads passages at little cost (`read`), or compares (`relations`)."""
+        return callable(getattr(self.models.generator, method, None))
 
     def _consults(self, found: Signs, probability: Matrix, threshold: float) -> bool:
         if self.models.nli is None or self.consult == "never" or (probability <= threshold).sum() < FEWEST_RIVALS:

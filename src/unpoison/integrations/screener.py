@@ -209,6 +209,7 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
         scores=[v.score for v in screening.verdicts],
         reasons=[f"exempt; {v.reason}" if v.index in saved else v.reason for v in screening.verdicts],
         evidence=screening.evidence,
+        contested=screening.contested,
     )
 
 

@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from unpoison.rendering import excerpt, figure
+from unpoison.rendering import excerpt, figure, sides
 from unpoison.rows import load_sample
 from unpoison.service.desk import DeskOfRequest, asked
 from unpoison.service.failures import Refusal
@@ -54,7 +54,7 @@ def _resource(name: str) -> str:
 @cache
 def _templates() -> Environment:
     environment = Environment(loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined)
-    environment.filters["excerpt"] = excerpt
+    environment.filters |= {"excerpt": excerpt, "sides": sides}
     return environment
 
 

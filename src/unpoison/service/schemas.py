@@ -112,6 +112,25 @@ class VerdictOut(BaseModel):
     reason: str
 
 
+class RivalOut(BaseModel):
+    """One of several answers that cannot all be right."""
+
+    model_config = ConfigDict(title="Rival")
+
+    answer: str
+    passages: list[int]
+    voices: int = Field(description="How many of the passages are independent; near-copies have one voice together.")
+
+
+class ContestOut(BaseModel):
+    """What the passages disagree on."""
+
+    model_config = ConfigDict(title="Contest")
+
+    says: str = Field(description="A sentence for the user.")
+    rivals: list[RivalOut]
+
+
 class ScreeningOut(BaseModel):
     """The screening, as in the rows of `unpoison screen`."""
 
@@ -120,6 +139,7 @@ class ScreeningOut(BaseModel):
     defense: str
     kept: list[int] = Field(description="Positions, best first.")
     verdicts: list[VerdictOut]
+    contested: list[ContestOut] = Field([], description="Left out when nothing is.")
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")

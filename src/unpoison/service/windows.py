@@ -64,7 +64,8 @@ def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage
 def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screening], characters: int) -> Screening:
     """One screening of the passages from those of the rounds: each passage as its worst window is.
 
-    Evidence is the first round's, with the worst probabilities where the defense gives any.
+    Evidence is the first round's, with the worst probabilities where the defense gives any. What is contested in any
+    round is.
     """
     first = found[0]
     sizes = [len(starts(_flat(p).text, characters)) for p in passages]
@@ -89,6 +90,7 @@ def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screenin
         scores=[verdict.score for verdict in worst],
         reasons=reasons,
         evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
+        contested=tuple(dict.fromkeys(contest for screening in found for contest in screening.contested)),
     )
 
 

@@ -1,0 +1,208 @@
+"""What Guard finds contested: passages that give rival answers, with nobody clearly in the right.
+
+Two sources. Near-copies that differ in a name or number, in any language, without a model (`kernels.near_copies`);
+and the answers of passages that were read one by one. Nothing is kept or dropped because of it: the user is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from itertools import combinations
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.guard_consensus import COPY
+from unpoison.kernels.answers import Relation, relation
+from unpoison.kernels.near_copies import Frame, near_copies
+from unpoison.models.questions import read_question
+from unpoison.prompts import informative
+from unpoison.requests import Flow, read, relate
+from unpoison.types import Contest, Rival
+
+__all__ = ["MOST_READ", "Heard", "contests", "copied", "read_through"]
+
+MOST_READ = 50
+"""Kept passages, the best ranked, that a reader reads for this: about half a second on two cores."""
+
+DOUBT = 0.1
+"""Above this probability that a passage does not answer, what a reader copied from it is held against nobody; it still
+lends its voice to an answer that another passage surely gives."""
+
+SERIOUS = 0.5
+"""A rival needs at least this share of the leading answer's voices: with fewer, the majority is clear."""
+
+MOST_ANSWERS = 12
+"""Distinct answers that are compared, those of most passages first."""
+
+MOST_CONTESTS = 10
+"""Of one screening; what was read comes first, then the near-copies that differ in least."""
+
+LONGEST_SHOWN = 200
+"""Characters of an answer that a rival keeps."""
+
+LIKELY = 0.5
+"""From this probability on, two answers are the same, or rivals."""
+
+Related = Mapping[frozenset[str], Relation]
+"""How the distinct answers of each pair relate."""
+
+
+class Heard(NamedTuple):
+    """What passages answer, read one by one.
+
+    Attributes:
+        answers: By position; those that were not read are missing.
+        doubtful: Positions of answers that are not held against others, for they may be none.
+        notes: What was left out.
+    """
+
+    answers: Mapping[int, str] = MappingProxyType({})
+    doubtful: Set[int] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[Heard]:
+    """Have the reader read the kept passages, at most `MOST_READ`, unless the question is for yes or no."""
+    if len(kept) < 2 or read_question(question).kind == "polar":  # it copies words, and none of them says yes or no
+        return Heard()
+    first = kept[:MOST_READ]
+    readings = yield from read(question, [texts[i] for i in first])
+    said = {i: one.answer for i, one in zip(first, readings, strict=True)}
+    doubtful = frozenset(i for i, one in zip(first, readings, strict=True) if not one.no_answer <= DOUBT)
+    note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
+    return Heard(said, doubtful, (note,) * (len(first) < len(kept)))
+
+
+def contests(
+    question: str,
+    texts: Sequence[str],
+    heard: Heard,
+    overlap: NDArray[np.float64],
+    *,
+    asks: bool = False,
+) -> Flow[tuple[Contest, ...]]:
+    """What is contested among the passages of one question.
+
+    Args:
+        question: The question.
+        texts: The k passages.
+        heard: What passages answer, where they were read.
+        overlap: Which share of their words two passages have in common, shape (k, k).
+        asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
+
+    Returns:
+        At most `MOST_CONTESTS`.
+    """
+    frames = near_copies(texts)
+    copies = copied(texts, frames, overlap)
+    said = {i: answer for i, answer in heard.answers.items() if informative(answer)}
+    keys, worded = _pairs(said)
+    if asks and worded:
+        compared = yield from relate(question, worded)
+    else:
+        compared = [relation(question, *pair) for pair in worded]
+    found = _disputes(said, dict(zip(keys, compared, strict=True)), copies, heard.doubtful)
+    for frame in frames:
+        told = _told(question, frame, copies)
+        if told is not None and not any(_covers(one, told) for one in found):
+            found.append(told)
+        if len(found) >= MOST_CONTESTS:
+            break
+    return tuple(found[:MOST_CONTESTS])
+
+
+def copied(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which passages are copies of one another, and so have one voice; shape (k, k), symmetric."""
+    found = overlap >= COPY
+    places: dict[str, list[int]] = {}
+    for i, text in enumerate(texts):
+        places.setdefault(text, []).append(i)
+    for alike in (*places.values(), *(list(frame.fillings) for frame in frames)):
+        found[np.ix_(alike, alike)] = True
+    return found
+
+
+def _disputes(
+    said: Mapping[int, str], related: Related, copies: NDArray[np.bool_], doubtful: Set[int]
+) -> list[Contest]:
+    """Of what was read: answers that contradict each other, and have voices enough."""
+    groups = _groups(said, related)
+    leaders = [one for one, passages in groups.items() if not doubtful >= set(passages)]
+    found = []
+    while leaders:
+        party = [leaders.pop(0)]
+        for one in party:  # grows: whoever contradicts one of them belongs to the dispute
+            against = [other for other in leaders if related[frozenset((one, other))].rival >= LIKELY]
+            party += against
+            leaders = [other for other in leaders if other not in against]
+        if len(party) < 2:
+            continue
+        rivals = _ranked([_rival(said, groups[one], copies) for one in party])
+        serious = tuple(rival for rival in rivals if rival.voices >= SERIOUS * rivals[0].voices)
+        if len(serious) > 1:
+            found.append(Contest(serious))
+    return found
+
+
+def _told(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Contest | None:
+    """Of near-copies: what they have in the same place, unless all of it says the same."""
+    related = {key: relation(question, *pair) for key, pair in zip(*_pairs(frame.fillings), strict=True)}
+    groups = _groups(frame.fillings, related)
+    if len(groups) < 2:
+        return None
+    return Contest(_ranked([_rival(frame.fillings, group, copies) for group in groups.values()]))
+
+
+def _key(answer: str) -> str:
+    return " ".join(answer.casefold().split()).rstrip(".")
+
+
+def _distinct(said: Mapping[int, str]) -> list[str]:
+    """The answers that most passages give, equal but for case, white space and a final period."""
+    return [key for key, _ in Counter(map(_key, said.values())).most_common(MOST_ANSWERS)]
+
+
+def _pairs(said: Mapping[int, str]) -> tuple[list[frozenset[str]], list[tuple[str, str]]]:
+    """Each two distinct answers: their keys, and the wordings to compare."""
+    wording = {_key(answer): answer for answer in said.values()}
+    pairs = list(combinations(_distinct(said), 2))
+    return list(map(frozenset, pairs)), [(wording[one], wording[two]) for one, two in pairs]
+
+
+def _groups(said: Mapping[int, str], related: Related) -> dict[str, list[int]]:
+    """Who says the same: positions, by the answer that most of them give."""
+    leads: dict[str, str] = {}
+    for key in _distinct(said):
+        known = dict.fromkeys(leads.values())
+        leads[key] = next((one for one in known if related[frozenset((one, key))].same >= LIKELY), key)
+    groups: dict[str, list[int]] = {}
+    for i in sorted(said):
+        if _key(said[i]) in leads:
+            groups.setdefault(leads[_key(said[i])], []).append(i)
+    return groups
+
+
+def _rival(said: Mapping[int, str], passages: Sequence[int], copies: NDArray[np.bool_]) -> Rival:
+    """An answer in its shortest wording, and who gives it."""
+    heard: list[int] = []
+    for i in passages:
+        if not copies[i, heard].any():
+            heard.append(i)
+    words = min((" ".join(said[i].split()) for i in passages), key=len)
+    shown = words if len(words) <= LONGEST_SHOWN else f"{words[: LONGEST_SHOWN - 1]}…"
+    return Rival(shown, tuple(passages), len(heard))
+
+
+def _ranked(rivals: Sequence[Rival]) -> tuple[Rival, ...]:
+    return tuple(sorted(rivals, key=lambda rival: (-rival.voices, -len(rival.passages), rival.passages)))
+
+
+def _covers(one: Contest, other: Contest) -> bool:
+    """Whether a contest already puts the passages of another one on different sides."""
+    side = {i: place for place, rival in enumerate(one.rivals) for i in rival.passages}
+    sides = [{side.get(i, -1) for i in rival.passages} for rival in other.rivals]
+    return all(-1 not in found for found in sides) and sum(map(len, sides)) == len(set().union(*sides))

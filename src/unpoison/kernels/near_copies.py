@@ -1,0 +1,246 @@
+"""Near-copies: texts whose words are the same but for a few in the same places. No model, any language.
+
+A page, and the same page with another name or number in it, tell two stories; whoever wrote the second, a reader of
+both should hear of it. Words are compared as written but for case; a character of a script without spaces is a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rapidfuzz.distance import Levenshtein
+
+from unpoison.kernels.answers import relation
+from unpoison.kernels.stopwords import ENGLISH_318
+
+__all__ = ["Frame", "near_copies"]
+
+SHARED = 0.75
+"""Share of their distinct words that near-copies have in common, of the text that has more of them."""
+
+FEWEST_SHARED = 4
+"""Texts with fewer words in common are too short to be copies."""
+
+MOST_PLACES = 3
+"""Distinct differences up to which two texts are one text that was changed, rather than two by one template."""
+
+LONGEST_PLACE = 8
+"""Words that stand in one place."""
+
+NEIGHBOURS = 8
+"""Texts with the same rare word that are looked at, on either side: in a crowd of copies the nearest will do."""
+
+CANDIDATES = 16
+"""Texts that one text is compared with word by word, those with the most rare words in common."""
+
+SPELLING = 0.65
+"""From this share of equal letters on, two words in small letters are spellings of one."""
+
+SHORT_WORD = 3
+"""Letters up to which a word in small letters is taken for an article or the like, in whatever language."""
+
+# Scripts that write no spaces: kana, Han, Thai, Lao, Burmese, Khmer.
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_LETTER = rf"[^\W_{_UNSPACED}]"
+_WORD = re.compile(
+    rf"(?:\d+(?:[.,:/]\d+)+|{_LETTER}+)(?:['\u2019-]{_LETTER}+)*|[^\W_]"  # "3.5" and "10:30" are one word
+)
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
+_EDGES = (
+    " \t\n\r.,;:!?\"'()[]\u2013\u2014\u2026\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u3001\u3002\uff01\uff0c\uff1f"
+)
+
+
+class Frame(NamedTuple):
+    """A text with places left open, and what near-copies have there.
+
+    Attributes:
+        fillings: For each text, by its position, what stands in the open places; at least two texts.
+        places: How many places are open.
+    """
+
+    fillings: dict[int, str]
+    places: int
+
+
+class _Text(NamedTuple):
+    """A text as words, folded, with the characters at which they start and the text's length."""
+
+    text: str
+    words: list[str]
+    starts: list[int]
+
+    def slice(self, first: int, last: int) -> str:
+        """The words from `first` to before `last` as written."""
+        return " ".join(self.text[self.starts[first] : self.starts[last]].split()).strip(_EDGES)
+
+
+class _Compared(NamedTuple):
+    """The words that two texts share, with None for every open place, and what each has there."""
+
+    shared: tuple[str | None, ...]
+    left: str
+    right: str
+
+
+class _Place(NamedTuple):
+    """Where two texts differ: words from and to, in each."""
+
+    left: tuple[int, int]
+    right: tuple[int, int]
+
+
+def near_copies(texts: Sequence[str]) -> list[Frame]:
+    """Find what near-copies disagree on.
+
+    Two texts are near-copies if they share `SHARED` of their words, in the same order, but for at most `MOST_PLACES`
+    differences. A difference counts where a name or number stands in the place of another one, or one word of content
+    for one; spellings of one name or amount do not count, nor phrases in small letters, nor words that were only added.
+
+    Args:
+        texts: Any number; empty ones are near-copies of nothing.
+
+    Returns:
+        Frames with the fewest open places first, then in the order of their first text. Texts that are equal word by
+        word stand in the same frames. A frame all of whose texts stand in frames with fewer places is left out: where
+        one text has another name and a second another date, both differ from the original in one thing each.
+
+    Complexity: O(n log n) time for n words in all, times at most `CANDIDATES`; texts that share less are not compared.
+    """
+    read = [_read(text) for text in texts]
+    copies: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for i, text in enumerate(read):
+        copies[tuple(text.words)].append(i)
+    firsts = [where[0] for where in copies.values()]
+    frames: dict[tuple[str | None, ...], tuple[dict[int, str], int]] = {}
+    for left, right in _candidates([read[i] for i in firsts]):
+        one, two = firsts[left], firsts[right]
+        found = _compared(read[one], read[two])
+        if found is None:
+            continue
+        fillings, _ = frames.setdefault(found.shared, ({}, found.shared.count(None)))
+        for i, filling in ((one, found.left), (two, found.right)):
+            fillings.update(dict.fromkeys(copies[tuple(read[i].words)], filling))
+    made = [Frame(dict(sorted(fillings.items())), places) for fillings, places in frames.values()]
+    made.sort(key=lambda frame: (frame.places, next(iter(frame.fillings))))
+    told: dict[int, int] = {}  # the fewest open places with which a text was told of
+    for frame in made:
+        for i in frame.fillings:
+            told.setdefault(i, frame.places)
+    return [frame for frame in made if any(told[i] == frame.places for i in frame.fillings)]
+
+
+def _read(text: str) -> _Text:
+    found = list(_WORD.finditer(text))
+    return _Text(text, [match[0].casefold() for match in found], [*(match.start() for match in found), len(text)])
+
+
+def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
+    """Pairs of texts that share enough words.
+
+    Of two such texts, each with its words in one order, the rarest first, one of the first quarter of each is shared:
+    so only those are looked up.
+    """
+    sets = [set(one.words) for one in read]
+    holders = Counter(word for words in sets for word in words)
+    rare: dict[str, list[int]] = defaultdict(list)
+    for i, words in enumerate(sets):
+        ranked = sorted((word for word in words), key=lambda word: (holders[word], word))
+        for word in ranked[: len(words) - int(SHARED * len(words)) + 1]:
+            if holders[word] > 1:
+                rare[word].append(i)
+    common: dict[int, Counter[int]] = defaultdict(Counter)
+    for where in rare.values():
+        for at, i in enumerate(where):
+            common[i].update(where[at + 1 : at + 1 + NEIGHBOURS])
+    for i in sorted(common):
+        for j, _ in common[i].most_common(CANDIDATES):
+            shared = len(sets[i] & sets[j])
+            if shared >= max(FEWEST_SHARED, SHARED * max(len(sets[i]), len(sets[j]))):
+                yield i, j
+
+
+def _compared(left: _Text, right: _Text) -> _Compared | None:
+    """Where two near-copies differ in what counts; None where they do not, or are none."""
+    places = _places(left.words, right.words)
+    if places is None:
+        return None
+    frame: list[str | None] = []
+    said: dict[tuple[str, str], None] = {}
+    at = 0
+    for place in places:
+        frame += left.words[at : place.left[0]]
+        at = place.left[1]
+        one, two = left.slice(*place.left), right.slice(*place.right)
+        if one and two and _differ(one, two):
+            frame.append(None)
+            said[_with_unit(left, place.left, one), _with_unit(right, place.right, two)] = None
+    frame += left.words[at:]
+    if not said:
+        return None
+    return _Compared(tuple(frame), ", ".join(one for one, _ in said), ", ".join(two for _, two in said))
+
+
+def _places(left: list[str], right: list[str]) -> list[_Place] | None:
+    """Where two lists of words differ; None where they differ in too much. Linear time."""
+    places: list[_Place] = []
+    distinct = set()
+    i = j = 0
+    while i < len(left) or j < len(right):
+        if i < len(left) and j < len(right) and left[i] == right[j]:
+            i, j = i + 1, j + 1
+            continue
+        step = _step(left, right, i, j)
+        if step is None:
+            return None
+        place = _Place((i, i + step[0]), (j, j + step[1]))
+        distinct.add((*left[i : place.left[1]], None, *right[j : place.right[1]]))
+        if len(distinct) > MOST_PLACES:
+            return None
+        places.append(place)
+        i, j = place.left[1], place.right[1]
+    return places
+
+
+def _step(left: list[str], right: list[str], i: int, j: int) -> tuple[int, int] | None:
+    """The fewest words to go on in each list until both go on alike, with two equal words or their end."""
+    for total in range(1, 2 * LONGEST_PLACE + 1):
+        splits = range(max(0, total - LONGEST_PLACE), min(total, LONGEST_PLACE) + 1)
+        for a in sorted(splits, key=lambda a: abs(total - 2 * a)):  # as many words for as many, if that will do
+            b = total - a
+            if i + a > len(left) or j + b > len(right):
+                continue
+            if left[i + a : i + a + 2] == right[j + b : j + b + 2]:
+                return a, b
+    return None
+
+
+def _differ(left: str, right: str) -> bool:
+    """Whether two fillings of one place say different things.
+
+    Each holds a name or number, that is something beside small letters, or they are one word for one.
+    """
+    found = relation("", left, right)
+    if found.sure:
+        return found.rival > found.same
+    ours, theirs = (_WORD.findall(part) for part in (left, right))
+    if not set(map(str.casefold, ours)) - ENGLISH_318 or not set(map(str.casefold, theirs)) - ENGLISH_318:
+        return False
+    if not any(map(str.islower, (left, right))):
+        return True
+    alike = Levenshtein.normalized_similarity(left.casefold(), right.casefold()) >= SPELLING
+    return len(ours) == len(theirs) == 1 and not alike and max(len(left), len(right)) > SHORT_WORD
+
+
+def _with_unit(text: _Text, place: tuple[int, int], said: str) -> str:
+    """A bare number with the word behind it, which is often its unit: "30 days"."""
+    last = place[1]
+    if not said[-1:].isdigit() or _YEAR.fullmatch(said) or last == len(text.words) or text.words[last] in ENGLISH_318:
+        return said
+    between = text.text[text.starts[last - 1] + len(text.words[last - 1]) : text.starts[last]]
+    return text.slice(place[0], last + 1) if not between.strip() else said
