@@ -161,7 +161,7 @@ def options(target: Any) -> list[Option]:
 
     Keys are left out: option strings end up in shell histories and manifests. They come from the environment.
     """
-    hints = get_type_hints(target.__init__ if isinstance(target, type) else target)
+    hints = get_type_hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
     return [
         Option(parameter.name, hints[parameter.name], parameter.default)
         for parameter in inspect.signature(target).parameters.values()
