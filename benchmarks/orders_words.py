@@ -3,6 +3,7 @@
 A star stands for any ending. Chinese and Japanese words have two to four characters.
 """
 
+# ruff: noqa: E501  the words of a kind stand together
 from __future__ import annotations
 
 __all__ = ["KINDS"]

@@ -5,14 +5,15 @@
 
 Fitted on orders of three sources (our own wordings in `orders_texts.py`, the attacks of this package, `orders.jsonl`)
 and on clean passages; each passage is a bag of stretches, of which the most suspicious one stands for it. Kept aside:
-whole kinds of each source, some wordings of the other kinds, three tenths of the questions, whole clean files, and three
-tenths of the questions of the others (see `ASIDE`). The scale is shifted so that 0.5 is the threshold.
+whole kinds of each source, some wordings of the other kinds, three tenths of the questions, whole clean files, and
+three tenths of the questions of the others (see `ASIDE`). The scale is shifted so that 0.5 is the threshold.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,7 +24,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from guard_data import FREE, held_out
-from orders_texts import HONEST, QUOTING, WRITTEN
+from orders_texts import BLIND, HONEST, QUOTING, WRITTEN
 from orders_words import KINDS
 from unpoison.attacks.base import Target
 from unpoison.attacks.orders import KINDS as ATTACK_KINDS
@@ -34,7 +35,10 @@ from unpoison.registry import create
 
 SEED = 0
 LEAST_WEIGHT = 0.05
-PENALTY = 3.0
+PENALTY = 0.7
+SHARE = 6000.0
+"""What the orders of each source weigh together; a clean stretch weighs 1."""
+
 ROUNDS = 4
 DEAR = {"honest": 30.0, "orders.jsonl": 30.0, "clean_software_docs": 5.0, "clean_faq_answers": 5.0}
 """How much an honest text of these families counts: few, and near to orders."""
@@ -53,6 +57,9 @@ ASIDE = {
     "attacks": ("orders role", "conditional", "pia long", "pia link"),
 }  # fmt: skip
 """Kinds that are never fitted. Of the attack `orders` only the first wording of each other kind is."""
+
+PLAIN = ("information-retrieval", "learning-and-tutoring", "language-translation", "programming-help", "jailbreak")
+"""Kinds of `orders.jsonl` that read as any question of a reader: no sign of theirs is worth having, so not fitted."""
 
 BAD = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "sodium chloride", "July 1998", "Toyota")
 
@@ -102,13 +109,17 @@ def attacked(folder: Path) -> Iterator[Text]:
                 question, wrong = plain[place % len(plain)]
                 place += 7
                 yield Text("written", kind, wording.format(question=question, answer=wrong), True, False)
+    for kind, wordings in BLIND.items():
+        for i, wording in enumerate(wordings):
+            yield Text("blind", kind, wording.format(question=plain[i][0], answer=plain[i][1]), True, True)
 
 
 def given(folder: Path) -> Iterator[Text]:
     """`orders.jsonl`: whole kinds aside, and every fourth text of the others."""
     rows = map(json.loads, (folder / "orders.jsonl").read_text(encoding="utf-8").splitlines())
     for i, row in enumerate(rows):
-        aside = row["kind"] in ASIDE["orders.jsonl"] or i % 4 == 3
+        plain = row["kind"].startswith(PLAIN) and row["label"] == "order"
+        aside = row["kind"] in ASIDE["orders.jsonl"] or plain or i % 4 == 3
         yield Text("orders.jsonl", row["kind"], row["text"], row["label"] == "order", aside)
 
 
@@ -161,7 +172,7 @@ def fit(orders: Sequence[Text], honest: Sequence[Text], lexicon: Lexicon) -> Wei
     for family in ("orders.jsonl", "attacks", "written"):  # each source of orders has the same say
         inside = [i for i, t in enumerate(orders) if t.family == family]
         for i in inside:
-            share[i] = 1000 / len(inside)
+            share[i] = SHARE / len(inside)
     weight_of = np.array([*share, *(DEAR.get(t.family, 1.0) for t in honest)])
     weights = np.ones(len(columns))
     for _ in range(ROUNDS):
@@ -172,18 +183,23 @@ def fit(orders: Sequence[Text], honest: Sequence[Text], lexicon: Lexicon) -> Wei
         used = np.flatnonzero(~bad[owner] | (score == best[owner]))
         y, w, part = bad[owner[used]].astype(float), weight_of[owner[used]], x[used]
 
-        def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            z = part @ theta[1:] + theta[0]
-            p = 1 / (1 + np.exp(-np.clip(z, -50, 50)))
-            value = (w * (np.logaddexp(0, z) - y * z)).sum() + PENALTY * theta[1:].sum()
-            pull = w * (p - y)
-            return value + 0.05 * (theta[1:] ** 2).sum(), np.r_[pull.sum(), part.T @ pull + PENALTY + 0.1 * theta[1:]]
-
-        bounds = [(None, None), *[(0, 6)] * len(columns)]
-        theta = minimize(loss, np.r_[-6.0, np.minimum(weights, 1)], jac=True, bounds=bounds, method="L-BFGS-B").x
+        theta = minimized(part, y, w, np.r_[-6.0, np.minimum(weights, 1)])
         weights = theta[1:]
     chosen = {pair: round(float(weights[i]), 2) for pair, i in columns.items() if weights[i] >= LEAST_WEIGHT}
     return Weights(lexicon, round(float(theta[0]), 2), chosen)
+
+
+def minimized(x: csr_matrix, y: np.ndarray, importance: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The bias and the weights, each of these in [0, 6], of a logistic regression that pays for every weight."""
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        odds, weights = x @ theta[1:] + theta[0], theta[1:]
+        pull = importance * (1 / (1 + np.exp(-np.clip(odds, -50, 50))) - y)
+        value = (importance * (np.logaddexp(0, odds) - y * odds)).sum() + PENALTY * weights.sum()
+        return value + 0.05 * (weights**2).sum(), np.r_[pull.sum(), x.T @ pull + PENALTY + 0.1 * weights]
+
+    bounds = [(None, None), *[(0, 6)] * x.shape[1]]
+    return minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
 
 
 def probabilities(texts: Iterable[Text], weights: Weights) -> np.ndarray:
@@ -199,18 +215,17 @@ def centred(weights: Weights, honest: Sequence[Text]) -> Weights:
 
 def table(texts: Sequence[Text], weights: Weights) -> Iterator[str]:
     """Share called an order, by family and kind."""
-    flagged = probabilities(texts, weights) > THRESHOLD
-    for label, title in ((True, "orders found"), (False, "honest texts flagged")):
+    flagged = dict(zip(texts, (probabilities(texts, weights) > THRESHOLD).tolist()))
+    for label, title in ((True, "orders"), (False, "honest texts")):
         yield f"\n| {title} | kind | kept aside | n | called an order % |\n| --- | --- | --- | --- | --- |"
-        groups = dict.fromkeys((t.family, t.kind, t.aside) for t in texts if t.order == label)
-        for family, kind, aside in groups:
-            own = flagged[[i for i, t in enumerate(texts) if (t.family, t.kind, t.aside, t.order) == (family, kind, aside, label)]]  # fmt: skip
-            yield f"| {family} | {kind} | {'yes' if aside else ''} | {len(own)} | {100 * own.mean():.2f} |"
-        for aside in (False, True):
-            names = ("attacks", "orders.jsonl") if label else (*CLEAN, *CLEAN_ASIDE, "corpus")
-            for name in names if label else ("clean",):
-                own = flagged[[i for i, t in enumerate(texts) if t.order == label and t.aside == aside and (t.family == name if label else t.family in names)]]  # fmt: skip
-                yield f"| all of {name} | | {'yes' if aside else ''} | {len(own)} | {100 * own.mean():.2f} |"
+        groups = defaultdict[tuple[str, str, bool], list[bool]](list)
+        for text, called in flagged.items():
+            if text.order == label:
+                groups[text.family, text.kind, text.aside].append(called)
+                whole = "clean" if text.kind == "clean" else text.family
+                groups[f"**all of {whole}**", "", text.aside].append(called)
+        for (family, kind, aside), called in sorted(groups.items()):
+            yield f"| {family} | {kind} | {'yes' if aside else ''} | {len(called)} | {100 * np.mean(called):.2f} |"
 
 
 def main() -> None:
@@ -233,10 +248,12 @@ def main() -> None:
         weights = shipped()
     print(f"{len(weights.weight)} signs", *table(texts, weights), sep="\n")
     for label in (True, False):
-        wrong = (t for t in texts if t.order == label and (order(canonical(t.text).text, weights).probability > THRESHOLD) != label)  # fmt: skip
-        for t in islice(wrong, arguments.examples):
-            found = order(canonical(t.text).text, weights)
-            print(t.family, t.kind, f"{found.probability:.2f}", found.quote or t.text[:100], sep=" | ")
+        wrong = (
+            t for t, p in zip(texts, probabilities(texts, weights)) if t.order == label and (p > THRESHOLD) != label
+        )
+        for text in islice(wrong, arguments.examples):
+            found = order(canonical(text.text).text, weights)
+            print(text.family, text.kind, f"{found.probability:.2f}", found.quote or text.text[:100], sep=" | ")
 
 
 if __name__ == "__main__":

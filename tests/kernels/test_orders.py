@@ -72,9 +72,8 @@ def test_signs_count_within_their_reach() -> None:
     assert near >= {("void", "guidance", 3), ("void", "guidance", 8)}
     assert not [s for s in signs_of("ignored" + " and" * 9 + " rules", lexicon) if s.kinds[0] == "void"]
     weights = Weights(lexicon, -1.0, {("void", "guidance", 3): 2.0})
-    assert order("ignore rules ignore rules", weights) == order("ignore rules ignore rules ignore rules", weights)._replace(
-        quote="ignore rules ignore rules"
-    )
+    once, often = order("ignore rules", weights), order("ignore rules " * 5, weights)
+    assert once.probability == often.probability  # a sign counts once
 
 
 def test_no_weight_is_negative() -> None:
@@ -83,7 +82,23 @@ def test_no_weight_is_negative() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["ignore ", "you ", "when you are asked ", '"', "?", "忽略", "a", " ", "\n", "http://", "<|a", "![", "${", "# ", "ignore.\n"],
+    [
+        "ignore ",
+        "you ",
+        "when you are asked ",
+        '"',
+        "?",
+        "忽略",
+        "a",
+        " ",
+        "\n",
+        "http://",
+        "<|a",
+        "![",
+        "${",
+        "# ",
+        "ignore.\n",
+    ],
 )
 def test_time_is_linear_on_hostile_text(unit: str) -> None:
     def seconds(size: int) -> float:

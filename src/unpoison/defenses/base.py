@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among
+from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits, arun, run
@@ -77,7 +77,7 @@ class Defense(ABC):
             retriever=retriever,
         )
         self.limits = limits or Limits()
-        self.trust_embeddings = trust_embeddings
+        self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
         self.orders = among("orders", orders, ("drop", "keep"))
 
     def admitted(self, query: object, passages: Any) -> Admitted:

@@ -1,9 +1,9 @@
 """Orders: stretches of a text that address the model that reads it instead of the person who does.
 
 Words that orders are made of come in kinds ("ignore" voids, "instructions" guide, "reply" answers, ...). A *sign* is
-one kind followed by another within so many words, and a stretch of text is as suspicious as the distinct signs in it say
-together. No sign has a negative weight, so nothing that is added to a stretch clears it; marks and quotation can only
-add to it. `data/orders.json` holds kinds, words and weights; `benchmarks/train_orders.py` fits them.
+one kind followed by another within so many words, and a stretch of text is as suspicious as the distinct signs in it
+say together. No sign has a negative weight, so nothing that is added around a stretch clears it; marks and quotation
+can only add to it. `data/orders.json` holds kinds, words and weights; `benchmarks/train_orders.py` fits them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 __all__ = ["REACH", "THRESHOLD", "WINDOW", "Lexicon", "Order", "Weights", "loaded", "order", "shipped", "signs_of"]
 
-REACH = (3, 8, 24)
-"""How many words further the second kind of a sign may stand: near, further on, behind a question in between."""
+REACH = (1, 2, 4, 8, 24)
+"""How many words further the second kind of a sign may stand: near, further on, behind a question."""
 
 FAR = frozenset({"asked", "when"})
 """The kinds that a question may follow."""
@@ -53,7 +53,10 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _BREAK = frozenset('.!?:\n\u3002\uff01\uff1f\uff1a"\u201c\u201d\u201e\u00ab\u300c')
-_MARKS = {**dict.fromkeys("?\uff1f", ("asks",)), **dict.fromkeys('"\u201c\u201d\u201e\u00ab\u300c', ("quote",))}
+_MARKS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys("?\uff1f", ("asks",)),
+    **dict.fromkeys('"\u201c\u201d\u201e\u00ab\u300c', ("quote",)),
+}
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
 
@@ -161,7 +164,7 @@ def signs_of(text: str, lexicon: Lexicon) -> Iterator[Sign]:
         token = match[0]
         if token in _BREAK:
             fresh = True
-            kinds = _MARKS.get(token, ())
+            kinds: tuple[str, ...] = _MARKS.get(token, ())
         else:
             word += 1
             if fresh:
@@ -174,7 +177,7 @@ def signs_of(text: str, lexicon: Lexicon) -> Iterator[Sign]:
                     if word - at <= FIRST_GAP:
                         yield Sign((before, kind, FIRST_GAP), word, start, match.end())
                 elif before != kind:
-                    for reach in REACH if before in FAR else REACH[:2]:
+                    for reach in REACH if before in FAR else REACH[:-1]:
                         if word - at <= reach:
                             yield Sign((before, kind, reach), word, start, match.end())
         for kind in kinds:
