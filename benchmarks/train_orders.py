@@ -238,7 +238,7 @@ def main() -> None:
     if arguments.output:
         fitted = [t for t in texts if not t.aside]
         honest = [t for t in fitted if not t.order]
-        weights = centred(fit([t for t in fitted if t.order], honest, Lexicon.of(KINDS)), honest)
+        weights = centred(fit([t for t in fitted if t.order], honest, Lexicon(KINDS)), honest)
         signs = [[*pair, value] for pair, value in sorted(weights.weight.items(), key=lambda item: -item[1])]
         data = {"bias": weights.bias, "signs": signs, "kinds": KINDS}
         lines = ",\n".join(f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in data.items())

@@ -30,7 +30,6 @@ REFUSED = ("", "\x00", "x", "\n")
 
 MADE_WHEN_RUN = {
     "evaluation/judging.py": "an escaped name, then a bounded repetition",
-    "attacks/shape.py": "an escaped answer",
     "attacks/tan.py": "an escaped answer",
     "models/codec.py": "names, and escaped marks, joined",
 }

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import exp
 from typing import NamedTuple
@@ -40,11 +40,17 @@ LONGEST_QUOTE = 160
 LONGEST_WORD = 24
 """Longer words are of no kind."""
 
+MOST_KNOWN = 16_384
+"""Words whose kinds are remembered, of at most 24 characters each."""
+
 START = "start"
 """The kind of what stands before a sentence."""
 
 Kinds = tuple[str, str, int]
 """A sign: a kind, the kind that follows, and within how many words."""
+
+Wanted = dict[str, tuple[Kinds, ...]]
+"""Signs by their second kind."""
 
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = re.compile(
@@ -60,36 +66,40 @@ _MARKS: dict[str, tuple[str, ...]] = {
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
 
-class Lexicon(NamedTuple):
+class Lexicon:
     """Which words are of which kinds.
 
-    Attributes:
-        whole: Kinds by word.
-        begun: Kinds by how a word begins.
+    Args:
+        kinds: Words by kind, parted by spaces; a star stands for any ending.
     """
 
-    whole: dict[str, tuple[str, ...]]
-    begun: dict[str, tuple[str, ...]]
-
-    @classmethod
-    def of(cls, kinds: dict[str, str]) -> Lexicon:
-        """From words by kind, parted by spaces; a star stands for any ending."""
-        whole: dict[str, tuple[str, ...]] = {}
-        begun: dict[str, tuple[str, ...]] = {}
+    def __init__(self, kinds: dict[str, str]) -> None:
+        self._whole: dict[str, tuple[str, ...]] = {}
+        self._begun: dict[str, tuple[str, ...]] = {}
         for kind, words in kinds.items():
             for word in words.split():
-                table, key = (begun, word[:-1]) if word.endswith("*") else (whole, word)
+                table, key = (self._begun, word[:-1]) if word.endswith("*") else (self._whole, word)
                 table[key] = (*table.get(key, ()), kind)
-        return cls(whole, begun)
+        self._lengths = sorted({len(word) for word in self._begun})
+        self._known: dict[str, tuple[str, ...]] = {}
 
     def kinds(self, word: str) -> tuple[str, ...]:
         """The kinds of a word in lower case."""
-        if len(word) > LONGEST_WORD:
-            return ()
-        found = self.whole.get(word, ())
-        for length in range(3, len(word) + 1):
-            found += self.begun.get(word[:length], ())
+        found = self._known.get(word)
+        if found is None:
+            if len(word) > LONGEST_WORD:
+                return ()
+            begun = (
+                kind for length in self._lengths for kind in self._begun.get(word[:length], ()) if len(word) >= length
+            )
+            found = tuple(dict.fromkeys((*self._whole.get(word, ()), *begun)))
+            if len(self._known) < MOST_KNOWN:
+                self._known[word] = found
         return found
+
+    def written_whole(self, word: str) -> tuple[str, ...]:
+        """The kinds of a word that has no endings."""
+        return self._whole.get(word, ())
 
 
 class Weights(NamedTuple):
@@ -104,6 +114,11 @@ class Weights(NamedTuple):
     lexicon: Lexicon
     bias: float
     weight: dict[Kinds, float]
+
+    @property
+    def wanted(self) -> Wanted:
+        """The signs that have a weight, by their second kind."""
+        return _wanted(tuple(self.weight))
 
 
 class Order(NamedTuple):
@@ -140,9 +155,7 @@ def order(text: str, weights: Weights | None = None) -> Order:
     total, best, span = 0.0, 0.0, (0, 0)
     inside = deque[Sign]()
     count: dict[Kinds, int] = {}
-    for sign in signs_of(text, used.lexicon):
-        if sign.kinds not in used.weight:
-            continue
+    for sign in signs_of(text, used.lexicon, used.wanted):
         inside.append(sign)
         count[sign.kinds] = count.get(sign.kinds, 0) + 1
         total += used.weight[sign.kinds] * (count[sign.kinds] == 1)
@@ -155,48 +168,53 @@ def order(text: str, weights: Weights | None = None) -> Order:
     return Order(1 / (1 + exp(-max(min(best + used.bias, 50.0), -50.0))), _quoted(text, *span) if best else "")
 
 
-def signs_of(text: str, lexicon: Lexicon) -> Iterator[Sign]:
-    """All signs of a text, in the order of their last words. O(n) time."""
-    known: dict[str, tuple[str, ...]] = {}
+def signs_of(text: str, lexicon: Lexicon, wanted: Wanted | None = None) -> Iterator[Sign]:
+    """The signs of a text, in the order of their last words. O(n) time.
+
+    Args:
+        text: Canonical.
+        lexicon: The kinds of words.
+        wanted: Which signs, by their second kind; all by default.
+    """
     last: dict[str, tuple[int, int]] = {START: (-1, 0)}  # the word and the place where each kind was met last
     word, fresh = -1, True
     for match in _TOKEN.finditer(text):
-        token = match[0]
+        token, place = match[0], match.start()
         if token in _BREAK:
             fresh = True
             kinds: tuple[str, ...] = _MARKS.get(token, ())
         else:
             word += 1
             if fresh:
-                last[START] = word - 1, match.start()
+                last[START] = word - 1, place
                 fresh = False
-            kinds = _kinds(text, match, lexicon, known)
+            kinds = _kinds(text, token, place, lexicon)
         for kind in kinds:
-            for before, (at, start) in last.items():
-                if before == START:
-                    if word - at <= FIRST_GAP:
-                        yield Sign((before, kind, FIRST_GAP), word, start, match.end())
-                elif before != kind:
-                    for reach in REACH if before in FAR else REACH[:-1]:
-                        if word - at <= reach:
-                            yield Sign((before, kind, reach), word, start, match.end())
+            for sign in _possible(kind, last) if wanted is None else wanted.get(kind, ()):
+                met = last.get(sign[0])
+                if met is not None and word - met[0] <= sign[2]:
+                    yield Sign(sign, word, met[1], match.end())
         for kind in kinds:
-            last[kind] = word, match.start()
+            last[kind] = word, place
 
 
-def _kinds(text: str, match: re.Match[str], lexicon: Lexicon, known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    written = match[0]
+def _possible(kind: str, last: Iterable[str]) -> list[Kinds]:
+    """The signs that end in a kind, with those before it that were met."""
+    near = REACH[:-1]
+    return [
+        (before, kind, reach)
+        for before in last
+        if before != kind
+        for reach in ((FIRST_GAP,) if before == START else REACH if before in FAR else near)
+    ]
+
+
+def _kinds(text: str, written: str, start: int, lexicon: Lexicon) -> tuple[str, ...]:
     if len(written) == 1 and written > "\u3000":  # ideographs are words of two to four, without spaces between
-        start = match.start()
-        return tuple(kind for n in (2, 3, 4) for kind in lexicon.whole.get(text[start : start + n], ()))
+        return tuple(kind for n in (2, 3, 4) for kind in lexicon.written_whole(text[start : start + n]))
     if written[:4].lower() == "http" and "://" in written:
         return ("link", "carrier") if "=" in written or "{" in written else ("link",)
-    lowered = written.lower()
-    if lowered not in known:
-        if len(known) > 4096 or len(lowered) > LONGEST_WORD:
-            return lexicon.kinds(lowered)
-        known[lowered] = lexicon.kinds(lowered)
-    return known[lowered]
+    return lexicon.kinds(written.lower())
 
 
 def _quoted(text: str, start: int, end: int) -> str:
@@ -218,9 +236,17 @@ def shipped() -> Weights:
     return loaded(json.loads((files("unpoison") / "data" / "orders.json").read_text(encoding="utf-8")))
 
 
+@lru_cache(maxsize=8)
+def _wanted(signs: tuple[Kinds, ...]) -> Wanted:
+    found: dict[str, list[Kinds]] = {}
+    for sign in signs:
+        found.setdefault(sign[1], []).append(sign)
+    return {kind: tuple(own) for kind, own in found.items()}
+
+
 def loaded(data: dict[str, object]) -> Weights:
     """Weights as `orders.json` holds them."""
     kinds: dict[str, str] = data["kinds"]  # type: ignore[assignment]
     bias: float = data["bias"]  # type: ignore[assignment]
     rows: Sequence[tuple[str, str, int, float]] = data["signs"]  # type: ignore[assignment]
-    return Weights(Lexicon.of(kinds), bias, {(first, second, reach): weight for first, second, reach, weight in rows})
+    return Weights(Lexicon(kinds), bias, {(first, second, reach): weight for first, second, reach, weight in rows})
