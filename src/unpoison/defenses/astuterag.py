@@ -20,6 +20,7 @@ from unpoison.baseline_prompts import (
 )
 from unpoison.checks import among, flag
 from unpoison.defenses.base import Defense, answered, unfinished
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
@@ -37,6 +38,7 @@ class AstuteRag(Defense):
             number in TrustRAG's table of run times).
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -54,9 +56,10 @@ class AstuteRag(Defense):
         *,
         merged: bool = True,
         extract: Literal["tags", "call"] = "tags",
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, limits=limits)
+        super().__init__(generator=generator, orders=orders, limits=limits)
         self.merged = flag("merged", merged)
         self.extract = among("extract", extract, ("tags", "call"))
 

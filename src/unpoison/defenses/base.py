@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import flag
+from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
@@ -64,6 +65,7 @@ class Defense(ABC):
         language_model: LogProbabilities | str | None = None,
         retriever: Retriever | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         self.models = Models(
@@ -76,11 +78,19 @@ class Defense(ABC):
         )
         self.limits = limits or Limits()
         self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
+        self.orders = among("orders", orders, ("drop", "keep"))
 
     def admitted(self, query: object, passages: Any) -> Admitted:
         """The door: what this defense reads of what the caller passes (`defenses.door`)."""
         verbatim = getattr(self, "mode", None) == "reference"
-        return admitted(query, passages, self.models.encoder, verbatim=verbatim, trust_embeddings=self.trust_embeddings)
+        return admitted(
+            query,
+            passages,
+            self.models.encoder,
+            verbatim=verbatim,
+            trust_embeddings=self.trust_embeddings,
+            drop_orders=self.orders == "drop",
+        )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
         """The flow of `screen`: `screening` behind the door."""
@@ -88,8 +98,11 @@ class Defense(ABC):
         return entry.screening((yield from self.screening(entry.query, entry.passages)))
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
-        """The flow of `answer`."""
+        """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
         entry = self.admitted(query, passages)
+        if entry.refused:
+            screening = yield from self.screening(entry.query, entry.passages)
+            return entry.answer(abstention(screening))
         return entry.answer((yield from self.answering(entry.query, entry.passages)))
 
     def styled(self, style: Style | str) -> Self:

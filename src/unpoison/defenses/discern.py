@@ -19,6 +19,7 @@ from unpoison.baseline_prompts import discern_prompt
 from unpoison.checks import within
 from unpoison.defenses.base import Defense, answered, embedded
 from unpoison.defenses.discriminator import Discriminator
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Encoder, Generator
@@ -39,6 +40,7 @@ class Discern(Defense):
         threshold: P(perturbed) from which on the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -60,6 +62,7 @@ class Discern(Defense):
         threshold: float = 0.5,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         if isinstance(discriminator, (str, Path)):
@@ -67,7 +70,9 @@ class Discern(Defense):
         if discriminator is not None:
             encoder = encoder or discriminator.encoder
             self.needs = ()
-        super().__init__(generator=generator, encoder=encoder, trust_embeddings=trust_embeddings, limits=limits)
+        super().__init__(
+            generator=generator, encoder=encoder, trust_embeddings=trust_embeddings, orders=orders, limits=limits
+        )
         self.discriminator = discriminator
         self.threshold = within("threshold", threshold, 0.0, 1.0)
         used = getattr(self.models.encoder, "name", None)

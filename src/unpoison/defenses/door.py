@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unpoison.defenses.orders import Orders, orders_in, with_orders
 from unpoison.models.protocols import Encoder
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
@@ -19,19 +20,29 @@ class Admitted:
     """A question and its passages as a defense reads them, and the way back.
 
     Attributes:
-        query, passages: What the defense gets: the same positions; embeddings that cannot be trusted are out.
+        query, passages: What the defense gets: the same order; passages that give orders, where these are to be
+            dropped, and embeddings that cannot be trusted are out.
         given: The caller's query and passages.
         notes: What was hidden, and which embeddings are not used.
+        orders: What the passages order, where orders are dropped.
     """
 
     query: Query
     passages: tuple[Passage, ...]
     given: tuple[Query, tuple[Passage, ...]]
     notes: tuple[str, ...]
+    orders: Orders | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether there were passages and all of them give orders."""
+        return bool(self.given[1]) and not self.passages
 
     def screening(self, found: Screening) -> Screening:
         """The caller's own question and passages in the defense's screening, and the notes."""
         query, passages = self.given
+        if self.orders is not None:
+            found = with_orders(found, self.orders, passages)
         evidence = replace(found.evidence, notes=(*found.evidence.notes, *self.notes)) if self.notes else found.evidence
         return replace(found, query=query.text, passages=passages, evidence=evidence)
 
@@ -41,7 +52,13 @@ class Admitted:
 
 
 def admitted(
-    query: object, passages: Any, encoder: Encoder | None, *, verbatim: bool = False, trust_embeddings: bool = True
+    query: object,
+    passages: Any,
+    encoder: Encoder | None,
+    *,
+    verbatim: bool = False,
+    trust_embeddings: bool = True,
+    drop_orders: bool = False,
 ) -> Admitted:
     """Let a question and its passages in.
 
@@ -49,19 +66,22 @@ def admitted(
         query: As callers pass it.
         passages: As callers pass them.
         encoder: The defense's.
-        verbatim: The defense reads the raw texts, as the released codes do.
+        verbatim: The defense reads the raw texts, as the released codes do; these know no orders.
         trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which
             something was hidden is not used, for it was made of other words than the ones that are judged. Where the
             encoder's vectors hold for one call only, none is used then; without an encoder all are.
+        drop_orders: Leave out the passages that give orders to the model.
     """
     asked, given = as_query(query), as_passages(passages)
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in given)
         return Admitted(replace(asked, verbatim=True), whole, (asked, given), ())
     notes = (*_hidden(asked, given), *_cut(given, getattr(encoder, "longest", None)))
-    read, unused = (asked, given), 0
+    orders = orders_in(given) if drop_orders else None
+    whole = given if orders is None else tuple(given[i] for i in orders.read)
+    read, unused = (asked, whole), 0
     if encoder is not None:
-        texts: tuple[Query | Passage, ...] = (asked, *given)
+        texts: tuple[Query | Passage, ...] = (asked, *whole)
         doubtful = [bool(text.hidden) or not trust_embeddings for text in texts]
         brought = [text.embedding is not None for text in texts]
         if getattr(encoder, "per_set", False) and any(d and b for d, b in zip(doubtful, brought)):
@@ -70,12 +90,12 @@ def admitted(
         unused = sum(out)
         read = (
             replace(asked, embedding=None) if out[0] else asked,
-            tuple(replace(p, embedding=None) if gone else p for p, gone in zip(given, out[1:])),
+            tuple(replace(p, embedding=None) if gone else p for p, gone in zip(whole, out[1:])),
         )
     if unused:
         why = "texts hide something" if trust_embeddings else "embeddings from outside are not trusted"
         notes = (*notes, f"{unused} given embeddings are not used, for {why}; the texts were encoded here")
-    return Admitted(*read, (asked, given), notes)
+    return Admitted(*read, (asked, given), notes, orders)
 
 
 def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.bm25 import bm25
 from unpoison.kernels.cosine import cosine
@@ -67,6 +68,7 @@ class Grada(Defense):
             list-aware one. Its scores are used as they are, negative ones as 0.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -94,6 +96,7 @@ class Grada(Defense):
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -101,6 +104,7 @@ class Grada(Defense):
             cross_encoder=cross_encoder,
             generator=generator,
             trust_embeddings=trust_embeddings,
+            orders=orders,
             limits=limits,
         )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))

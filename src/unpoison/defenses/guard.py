@@ -22,6 +22,7 @@ from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_reasons import reasons
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
@@ -62,6 +63,7 @@ class Guard(Defense):
             every screening, for what is contested.
         nli: Judges which answers contradict each other. Without it no answers are compared.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -85,10 +87,16 @@ class Guard(Defense):
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "drop",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            encoder=encoder or "lexical", generator=generator, nli=nli, trust_embeddings=trust_embeddings, limits=limits
+            encoder=encoder or "lexical",
+            generator=generator,
+            nli=nli,
+            trust_embeddings=trust_embeddings,
+            orders=orders,
+            limits=limits,
         )
         if self.models.nli is not None and self.models.generator is None:
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")

@@ -13,6 +13,7 @@ from typing import Literal
 from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.checks import among
 from unpoison.defenses.base import Defense, answered, unfinished
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
@@ -34,6 +35,7 @@ class InstructRag(Defense):
             empty where that finds none; or the whole `rationale`, as in the paper.
         order: `worst-first`, the best passage next to the question, as in the paper; `best-first`, as TrustRAG,
             ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -51,9 +53,10 @@ class InstructRag(Defense):
         *,
         extract: Literal["tags", "call", "rationale"] = "tags",
         order: Literal["worst-first", "best-first"] = "worst-first",
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, limits=limits)
+        super().__init__(generator=generator, orders=orders, limits=limits)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
 

@@ -15,6 +15,7 @@ from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.checks import at_least
 from unpoison.defenses.atomic import LONGEST_ANSWER, quoted
 from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import squad
 from unpoison.models.protocols import Generator
@@ -33,6 +34,7 @@ class Madam(Defense):
     Args:
         generator: Every agent, and the aggregator.
         rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -46,9 +48,14 @@ class Madam(Defense):
     tightens = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
-        self, generator: Generator | str | None = None, *, rounds: int = 3, limits: Limits | None = None
+        self,
+        generator: Generator | str | None = None,
+        *,
+        rounds: int = 3,
+        orders: OrdersPolicy = "keep",
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, limits=limits)
+        super().__init__(generator=generator, orders=orders, limits=limits)
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -14,6 +14,7 @@ from typing import Any
 from unpoison.baseline_prompts import paraphrases_prompt
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import trimmed
 from unpoison.models.protocols import Generator
@@ -36,6 +37,7 @@ class Paraphrasing(Defense):
         retriever: `f(question)` gives passages, in any form that `answer` takes. Without one all paraphrases are
             answered from the passages that `answer` was given, which leaves the defense's point out: what was
             retrieved stays, and only the reading varies.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -53,9 +55,10 @@ class Paraphrasing(Defense):
         *,
         paraphrases: int = 5,
         retriever: Callable[[str], Iterable[Any]] | None = None,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, retriever=retriever, limits=limits)
+        super().__init__(generator=generator, retriever=retriever, orders=orders, limits=limits)
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import at_least, within
 from unpoison.defenses.base import Defense
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError
 from unpoison.models.protocols import Generator, LogProbabilities
@@ -32,6 +33,7 @@ class Perplexity(Defense):
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
         generator: For `answer`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -52,9 +54,10 @@ class Perplexity(Defense):
         keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
         generator: Generator | str | None = None,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(language_model=language_model, generator=generator, limits=limits)
+        super().__init__(language_model=language_model, generator=generator, orders=orders, limits=limits)
         self.threshold = at_least("threshold", threshold, 1.0)
         self.window = None if window is None else at_least("window", window, 1)
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)

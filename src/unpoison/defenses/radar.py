@@ -25,6 +25,7 @@ from unpoison.beliefs.key import belief_key, checked_key
 from unpoison.beliefs.store import BeliefStore, open_beliefs
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import noted
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar_memory import RememberingRadar
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import StoreError
@@ -74,6 +75,7 @@ class Radar(RememberingRadar):
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
 
     Raises:
@@ -96,6 +98,7 @@ class Radar(RememberingRadar):
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -103,6 +106,7 @@ class Radar(RememberingRadar):
             generator=generator,
             nli=answer_judge(nli, generator),
             trust_embeddings=trust_embeddings,
+            orders=orders,
             limits=limits,
         )
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least
 from unpoison.defenses.base import EQUAL, Defense, embedded
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.clusters import agglomerative
 from unpoison.kernels.concentration import concentration
@@ -70,6 +71,7 @@ class RagDefender(Defense):
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -99,10 +101,15 @@ class RagDefender(Defense):
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, limits=limits
+            encoder=encoder or "lexical",
+            generator=generator,
+            trust_embeddings=trust_embeddings,
+            orders=orders,
+            limits=limits,
         )
         self.hops = among("hops", hops, ("single", "multi"))
         self.terms = at_least("terms", terms, 1, 10_000)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, quoted, read_alone
 from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.independent_set import maximum_independent_set
 from unpoison.models.loading import answer_judge
@@ -53,6 +54,7 @@ class ReliabilityRag(Defense):
         contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -72,9 +74,10 @@ class ReliabilityRag(Defense):
         *,
         contradiction: float = 0.5,
         fallback: Fallback = "all",
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=answer_judge(nli, generator), limits=limits)
+        super().__init__(generator=generator, nli=answer_judge(nli, generator), orders=orders, limits=limits)
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
 
@@ -143,6 +146,7 @@ class SampledReliabilityRag(ReliabilityRag):
         contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -165,9 +169,10 @@ class SampledReliabilityRag(ReliabilityRag):
         seed: int = 0,
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, limits=limits)
+        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, orders=orders, limits=limits)
         self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.ranking import best_first
 from unpoison.models.cross_encoders import CrossEncoderScorer
@@ -29,6 +30,7 @@ class Rerank(Defense):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
         generator: For `answer`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -50,11 +52,12 @@ class Rerank(Defense):
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         self.keep = at_least("keep", keep, 1)
         scorer = cross_encoder or CrossEncoderScorer(model)
-        super().__init__(cross_encoder=scorer, generator=generator, limits=limits)
+        super().__init__(cross_encoder=scorer, generator=generator, orders=orders, limits=limits)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -88,6 +91,7 @@ class Hlatr(Rerank):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
         generator: For `answer`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -109,7 +113,8 @@ class Hlatr(Rerank):
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         scorer = cross_encoder or HlatrScorer(model, head=head)
-        super().__init__(keep=keep, cross_encoder=scorer, generator=generator, limits=limits)
+        super().__init__(keep=keep, cross_encoder=scorer, generator=generator, orders=orders, limits=limits)

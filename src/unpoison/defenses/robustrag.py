@@ -15,6 +15,7 @@ from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.atomic import quoted, read_alone
 from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits, run
 from unpoison.errors import OptionError
 from unpoison.kernels.keywords import empty, keywords
@@ -64,6 +65,7 @@ class RobustRag(Defense):
         least: With fewer informative answers than this it abstains, at least 1.
         empty_hints: When no keyword has enough votes: `ask` the model with an empty list as the released code does, or
             `abstain`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -85,9 +87,10 @@ class RobustRag(Defense):
         gamma: float = 1.0,
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, limits=limits)
+        super().__init__(generator=generator, orders=orders, limits=limits)
         self.form = among("form", form, ("short", "long"))
         usual = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = usual[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.driver import Limits, run
 from unpoison.errors import InputError, OptionError
@@ -60,6 +61,7 @@ class RobustRagDecoding(Defense):
         max_tokens: Of the reply, at least 1.
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
             for the latter, as the released code does.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -81,9 +83,10 @@ class RobustRagDecoding(Defense):
         aggregate: Literal["sum", "median"] = "sum",
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, limits=limits)
+        super().__init__(generator=generator, orders=orders, limits=limits)
         self.eta = at_least("eta", eta, 0.0, 1e6)
         self.temperature = at_least("temperature", temperature, 1e-3, 100.0)
         self.refusal = within("refusal", refusal, 0.0, 1.0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.base import EQUAL, Defense, answered, embedded, unfinished
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.trustrag_reference import reference_filter
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
@@ -66,6 +67,7 @@ class TrustRag(Defense):
         self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
@@ -93,10 +95,15 @@ class TrustRag(Defense):
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
+        orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            encoder=encoder or "lexical", generator=generator, trust_embeddings=trust_embeddings, limits=limits
+            encoder=encoder or "lexical",
+            generator=generator,
+            trust_embeddings=trust_embeddings,
+            orders=orders,
+            limits=limits,
         )
         if stages not in (1, 2):
             raise OptionError(f"stages must be 1 or 2, got {shown(stages)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.prompts import answer_alone_prompt
@@ -19,6 +20,7 @@ class Vanilla(Defense):
     Args:
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
         generator: For `answer`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
     """
 
@@ -29,9 +31,14 @@ class Vanilla(Defense):
     tightens = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
-        self, keep: int | None = None, *, generator: Generator | str | None = None, limits: Limits | None = None
+        self,
+        keep: int | None = None,
+        *,
+        generator: Generator | str | None = None,
+        orders: OrdersPolicy = "keep",
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, limits=limits)
+        super().__init__(generator=generator, orders=orders, limits=limits)
         self.keep = None if keep is None else at_least("keep", keep, 1)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -56,6 +63,7 @@ class NoRag(Defense):
 
     Args:
         generator: For `answer`.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
     """
 
@@ -64,8 +72,10 @@ class NoRag(Defense):
     calls = "1"
     source = "every paper's baseline"
 
-    def __init__(self, *, generator: Generator | str | None = None, limits: Limits | None = None) -> None:
-        super().__init__(generator=generator, limits=limits)
+    def __init__(
+        self, *, generator: Generator | str | None = None, orders: OrdersPolicy = "keep", limits: Limits | None = None
+    ) -> None:
+        super().__init__(generator=generator, orders=orders, limits=limits)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
