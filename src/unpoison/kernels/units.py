@@ -1,0 +1,49 @@
+"""Units of measure and currencies: their kind, what one comes to in the kind's base unit, and their system."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+__all__ = ["MEASURES", "single"]
+
+MEASURES: dict[str, tuple[str, Fraction, str]] = {
+    name: (kind, Fraction(factor), system)
+    for (kind, system), rows in {
+        ("length", "metric"): {"km kilometer kilometre": "1000", "m meter metre": "1", "cm centimeter centimetre":
+                               "0.01", "mm millimeter millimetre": "0.001"},
+        ("length", "imperial"): {"mi mile": "1609.344", "yd yard": "0.9144", "ft foot feet": "0.3048",
+                                 "in inch inches": "0.0254"},
+        ("mass", "metric"): {"kg kilogram kilo": "1000", "g gram gramme": "1", "mg milligram": "0.001",
+                             "mcg ug μg microgram": "0.000001", "t tonne": "1000000"},
+        ("mass", "imperial"): {"lb lbs pound": "453.59237", "oz ounce": "28.349523125", "ton": "907184.74"},
+        ("time", "clock"): {"ms millisecond": "0.001", "s second sec": "1", "minute min": "60", "hour hr h": "3600",
+                            "day": "86400", "week": "604800", "fortnight": "1209600"},
+        ("time", "calendar"): {"month": "2629800", "year yr": "31557600", "decade": "315576000",
+                               "century centuries": "3155760000"},
+        ("volume", "metric"): {"l liter litre": "1", "ml milliliter millilitre": "0.001", "cl": "0.01", "dl": "0.1"},
+        ("volume", "imperial"): {"gallon gal": "3.785411784", "quart": "0.946352946", "pint": "0.473176473"},
+        ("area", "metric"): {"hectare ha": "10000", "km2 sqkm": "1000000", "m2 sqm": "1"},
+        ("area", "imperial"): {"acre": "4046.8564224"},
+        ("data", "data"): {"kb kilobyte": "1", "mb megabyte": "1000", "gb gigabyte": "1000000",
+                           "tb terabyte": "1000000000", "pb petabyte": "1000000000000"},
+        ("length/time", "imperial"): {"mph": "0.44704"},
+        ("length/time", "metric"): {"kph kmh": "5/18"},
+        ("length/time", "sea"): {"knot": "463/900"},
+        ("share", "share"): {"% percent": "1/100"},
+        ("usd", "usd"): {"$ dollar usd": "1", "cent": "0.01"},
+        ("eur", "eur"): {"€ euro eur": "1"},
+        ("gbp", "gbp"): {"£ gbp sterling": "1", "pence": "0.01"},
+        ("jpy", "jpy"): {"¥ yen jpy": "1"},
+        ("inr", "inr"): {"₹ rupee inr": "1"},
+    }.items()
+    for names, factor in rows.items()
+    for name in names.split()
+}  # fmt: skip
+"""Name to (kind, factor, system). Units of one system convert exactly, others take rounding."""
+
+
+def single(word: str) -> str:
+    """A word without the ending of its plural. Constant time."""
+    if word in MEASURES:
+        return word
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
