@@ -120,6 +120,14 @@ NEVER_THE_SAME = [
     ("how long", "99 cm", "1 m"),
     ("when", "1990", "1990 to 1995"),
     ("who", "minister", "prime minister's wife"),
+    ("how much", "A$5", "$5"),
+    ("what", "Vitamin A", "Vitamin"),
+    ("where", "go up", "go down"),
+    ("who", "Iraq invaded Kuwait", "Kuwait invaded Iraq"),
+    ("when", "3 days before Easter", "3 days after Easter"),
+    ("when", "late 1999", "early 1999"),
+    ("what temperature", "5°C", "5°F"),
+    ("what", "≠", "="),
 ]
 EQUAL = [
     ("how many", "three hundred and fifty", "350"),
@@ -147,6 +155,14 @@ EQUAL = [
     ("how tall is he", "6 ft 2 in", "6'2\""),
     ("which war", "World War II", "World War 2"),
     ("how many", "1 000 000", "one million"),
+    ("how many", "no more than 5", "at most 5"),
+    ("when", "from 1914 until 1918", "1914-1918"),
+    ("how many", "five", "5 (five)"),
+    ("what ratio", "40%", "4 out of 10"),
+    ("when", "12 am", "0:00"),
+    ("how many", "\u0663", "3"),
+    ("how much is it", "£5", "5 pounds"),
+    ("when does it open", "5:30 a.m.", "5:30 am"),
 ]
 UNSURE = [
     ("which band", "No Doubt", "Yes"),

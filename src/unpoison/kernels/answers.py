@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeVar
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.kernels.folding import word_set
-from unpoison.kernels.quantities import Count, Figure, Moment, near
+from unpoison.kernels.quantities import Figure, Moment
 from unpoison.kernels.said import DENYING, Answer, Asked, asked_for, read_answer
+from unpoison.kernels.units import Count, near
 
 __all__ = ["COMPATIBLE", "LONGEST", "RIVAL", "SAME", "Relation", "relation"]
 
@@ -34,6 +35,14 @@ FEWEST_LETTERS = 6
 SHORT = 6
 """Content words up to which an answer is a name or phrase, of which there is one, rather than an explanation."""
 
+
+_NEUTRAL = word_set("the of in on at by is are was were it its they that this be been and as")
+"""Words that may be left out without saying anything else."""
+
+_OPPOSED = word_set(
+    "a i up down over under above below to from off out into onto he she his her him before after first last"
+)
+"""Words that say something else where only one of two answers has them."""
 
 T = TypeVar("T")
 
@@ -219,13 +228,14 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
     """Measures are converted; other units must be equal or left out by one; ranges and scores are compared whole."""
     if isinstance(left, Figure) and isinstance(right, Figure):
         if left.kind == right.kind == "clock" and (left.unit or right.unit) and left != right:
-            return RISKY if left.parts[0] % 720 == right.parts[0] % 720 else RIVAL
+            return NEARLY if left.parts[0] % 720 == right.parts[0] % 720 else RIVAL
         alike = left.kind == right.kind and left.parts == right.parts
         return SAME if alike and (left.unit == right.unit or not (left.unit and right.unit)) else RIVAL
     if isinstance(left, Figure) or isinstance(right, Figure):
         parts = left.parts if isinstance(left, Figure) else right.parts if isinstance(right, Figure) else ()
         value = left.value if isinstance(left, Count) else right.value if isinstance(right, Count) else None
-        return RISKY if value in parts else RIVAL
+        hours = value is not None and any(part == value * 60 % 720 for part in (parts[0], parts[0] % 720))
+        return RISKY if value in parts or hours else RIVAL
     if left.kind and right.kind:
         pounds = {left.unit, right.unit} == {"£", "pound"}
         if pounds:
@@ -233,7 +243,8 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
         return SAME if left.kind == right.kind and near(left, right) else RIVAL
     if left.unit and right.unit and left.unit != right.unit:
         return RISKY if left.value == right.value else OTHER_NAME  # an unknown unit
-    if left.value != right.value:
+    shares = "share" in (left.kind, right.kind) and left.amount == right.amount  # 40% is 4 out of 10
+    if left.value != right.value and not shares:
         return RIVAL
     written = left.written and right.written and left.written != right.written
     return RISKY if written else SAME
@@ -273,10 +284,11 @@ def _names(one: Answer, two: Answer, _: Asked) -> Relation | None:
             return None
         if _telling(one, two):
             return RISKY
-        if one.said == two.said and not {",", ";"} & {*one.letters} and sorted(one.letters) != sorted(two.letters):
-            return CONTAINED
         if one.said == two.said:
-            return SAME if one.letters == two.letters else REORDERED
+            if one.letters != two.letters:
+                return REORDERED
+            extra = (set(one.told) ^ set(two.told)) - _NEUTRAL
+            return SAME if not extra else RISKY if extra & _OPPOSED else CONTAINED
         return CONTAINED if one.said <= two.said or two.said <= one.said else RISKY
     for short, long in ((one, two), (two, one)):
         if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _telling_digits(one, two):

@@ -26,7 +26,7 @@ _VULGAR = re.compile(r"(?<=[0-9])(?=[\u00bc-\u00be\u2150-\u215e])")
 _ROMAN = re.compile(r"(?<=[\w.] )(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?![\w'.+-])")
 _DOTTED = re.compile(r"(?<![^\W_])([a-z])\.\s?(?=[a-z](?![^\W_]))")
 _WORD = r"[^\s\x00-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u206f\u20a0-\u20cf\u2190-\u22ff\u3000-\u3020]"
-_TOKEN = re.compile(rf"(\s*)([0-9]+(?:[.,:/-][0-9]+)*|{_WORD}(?:{_WORD}|[0-9])*(?:'{_WORD}+)?|\S)")
+_TOKEN = re.compile(rf"[0-9]+(?:[.,:/-][0-9]+)*|{_WORD}(?:{_WORD}|[0-9])*(?:'{_WORD}+)?|\S")
 
 
 def folded(text: str) -> str:
@@ -62,4 +62,6 @@ def _roman(letters: str) -> int:
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a folded text. Linear time."""
-    return [Token(match[2], not match[1] and match.start() > 0) for match in _TOKEN.finditer(text)]
+    found = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    ends = [-1, *(end for _, _, end in found)]
+    return [Token(word, start == end) for (word, start, _), end in zip(found, ends, strict=False)]

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from unpoison.kernels.folding import Token, word_set
-from unpoison.kernels.units import MEASURES, single
+from unpoison.kernels.units import MEASURES, Count, counted, near, single
 
-__all__ = ["Count", "Figure", "Moment", "Quantities", "near", "quantities"]
+__all__ = ["Figure", "Moment", "Quantities", "quantities"]
 
 
 class Moment(NamedTuple):
@@ -24,20 +24,6 @@ class Moment(NamedTuple):
     month: int | None
     day: int | None
     swapped: bool = False
-
-
-class Count(NamedTuple):
-    """A number with its unit ("" without), and what the two come to in the base unit of their kind.
-
-    Units of one `system` convert exactly, others only roughly. `written` is set for what may be a version's number.
-    """
-
-    value: Fraction
-    unit: str = ""
-    amount: Fraction = Fraction(0)
-    kind: str = ""
-    system: str = ""
-    written: str = ""
 
 
 class Figure(NamedTuple):
@@ -155,13 +141,9 @@ class _Reader:
         sign = 1
         if words[at] in ("minus", "negative") or (words[at] in "-+" and self._glued(at + 1) and not self._glued(at)):
             sign, at = (1 if words[at] == "+" else -1), at + 1
-        money = ""
-        if words[at] in _COUNTRIES and words[at + 1] == "$":
-            money, at = words[at].removeprefix("us")[:1] + "$", at + 2
-        elif words[at] and words[at] in _CURRENCIES:
-            money, at = words[at], at + 1
+        money, at = self._money(at)
         if words[at] in _TIMES and not money:
-            self.counts.append(_counted(Fraction(_TIMES[words[at]]), "time"))
+            self.counts.append(counted(Fraction(_TIMES[words[at]]), "time"))
             return at + 1
         if not money and sign == 1 and (end := self._joined(at)):
             return end
@@ -178,7 +160,7 @@ class _Reader:
             return end + 1
         if words[end] == "'" and words[end + 1].isdigit():  # 5'11"
             inches = Fraction(words[end + 1])
-            self.counts.append(_counted(value * 12 + inches, "inch"))
+            self.counts.append(counted(value * 12 + inches, "inch"))
             return end + 2 + (words[end + 2] == '"')
         alone = end == at + 1 and words[at].isdigit()
         if alone and words[end] == "s" and self._glued(end) and words[at].endswith("0"):  # the 1990s
@@ -193,6 +175,13 @@ class _Reader:
             return end
         return self._measured(begun, at, sign * value, unit, behind)
 
+    def _money(self, at: int) -> tuple[str, int]:
+        """The sign of a currency that begins here, "" without, and where it ends."""
+        word = self.words[at]
+        if word in _COUNTRIES and self.words[at + 1] == "$":
+            return ("$" if word == "us" else f"{word[:1]}$"), at + 2
+        return (word, at + 1) if word and word in _CURRENCIES else ("", at)
+
     def _measured(self, begun: int, at: int, value: Fraction, unit: str, end: int) -> int:
         """Add a number with its unit, or the range or compound that it begins."""
         words = self.words
@@ -203,18 +192,18 @@ class _Reader:
             if second and not (words[end] == "-" and self._glued(end + 1) and not self._glued(end)):
                 other, behind = self._unit(second[1])
                 if then == 2 and second[0]:
-                    self.counts.append(_counted(value / second[0], ""))
+                    self.counts.append(counted(value / second[0], ""))
                     return second[1]
                 self.counts.append(Figure("range", (value, second[0]), _NAMES.get(other or unit, other or unit)))
                 return behind
-        made = _counted(value, unit)
+        made = counted(value, unit)
         while made.kind in ("length", "time", "mass"):
             after = end + (words[end] in ("and", ","))
             smaller = self._number(after)
             if smaller is None:
                 break
             name, behind = self._unit(smaller[1], compound=True)
-            part = _counted(smaller[0], name)
+            part = counted(smaller[0], name)
             if (part.kind, part.system) != (made.kind, made.system) or part.amount >= MEASURES[unit][1]:
                 break
             made, unit, end = made._replace(value=made.amount + part.amount, amount=made.amount + part.amount,
@@ -222,7 +211,10 @@ class _Reader:
         named = spoken.isalpha() and spoken not in _UNNAMED
         if named and not unit and "." in words[at] and not self.number:
             made = made._replace(written=words[at])  # Python 3.1 is not Python 3.10
-        if not any(isinstance(c, Count) and c.kind == made.kind != "" and near(c, made) for c in self.counts):
+        again = spoken == "(" and made in self.counts  # 5 (five)
+        if not again and not any(
+            isinstance(c, Count) and c.kind == made.kind != "" and near(c, made) for c in self.counts
+        ):
             self.counts.append(made)  # not the same again in other units
         return end
 
@@ -237,7 +229,7 @@ class _Reader:
             if half in ("am", "pm"):
                 minutes = minutes % 720 + (720 if half == "pm" else 0)
             given = half in ("am", "pm")
-            open_half = not given and 1 <= int(parts[0]) <= 12 and len(parts[0]) == 1
+            open_half = not given and 1 <= int(parts[0]) <= 12 and raw[0] != "0"
             self.counts.append(Figure("clock", (Fraction(minutes),), "half" if open_half else ""))
             return at + 1 + given
         unit, end = self._unit(at + 1)
@@ -356,30 +348,6 @@ class _Reader:
 
     def _glued(self, at: int) -> bool:
         return at < len(self.found) and self.found[at].glued
-
-
-def _counted(value: Fraction, unit: str) -> Count:
-    """A number with what it comes to in the base unit of its kind."""
-    if unit[:2] in ("2 ", "3 "):
-        kind, factor, system = MEASURES[unit[2:]]
-        power = int(unit[0])
-        return Count(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
-    if "/" in unit:
-        one, two = (MEASURES[part] for part in unit.split("/"))
-        return Count(value, unit, value * one[1] / two[1], f"{one[0]}/{two[0]}", one[2])
-    kind, factor, system = MEASURES.get(unit, ("", Fraction(1), ""))
-    return Count(value, unit, value * factor, kind, system)
-
-
-ROUNDED = Fraction(2, 100)
-"""How far two measures may lie apart and still be one, where converting them takes rounding."""
-
-
-def near(one: Count, two: Count) -> bool:
-    """Whether two measures of a kind are equal; across systems of units, nearly."""
-    if one.system == two.system:
-        return one.amount == two.amount
-    return abs(one.amount - two.amount) <= ROUNDED * max(abs(one.amount), abs(two.amount))
 
 
 def _is_year(word: str) -> bool:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import Stemmer
 
 from unpoison.kernels.folding import Token, folded, tokens, word_set
-from unpoison.kernels.quantities import Count, Figure, Moment, quantities
+from unpoison.kernels.quantities import Figure, Moment, quantities
 from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.units import Count
 
 __all__ = ["DENYING", "Answer", "Asked", "asked_for", "read_answer"]
 
@@ -65,7 +66,8 @@ class Answer:
 
 
 _LEAD = re.compile(
-    r"^(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on|at|by)\s+"
+    r"^(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on|by"
+    r"|at(?! (?:least|most)))\s+"
 )
 _CONTRAST = re.compile(r"(?:[,;(]\s?(?:and |but )?not|\brather than|\binstead of|\bas opposed to)\s")
 _NEGATIONS = frozenset(("no", "not", "never", "none", "neither", "nor", "without", "cannot"))
@@ -171,10 +173,12 @@ def _told(found: Sequence[Token]) -> tuple[str, ...]:
     """What is compared for identity: an article may be left out unless it ends the text ("vitamin A")."""
     words = []
     for at, token in enumerate(found):
-        negative = token.text == "-" and not token.glued and at + 1 < len(found) and found[at + 1].glued
-        if negative or token.text not in _PUNCTUATION:
+        joined = at + 1 < len(found) and found[at + 1].glued
+        article = token.text in ("the", "a", "an") and at + 1 < len(found) and not joined  # A$5 has none
+        negative = token.text == "-" and not token.glued and joined
+        if negative or not (article or token.text in _PUNCTUATION):
             words.append(token.text)
-    return tuple(word for word in words[:-1] if word not in ("the", "a", "an")) + tuple(words[-1:])
+    return tuple(words)
 
 
 def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
@@ -196,6 +200,8 @@ def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
             bound = {"later": "after", "earlier": "before"}[before]
         if bound:
             found.add(bound)
+    if "from" in words:
+        found.discard("until")  # a range
     return frozenset(found | {"not"} if negated else found)
 
 

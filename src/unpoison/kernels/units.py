@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
 
-__all__ = ["MEASURES", "single"]
+__all__ = ["MEASURES", "ROUNDED", "Count", "counted", "near", "single"]
+
+ROUNDED = Fraction(2, 100)
+"""How far two measures may lie apart and still be one, where converting them takes rounding."""
+
+
+class Count(NamedTuple):
+    """A number with its unit ("" without), and what the two come to in the base unit of their kind.
+
+    Units of one `system` convert exactly, others only roughly. `written` is set for what may be a version's number.
+    """
+
+    value: Fraction
+    unit: str = ""
+    amount: Fraction = Fraction(0)
+    kind: str = ""
+    system: str = ""
+    written: str = ""
+
 
 MEASURES: dict[str, tuple[str, Fraction, str]] = {
     name: (kind, Fraction(factor), system)
@@ -47,3 +66,23 @@ def single(word: str) -> str:
     if word in MEASURES:
         return word
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def counted(value: Fraction, unit: str) -> Count:
+    """A number with what it comes to in the base unit of its kind. Constant time."""
+    if unit[:2] in ("2 ", "3 "):
+        kind, factor, system = MEASURES[unit[2:]]
+        power = int(unit[0])
+        return Count(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
+    if "/" in unit:
+        one, two = (MEASURES[part] for part in unit.split("/"))
+        return Count(value, unit, value * one[1] / two[1], f"{one[0]}/{two[0]}", one[2])
+    kind, factor, system = MEASURES.get(unit, ("", Fraction(1), ""))
+    return Count(value, unit, value * factor, kind, system)
+
+
+def near(one: Count, two: Count) -> bool:
+    """Whether two measures of a kind are equal; across systems of units, nearly."""
+    if one.system == two.system:
+        return one.amount == two.amount
+    return abs(one.amount - two.amount) <= ROUNDED * max(abs(one.amount), abs(two.amount))
