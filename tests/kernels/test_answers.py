@@ -225,7 +225,9 @@ def test_units_signs_eras_and_bounds_tell_apart_for_sure(question, left, right):
 
 
 @pytest.mark.parametrize(
-    "text", [x for _, *two in SAID_THE_SAME + NEVER_THE_SAME + EQUAL for x in two] + ["", "!", "≠", "the", "No."]
+    "text",
+    [x for _, *two in SAID_THE_SAME + NEVER_THE_SAME + EQUAL for x in two]
+    + ["", "!", "≠", "the", "No.", "1/010:30", "3.1010:30", "1,2,310:30", "9-9-1/0", "10:30:1/0", "5 ^ \u1369"],
 )
 def test_an_answer_is_the_same_as_itself(text):
     assert relation("how many", text, text) == relation("when", text, text) == relation("who", text, text) == SAME

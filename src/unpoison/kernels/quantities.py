@@ -158,11 +158,11 @@ class _Reader:
             hour = value % 12 + (12 if words[end] == "pm" else 0)
             self.counts.append(Figure("clock", (hour * 60,), "half" if words[end] == "o'clock" else ""))
             return end + 1
-        if words[end] == "'" and words[end + 1].isdigit():  # 5'11"
+        if words[end] == "'" and words[end + 1].isdecimal():  # 5'11"
             inches = Fraction(words[end + 1])
             self.counts.append(counted(value * 12 + inches, "inch"))
             return end + 2 + (words[end + 2] == '"')
-        alone = end == at + 1 and words[at].isdigit()
+        alone = end == at + 1 and words[at].isdecimal()
         if alone and words[end] == "s" and self._glued(end) and words[at].endswith("0"):  # the 1990s
             self.counts.append(Figure("decade", (value,)))
             return end + 1
@@ -222,9 +222,10 @@ class _Reader:
         """Several numbers in one token: times of day, scores, ranges, telephone numbers, two years."""
         raw = self.words[at]
         parts = re.split(r"[:-]", raw)
-        if len(parts) == 1 or not raw[0].isdigit():
+        if len(parts) == 1 or not raw[0].isdecimal():
             return 0
-        if ":" in raw and "-" not in raw and len(parts[1]) == 2 and int(parts[0]) <= 24 and int(parts[1]) < 60:
+        clock = ":" in raw and "-" not in raw and len(parts[0]) <= 2 and all(part.isdecimal() for part in parts)
+        if clock and len(parts[1]) == 2 and int(parts[0]) <= 24 and int(parts[1]) < 60:
             minutes, half = int(parts[0]) * 60 + int(parts[1]), self.words[at + 1]
             if half in ("am", "pm"):
                 minutes = minutes % 720 + (720 if half == "pm" else 0)
@@ -236,7 +237,9 @@ class _Reader:
         if len(parts) == 2 and _is_year(parts[0]) and _is_year(parts[1]) and not self.number:
             self.moments += [Moment(int(part), None, None) for part in parts]
             return at + 1
-        values = tuple(_value(part) or Fraction(0) for part in parts)
+        values = tuple(value for part in parts if (value := _value(part)) is not None)
+        if len(values) < len(parts):
+            return 0
         self.counts.append(Figure("range", values, _NAMES.get(unit, unit)))
         return end
 
@@ -244,14 +247,14 @@ class _Reader:
         """The number that begins here, in digits or words, and where it ends."""
         words = self.words
         raw = words[at]
-        if not raw[:1].isdigit() or not raw.isascii():
+        if not raw[:1].isdecimal() or not raw.isascii():
             return self._spelled(at)
         value = _value(raw)
         if value is None:
             return None
         at += 1
-        if raw.isdigit() and len(raw) <= 3:  # 1 000 000
-            while len(words[at]) == 3 and words[at].isdigit() and not self._glued(at):
+        if raw.isdecimal() and len(raw) <= 3:  # 1 000 000
+            while len(words[at]) == 3 and words[at].isdecimal() and not self._glued(at):
                 value, at = value * 1000 + int(words[at]), at + 1
         if words[at] in ("st", "nd", "rd", "th") and self._glued(at):
             return value, at + 1
@@ -260,7 +263,13 @@ class _Reader:
             value, at = (value * factor[0], factor[1]) if factor else (value, at)
         minus = words[at + 1] == "-"
         power = words[at + 1 + minus]
-        if words[at] == "^" and power.isdigit() and len(power) <= 3 and int(power) <= _MOST_POWER and 0 < value < 1000:
+        if (
+            words[at] == "^"
+            and power.isdecimal()
+            and len(power) <= 3
+            and int(power) <= _MOST_POWER
+            and 0 < value < 1000
+        ):
             value, at = value ** (-int(power) if minus else int(power)), at + 2 + minus
         part = _value(words[at]) if "/" in words[at] else None
         if part is not None and value.denominator == 1 and part < 1:  # 2 1/2
@@ -351,13 +360,13 @@ class _Reader:
 
 
 def _is_year(word: str) -> bool:
-    return len(word) == 4 and word.isascii() and word.isdigit() and 1000 <= int(word) < 2100
+    return len(word) == 4 and word.isascii() and word.isdecimal() and 1000 <= int(word) < 2100
 
 
 def _written_date(raw: str) -> Moment | None:
     """1999-03-03, and 3/4/2020, in which day and month may be either."""
     parts = raw.split("-") if "-" in raw else raw.split("/")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 4 for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= 4 for part in parts):
         return None
     first, second, third = map(int, parts)
     if len(parts[0]) == 4:
@@ -376,6 +385,6 @@ def _value(raw: str) -> Fraction | None:
     if _PLAIN.fullmatch(raw):
         return Fraction(raw.replace(",", "."))
     top, _, bottom = raw.partition("/")
-    if bottom.isdigit() and top.isdigit() and int(bottom):
+    if bottom.isdecimal() and top.isdecimal() and int(bottom):
         return Fraction(int(top), int(bottom))
     return None

@@ -145,7 +145,7 @@ def read_answer(text: str, asked: Asked) -> Answer:
     yes = _POLAR.get(words[0]) if words else None
     if yes is not None and not (asked.polar or words[1:2] in ([], [","], ["."], ["!"], [";"])):
         yes = None  # No Country for Old Men
-    if words[1:2] == ["."] and words[2:3] and words[2][0].isdigit():
+    if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
         yes = None  # No. 1
     letters = "".join(c for c in text if c.isalpha())
     return Answer(
@@ -224,6 +224,6 @@ def _is_sign(word: str) -> bool:
 
 
 def _speaks(word: str) -> bool:
-    return bool(word) and word not in _EMPTY and not word[0].isdigit() and word not in _PUNCTUATION and (
+    return bool(word) and word not in _EMPTY and not word[0].isdecimal() and word not in _PUNCTUATION and (
         len(word) > 1 or word[0].isalpha() or not word.isascii()
     )  # fmt: skip
