@@ -1,0 +1,88 @@
+"""Units of measure and currencies: their kind, what one comes to in the kind's base unit, and their system."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = ["MEASURES", "ROUNDED", "Count", "counted", "near", "single"]
+
+ROUNDED = Fraction(2, 100)
+"""How far two measures may lie apart and still be one, where converting them takes rounding."""
+
+
+class Count(NamedTuple):
+    """A number with its unit ("" without), and what the two come to in the base unit of their kind.
+
+    Units of one `system` convert exactly, others only roughly. `written` is set for what may be a version's number.
+    """
+
+    value: Fraction
+    unit: str = ""
+    amount: Fraction = Fraction(0)
+    kind: str = ""
+    system: str = ""
+    written: str = ""
+
+
+MEASURES: dict[str, tuple[str, Fraction, str]] = {
+    name: (kind, Fraction(factor), system)
+    for (kind, system), rows in {
+        ("length", "metric"): {"km kilometer kilometre": "1000", "m meter metre": "1", "cm centimeter centimetre":
+                               "0.01", "mm millimeter millimetre": "0.001"},
+        ("length", "imperial"): {"mi mile": "1609.344", "yd yard": "0.9144", "ft foot feet": "0.3048",
+                                 "in inch inches": "0.0254"},
+        ("mass", "metric"): {"kg kilogram kilo": "1000", "g gram gramme": "1", "mg milligram": "0.001",
+                             "mcg ug μg microgram": "0.000001", "t tonne": "1000000"},
+        ("mass", "imperial"): {"lb lbs pound": "453.59237", "oz ounce": "28.349523125", "ton": "907184.74"},
+        ("time", "clock"): {"ms millisecond": "0.001", "s second sec": "1", "minute min": "60", "hour hr h": "3600",
+                            "day": "86400", "week": "604800", "fortnight": "1209600"},
+        ("time", "calendar"): {"month": "2629800", "year yr": "31557600", "decade": "315576000",
+                               "century centuries": "3155760000"},
+        ("volume", "metric"): {"l liter litre": "1", "ml milliliter millilitre": "0.001", "cl": "0.01", "dl": "0.1"},
+        ("volume", "imperial"): {"gallon gal": "3.785411784", "quart": "0.946352946", "pint": "0.473176473"},
+        ("area", "metric"): {"hectare ha": "10000", "km2 sqkm": "1000000", "m2 sqm": "1"},
+        ("area", "imperial"): {"acre": "4046.8564224"},
+        ("data", "data"): {"kb kilobyte": "1", "mb megabyte": "1000", "gb gigabyte": "1000000",
+                           "tb terabyte": "1000000000", "pb petabyte": "1000000000000"},
+        ("length/time", "imperial"): {"mph": "0.44704"},
+        ("length/time", "metric"): {"kph kmh": "5/18"},
+        ("length/time", "sea"): {"knot": "463/900"},
+        ("share", "share"): {"% percent": "1/100"},
+        ("usd", "usd"): {"$ dollar usd": "1", "cent": "0.01"},
+        ("eur", "eur"): {"€ euro eur": "1"},
+        ("gbp", "gbp"): {"£ gbp sterling": "1", "pence": "0.01"},
+        ("jpy", "jpy"): {"¥ yen jpy": "1"},
+        ("inr", "inr"): {"₹ rupee inr": "1"},
+    }.items()
+    for names, factor in rows.items()
+    for name in names.split()
+}  # fmt: skip
+"""Name to (kind, factor, system). Units of one system convert exactly, others take rounding."""
+
+
+def single(word: str) -> str:
+    """A word without the ending of its plural. Constant time."""
+    if word in MEASURES:
+        return word
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def counted(value: Fraction, unit: str) -> Count:
+    """A number with what it comes to in the base unit of its kind. Constant time."""
+    if unit[:2] in ("2 ", "3 "):
+        kind, factor, system = MEASURES[unit[2:]]
+        power = int(unit[0])
+        return Count(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
+    if "/" in unit:
+        one, two = (MEASURES[part] for part in unit.split("/"))
+        return Count(value, unit, value * one[1] / two[1], f"{one[0]}/{two[0]}", one[2])
+    kind, factor, system = MEASURES.get(unit, ("", Fraction(1), ""))
+    return Count(value, unit, value * factor, kind, system)
+
+
+def near(one: Count, two: Count) -> bool:
+    """Whether two measures of a kind are equal; across systems of units, nearly."""
+    if one.system == two.system:
+        return one.amount == two.amount
+    return abs(one.amount - two.amount) <= ROUNDED * max(abs(one.amount), abs(two.amount))
