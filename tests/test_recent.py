@@ -103,6 +103,10 @@ UNBOUNDED = frozenset(
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
 
+BOUNDED = ("_stem", "asked_for")
+"""Whose texts are cut before they are remembered."""
+
+
 def test_no_cache_holds_callers_texts_without_a_bound() -> None:
     """`@cache` keeps everything, `lru_cache` so many of whatever size."""
     for path in Path(unpoison.__file__).parent.rglob("*.py"):
@@ -110,7 +114,7 @@ def test_no_cache_holds_callers_texts_without_a_bound() -> None:
             if isinstance(node, ast.FunctionDef):
                 how = [ast.unparse(decorator) for decorator in node.decorator_list]
                 assert "cache" not in how or node.name in UNBOUNDED, f"{path}: {node.name}"
-                assert not any("lru_cache" in text for text in how) or node.name == "_stem", f"{path}: {node.name}"
+                assert not any("lru_cache" in text for text in how) or node.name in BOUNDED, f"{path}: {node.name}"
 
 
 def test_words_whose_stems_are_remembered_are_short() -> None:
