@@ -103,8 +103,8 @@ UNBOUNDED = frozenset(
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
 
-BOUNDED = ("_stem", "asked_for")
-"""Whose texts are cut before they are remembered."""
+BOUNDED = ("_stem", "_wanted", "asked_for")
+"""Whose texts are cut before they are remembered, or are our own."""
 
 
 def test_no_cache_holds_callers_texts_without_a_bound() -> None:

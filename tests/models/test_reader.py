@@ -125,6 +125,13 @@ def test_every_task_is_answered(reader):
     assert set(get_args(Task)) >= {"atomic", "answer", "synthesize", "consolidate", "decide", "free"}
 
 
+def test_of_silent_passages_the_likeliest_words_are_the_last_resort_of_an_answer():
+    strict = Reader(threshold=1e-6)  # nothing is sure enough to be an atomic answer
+    assert not informative(reply(strict, atomic_answer_prompt(QUESTION, PASSAGES[0])))
+    assert reply(strict, answer_prompt(QUESTION, PASSAGES[:1])) == "Stockholm"
+    assert not informative(reply(strict, answer_prompt(QUESTION, PASSAGES[2:3])))
+
+
 def test_the_better_rank_wins_where_one_says_this_and_one_that(reader):
     assert reply(reader, answer_prompt(QUESTION, [PASSAGES[0], PASSAGES[1]])) == "Stockholm"
     assert reply(reader, answer_prompt(QUESTION, [PASSAGES[1], PASSAGES[0]])) == "Gothenburg"

@@ -46,6 +46,9 @@ REMEMBERED = 8192
 SAME = 0.5
 """Answers that say the same with at least this probability are one."""
 
+LAST = 0.75
+"""P(no answer) up to which the likeliest words of several texts are given where none is read as an answer."""
+
 COMPARED = 200
 """Distinct answers that are compared with each other; one that comes later counts for itself."""
 
@@ -298,6 +301,8 @@ class Reader:
             for rank, (reading, text) in enumerate(zip(readings, texts, strict=True))
             if reading.answer
         ]
+        if not said and prompt.task != "atomic":
+            said = _likeliest(readings, texts)
         alike = _alike(prompt.question, [one.answer for one in said])
         groups = [[other for j, other in enumerate(said) if alike[i, j]] for i in range(len(said))]
         return max(groups, key=lambda group: sum(one.weight for one in group), default=[])
@@ -384,6 +389,15 @@ _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
     "consolidate": Reader._consolidate,
     "synthesize": _synthesize,
 }
+
+
+def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[Said]:
+    """Of texts that all seem silent the one that may yet answer: several together seldom hold nothing."""
+    best = min(range(len(texts)), key=lambda i: readings[i].no_answer, default=None)
+    if best is None or readings[best].no_answer > LAST or readings[best].start == readings[best].end:
+        return []
+    found = readings[best]
+    return [Said(texts[best][found.start : found.end], found, texts[best], 1 - found.no_answer)]
 
 
 def _alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
