@@ -226,7 +226,7 @@ def _differ(left: str, right: str) -> bool:
     Each holds a name or number, that is something beside small letters, or they are one word for one.
     """
     found = relation("", left, right)
-    if found.sure:
+    if found.sure or found.same >= found.rival:
         return found.rival > found.same
     ours, theirs = (_WORD.findall(part) for part in (left, right))
     if not set(map(str.casefold, ours)) - ENGLISH_318 or not set(map(str.casefold, theirs)) - ENGLISH_318:
