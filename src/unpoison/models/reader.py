@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ from unpoison.models.answer_nli import judged
 from unpoison.models.checkpoints import encodable, softmax
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, gives_orders
 from unpoison.models.questions import read_question
-from unpoison.models.sentences import split
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
+from unpoison.models.voices import Said, central, sentence, supported
 from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
 
@@ -43,14 +43,8 @@ THRESHOLD = 0.4
 REMEMBERED = 8192
 """Readings that are kept, some 300 bytes each: several defenses ask the same of the same passage."""
 
-SAME = 0.5
-"""Answers that say the same with at least this probability are one."""
-
 LAST = 0.75
 """P(no answer) up to which the likeliest words of several texts are given where none is read as an answer."""
-
-COMPARED = 200
-"""Distinct answers that are compared with each other; one that comes later counts for itself."""
 
 LONG = 30_000
 """Characters of a passage that are read; of a longer one the slices nearest to the question, so many together."""
@@ -81,15 +75,6 @@ class Reading:
     score: float
     no_answer: float
     skimmed: int = 0
-
-
-class Said(NamedTuple):
-    """An answer with the text that gives it, and how much it counts."""
-
-    answer: str
-    reading: Reading
-    text: str
-    weight: float
 
 
 class Reader:
@@ -287,25 +272,23 @@ class Reader:
         if not said:
             return None
         best = max(said, key=lambda one: one.weight)
-        return best.answer if read_question(prompt.question).kind in _CRISP else _sentence(best)
+        return best.answer if read_question(prompt.question).kind in _CRISP else sentence(best)
 
     def _consolidate(self, prompt: Prompt) -> str | None:
-        return "\n".join(dict.fromkeys(_sentence(one) for one in self._supported(prompt)))
+        return "\n".join(dict.fromkeys(sentence(one) for one in self._supported(prompt)))
 
     def _supported(self, prompt: Prompt) -> list[Said]:
         """The texts that give the best supported answer."""
         texts = [text for text in _texts(prompt) if prompt.task != "consolidate" or not gives_orders(text)]
         readings = self.read_pairs([(prompt.question, text) for text in texts])
         said = [
-            Said(reading.answer, reading, text, (1 - 0.5 * rank / len(texts)) * (1 - reading.no_answer))
+            Said(reading.answer, text, reading.start, (1 - 0.5 * rank / len(texts)) * (1 - reading.no_answer))
             for rank, (reading, text) in enumerate(zip(readings, texts, strict=True))
             if reading.answer
         ]
         if not said and prompt.task != "atomic":
             said = _likeliest(readings, texts)
-        alike = _alike(prompt.question, [one.answer for one in said])
-        groups = [[other for j, other in enumerate(said) if alike[i, j]] for i in range(len(said))]
-        return max(groups, key=lambda group: sum(one.weight for one in group), default=[])
+        return supported(prompt.question, said)
 
     def _remember(self, memory: OrderedDict[bytes, V], new: Mapping[bytes, V]) -> None:
         with self._lock:
@@ -374,12 +357,17 @@ def _texts(prompt: Prompt) -> list[str]:
     return list(dict.fromkeys((*prompt.passages, *notes)))
 
 
+def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[Said]:
+    """Of texts that all seem silent the one that may yet answer: several together seldom hold nothing."""
+    best = min(range(len(texts)), key=lambda i: readings[i].no_answer, default=None)
+    if best is None or readings[best].no_answer > LAST or readings[best].start == readings[best].end:
+        return []
+    found = readings[best]
+    return [Said(texts[best][found.start : found.end], texts[best], found.start, 1 - found.no_answer)]
+
+
 def _synthesize(_: Reader, prompt: Prompt) -> str | None:
-    answers = [text.strip() for text in prompt.passages if informative(text)]
-    alike = _alike(prompt.question, answers)
-    folded = [answer.casefold() for answer in answers]
-    votes = [(int(alike[i].sum()), sum(other in folded[i] for other in folded), -i) for i in range(len(answers))]
-    return answers[-max(votes)[2]] if votes else None
+    return central(prompt.question, [text.strip() for text in prompt.passages if informative(text)])
 
 
 _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
@@ -391,28 +379,6 @@ _TASKS: dict[Task, Callable[[Reader, Prompt], str | None]] = {
 }
 
 
-def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[Said]:
-    """Of texts that all seem silent the one that may yet answer: several together seldom hold nothing."""
-    best = min(range(len(texts)), key=lambda i: readings[i].no_answer, default=None)
-    if best is None or readings[best].no_answer > LAST or readings[best].start == readings[best].end:
-        return []
-    found = readings[best]
-    return [Said(texts[best][found.start : found.end], found, texts[best], 1 - found.no_answer)]
-
-
-def _alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
-    """Which answers say the same, shape (n, n); each two distinct ones are compared once, the first `COMPARED` only."""
-    place: dict[str, int] = {}
-    where = np.array([place.setdefault(answer, len(place)) for answer in answers], dtype=int)
-    distinct = list(place)
-    same = np.eye(len(distinct), dtype=bool)
-    for i, one in enumerate(distinct[:COMPARED]):
-        for j, two in enumerate(distinct[:i]):
-            same[i, j] = same[j, i] = relation(question, one, two).same >= SAME
-    alike: NDArray[np.bool_] = same[np.ix_(where, where)]
-    return alike
-
-
 def _between(guess: Relation, opinion: Relation | None) -> Relation:
     """The geometric mean of a guess from the words and the model's opinion."""
     if opinion is None:
@@ -420,19 +386,6 @@ def _between(guess: Relation, opinion: Relation | None) -> Relation:
     mean = [math.sqrt(one * two) for one, two in zip(guess[:3], opinion[:3], strict=True)]
     same, rival, compatible = (value / sum(mean) for value in mean)
     return Relation(same, rival, compatible, sure=False)
-
-
-def _sentence(said: Said) -> str:
-    """The sentence of the text in which the answer stands; the answer itself where it spans several."""
-    at = 0
-    for sentence in split(said.text):
-        at = said.text.find(sentence.text, at)
-        if at < 0:
-            break
-        at += len(sentence.text)
-        if said.reading.start < at:
-            return sentence.text if said.answer in sentence.text else said.answer
-    return said.answer
 
 
 def _pieces(question: str, text: str) -> list[tuple[int, str]]:

@@ -1,0 +1,70 @@
+"""How what a reader reads in several texts becomes one answer: texts that say the same count together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.kernels.answers import relation
+from unpoison.models.sentences import split
+
+__all__ = ["Said", "alike", "central", "sentence", "supported"]
+
+SAME = 0.5
+"""Answers that say the same with at least this probability are one."""
+
+COMPARED = 200
+"""Distinct answers that are compared with each other; one that comes later counts for itself."""
+
+
+class Said(NamedTuple):
+    """An answer, the text that gives it, where it begins there, and how much it counts."""
+
+    answer: str
+    text: str
+    start: int
+    weight: float
+
+
+def supported(question: str, said: Sequence[Said]) -> list[Said]:
+    """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
+    same = alike(question, [one.answer for one in said])
+    groups = [[other for j, other in enumerate(said) if same[i, j]] for i in range(len(said))]
+    return max(groups, key=lambda group: sum(one.weight for one in group), default=[])
+
+
+def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
+    """Which answers say the same, shape (n, n); each two distinct ones are compared once, the first `COMPARED` only."""
+    place: dict[str, int] = {}
+    where = np.array([place.setdefault(answer, len(place)) for answer in answers], dtype=int)
+    distinct = list(place)
+    same = np.eye(len(distinct), dtype=bool)
+    for i, one in enumerate(distinct[:COMPARED]):
+        for j, two in enumerate(distinct[:i]):
+            same[i, j] = same[j, i] = relation(question, one, two).same >= SAME
+    alike: NDArray[np.bool_] = same[np.ix_(where, where)]
+    return alike
+
+
+def central(question: str, answers: Sequence[str]) -> str | None:
+    """The answer that most others equal, contain or are contained in; of equals the earlier one."""
+    same = alike(question, answers)
+    folded = [answer.casefold() for answer in answers]
+    votes = [(int(same[i].sum()), sum(other in folded[i] for other in folded), -i) for i in range(len(answers))]
+    return answers[-max(votes)[2]] if votes else None
+
+
+def sentence(said: Said) -> str:
+    """The sentence of the text in which the answer stands; the answer itself where it spans several."""
+    at = 0
+    for part in split(said.text):
+        at = said.text.find(part.text, at)
+        if at < 0:
+            break
+        at += len(part.text)
+        if said.start < at:
+            return part.text if said.answer in part.text else said.answer
+    return said.answer
