@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import time
+from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import chain
@@ -148,14 +149,14 @@ def test_no_pattern_is_slow_on_hostile_text(pattern: re.Pattern[str], method: st
         for refused in REFUSED:
             for size in SIZES:
                 text = (way_in + pump * (size // max(1, len(pump))))[:size] + refused
-                began = time.process_time()
+                began = time.thread_time()
                 if method == "sub":
                     pattern.sub("", text)
                 elif method == "finditer":
-                    list(pattern.finditer(text))
+                    deque(pattern.finditer(text), maxlen=0)  # what is kept would be work for the garbage collector
                 else:
                     getattr(pattern, method)(text)
-                took = time.process_time() - began
+                took = time.thread_time() - began
                 assert took < SECONDS, f"{took:.2f} s for {way_in!r} + {pump!r} * n + {refused!r}, {size:,} characters"
 
 

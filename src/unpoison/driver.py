@@ -203,6 +203,8 @@ async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _O
             async with gate:
                 timeout = clock.for_call(job)
                 value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
+            if job.ado:
+                clock.remaining()  # a model that swallows its cancellation comes back late
         except Exception as error:
             pause = clock.wait_before_retry(model_error(error, job), attempt)
         else:
