@@ -195,6 +195,8 @@ def test_a_threshold_has_a_name_of_its_own_and_needs_no_path():
 
 
 def test_a_string_is_no_list_of_passages(reader):
+    with pytest.raises(InputError, match="must be a list of strings"):
+        reader.read(QUESTION, "one passage")
     with pytest.raises(InputError, match="must be strings"):
         reader.read(QUESTION, [None])
 

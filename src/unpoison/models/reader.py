@@ -144,14 +144,18 @@ class Reader:
         in the windows. Two calls give the same bytes on the same machine.
 
         Raises:
+            InputError: The passages are no list of strings.
             ModelError: The model failed.
         """
+        if isinstance(passages, str):
+            raise InputError(f"passages must be a list of strings, got the string {shown(passages)}; put it in a list")
         return self.read_pairs([(question, passage) for passage in passages])
 
     def read_pairs(self, pairs: Sequence[tuple[str, str]], /, *, timeout: float | None = None) -> list[Reading]:
         """`read` for passages of several questions, all in one batch.
 
         Raises:
+            InputError: A question or passage is no string.
             ModelError: The model failed, or the time was up before all was read.
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
