@@ -201,10 +201,15 @@ def test_a_string_is_no_list_of_passages(reader):
         reader.read(QUESTION, [None])
 
 
-def test_what_it_remembers_is_bounded():
+def test_what_it_reads_is_remembered_within_bounds(reader):
     made = Reader()
-    made._remember(made._known, {i.to_bytes(4, "big"): None for i in range(REMEMBERED + 5)})
-    assert len(made._known) == REMEMBERED
+    first = made.read(QUESTION, PASSAGES)
+    assert len(made._known) == len(PASSAGES)
+    made._model = None  # nothing is read twice
+    assert made.read(QUESTION, PASSAGES) == first
+    for i in range(REMEMBERED // 300 + 5):
+        made._known.put(str(i).encode(), first[2])
+    assert len(made._known) == REMEMBERED // 300
 
 
 def test_it_judges_answers(reader):

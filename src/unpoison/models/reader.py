@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +29,16 @@ from unpoison.models.questions import read_question
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
 from unpoison.models.voices import Said, central, sentence, supported
 from unpoison.prompts import Prompt, Task, informative
+from unpoison.recent import Recent
 from unpoison.types import Reply
 
 __all__ = ["Reader", "Reading", "shipped"]
 
-V = TypeVar("V")
-
 THRESHOLD = 0.4
 """The probability of no answer from which on none is given: a wrong answer costs a vote more than a missing one."""
 
-REMEMBERED = 8192
-"""Readings that are kept, some 300 bytes each: several defenses ask the same of the same passage."""
+REMEMBERED = 4 * 2**20
+"""Bytes of readings that are kept, some ten thousand: several defenses ask the same of the same passage."""
 
 LAST = 0.75
 """P(no answer) up to which the likeliest words of several texts are given where none is read as an answer."""
@@ -133,9 +130,8 @@ class Reader:
             self._settings = Settings(window=min(384, model.context), question=min(64, model.context // 4))
         self._cutter = WindowCutter(source, self._settings, self.name)
         self._words = ExtractiveReader()
-        self._known: OrderedDict[bytes, Reading] = OrderedDict()
-        self._related: OrderedDict[bytes, Relation] = OrderedDict()
-        self._lock = Lock()
+        self._known: Recent[bytes, Reading] = Recent(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
+        self._related: Recent[bytes, Relation] = Recent(lambda key, found: 300, REMEMBERED)
 
     def read(self, question: str, passages: Sequence[str], /) -> list[Reading]:
         """What each passage says to the question.
@@ -163,18 +159,17 @@ class Reader:
             if not all(isinstance(text, str) for text in pair):
                 raise InputError(f"a question and a passage must be strings, got {shown(pair)}")
         keys = [_key(pair) for pair in pairs]
-        with self._lock:
-            found = {key: self._known[key] for key in keys if key in self._known}
+        found = {key: reading for key in keys if (reading := self._known.get(key)) is not None}
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
         for done, (key, reading) in enumerate(zip(new, self._readings(list(new.values())), strict=True)):
             found[key] = reading
+            self._known.put(key, reading)
             if time.monotonic() > end:
                 raise ModelError(
                     f"{self.name} had read {done + 1} of {len(new)} passages when its {timeout:g} s were up; "
                     "allow more time or give fewer passages",
                     retryable=False,
                 )
-        self._remember(self._known, {key: found[key] for key in new})
         return [found[key] for key in keys]
 
     def _readings(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Reading]:
@@ -187,7 +182,8 @@ class Reader:
             if size >= LONG or len(part) >= _AT_ONCE:
                 yield from self._read(part)
                 part, size = [], 0
-        yield from self._read(part)
+        if part:
+            yield from self._read(part)
 
     def _read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         pieces = [[(question, *piece) for piece in _pieces(question, text)] for question, text in pairs]
@@ -226,8 +222,7 @@ class Reader:
     def _judged(self, question: str, pairs: Sequence[tuple[str, ...]]) -> list[Relation | None]:
         """What the model says of pairs on which no rule speaks, the mean of both orders; None from others."""
         keys = [_key((question, *pair)) for pair in pairs]
-        with self._lock:
-            found = {key: self._related[key] for key in keys if key in self._related}
+        found = {key: known for key in keys if (known := self._related.get(key)) is not None}
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
         orders = [order for left, right in new.values() for order in ((left, right), (right, left))]
         windows = self._cutter.answers(question, orders)
@@ -237,7 +232,8 @@ class Reader:
         odds = np.array(logits, np.float64).reshape(len(new), 2, 3) / self._settings.temperature
         probability = softmax(odds).mean(axis=1).tolist()
         made = {key: Relation(a, b, c, sure=False) for key, (a, b, c) in zip(new, probability, strict=True)}
-        self._remember(self._related, made)
+        for key, relative in made.items():
+            self._related.put(key, relative)
         return [(found | made)[key] for key in keys]
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
@@ -293,12 +289,6 @@ class Reader:
         if not said and prompt.task != "atomic":
             said = _likeliest(readings, texts)
         return supported(prompt.question, said)
-
-    def _remember(self, memory: OrderedDict[bytes, V], new: Mapping[bytes, V]) -> None:
-        with self._lock:
-            memory.update(new)
-            while len(memory) > REMEMBERED:
-                memory.popitem(last=False)
 
     def __repr__(self) -> str:
         return f"Reader({self.name!r})"
