@@ -163,11 +163,18 @@ class Passage:
         """
         return replace(self, cuts=joined([*self.cuts, *cuts]), embedding=None)
 
-    def regions(self, start: int, end: int) -> Regions:
-        """The stretches of `raw` that the characters of the reading from `start` to `end` were made of, rising."""
+    def regions(self, windows: Sequence[tuple[Any, ...]]) -> list[Regions]:
+        """For each window, a start and an end in the reading, the stretches of `raw` that it was made of, rising."""
+        if not windows:
+            return []
         if self.verbatim:
-            return ((start, end),) if start < end else ()
-        return traced(self.raw, self.cuts)[1].regions(start, end)
+            return [((start, end),) if start < end else () for start, end, *_ in windows]
+        trace = traced(self.raw, self.cuts)[1]
+        return [trace.regions(start, end) for start, end, *_ in windows]
+
+    def messages(self) -> Regions:
+        """Where in the reading messages stand that no reader of the raw text sees."""
+        return traced(self.raw, self.cuts)[1].messages() if self.hidden.messages and not self.verbatim else ()
 
     @property
     def hidden(self) -> Hidden:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, Self
@@ -79,22 +79,21 @@ def _parts(passage: Passage) -> list[tuple[Literal["title", "text"], int, int]]:
     return [*title, ("text", begin, len(passage.raw))]
 
 
-def spans_of(passage: Passage, start: int, end: int, probability: float, reason: str) -> tuple[Span, ...]:
-    """A window of a passage's reading as spans of the caller's text: one for each part that it was made of.
+def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -> Iterator[Span]:
+    """Windows of a passage's reading as spans of the caller's text: one for each part that a window was made of.
 
     Args:
         passage: The passage.
-        start, end: Positions in its `reading`.
-        probability, reason: Of all of them.
+        windows: Start and end in its `reading`, probability, reason.
 
-    Complexity: as reading it, O(n log n) time for n characters.
+    Complexity: as reading it, O(n log n) time for n characters, whatever the number of windows, and theirs.
     """
-    return tuple(
-        Span(max(first, begin) - begin, min(last, close) - begin, probability, reason, field)
-        for first, last in passage.regions(start, end)
-        for field, begin, close in _parts(passage)
-        if max(first, begin) < min(last, close)
-    )
+    parts = _parts(passage)
+    for (_, _, probability, reason), regions in zip(windows, passage.regions(windows), strict=True):
+        for first, last in regions:
+            for field, begin, close in parts:
+                if max(first, begin) < min(last, close):
+                    yield Span(max(first, begin) - begin, min(last, close) - begin, probability, reason, field)
 
 
 def cuts_of(passage: Passage, spans: Sequence[Span]) -> Regions:

@@ -34,6 +34,7 @@ __all__ = [
     "Verdict",
     "as_passages",
     "as_query",
+    "united",
 ]
 
 T = TypeVar("T")
@@ -287,7 +288,12 @@ class Screening:
         "[removed]" stands where something visible was cut. With `Guard(action="redact")` give a model these, not the
         passages: what a model reads is then what was screened.
         """
-        return tuple(without(self.passages[i], self.verdicts[i].spans).shown for i in self.kept_indices)
+        return tuple(passage.shown for passage in self.read)
+
+    @property
+    def read(self) -> tuple[Passage, ...]:
+        """The kept passages, best first, their reading without their spans; the very objects where there are none."""
+        return tuple(without(self.passages[i], self.verdicts[i].spans) for i in self.kept_indices)
 
     @property
     def redacted_indices(self) -> tuple[int, ...]:
@@ -309,8 +315,8 @@ class Screening:
         """The same evidence with another threshold: dropped is what has a higher probability of being poison.
 
         The kept passages stand in input order. Nothing is computed again, so this costs nothing; what is contested
-        stays what it was. What was kept without spans still is; what comes back is read without those of its spans
-        that have a higher probability than the threshold.
+        stays what it was. What was kept without spans still is, or goes; of the others' spans those stay that have a
+        higher probability than the threshold, and what goes only now has none.
 
         Args:
             threshold: In [0, 1]; 1 keeps everything.
@@ -332,7 +338,7 @@ class Screening:
                 v,
                 kept=v.index in rank,
                 rank=rank.get(v.index),
-                spans=tuple(s for s in v.spans if v.kept or v.index not in rank or s.probability > threshold),
+                spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
             )
             for v in self.verdicts
         )

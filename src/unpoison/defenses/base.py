@@ -54,6 +54,7 @@ class Defense(ABC):
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
+    action: Literal["drop", "redact"] = "drop"
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class Defense(ABC):
             verbatim=verbatim,
             trust_embeddings=self.trust_embeddings,
             drop_orders=self.orders == "drop",
+            cut_orders=self.action == "redact",
         )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
@@ -128,7 +130,7 @@ class Defense(ABC):
         """The plain answer from what a screening kept."""
         if screening.passages and not screening.kept:
             return abstention(screening)
-        texts = [passage.reading for passage in screening.kept]
+        texts = screening.texts
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "answer")
         return answered(reply, screening)

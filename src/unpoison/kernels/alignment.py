@@ -77,6 +77,7 @@ class Trace(Edits):
         self.end: Numbers = self.start + np.int32(1)
         self.hidden: NDArray[np.bool_] = np.zeros(len(text), bool)
         self._made: list[tuple[Numbers, Numbers]] = []
+        self._rising: tuple[Numbers, Numbers] | None = None
 
     def sub(self, pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
         new = by if callable(by) else lambda match: match.expand(by)
@@ -117,12 +118,12 @@ class Trace(Edits):
         What stands between two of these characters in the first text, and is in no character of this one, belongs to
         the stretch: an invisible character inside a word, a tag.
 
-        Complexity: O(n log n) time for the n characters of the text.
+        Complexity: O(n log n) time for the n characters of the text the first time, then O(w log n) for a window of w.
         """
         starts, ends = self.start[start:end], self.end[start:end]
         real = ends > starts
         pieces = joined(list(zip(starts[real].tolist(), ends[real].tolist(), strict=True)))
-        places = np.sort(self.start[self.end > self.start])
+        places = self._places()
         found: list[Region] = []
         for piece in pieces:
             if found and np.searchsorted(places, found[-1][1]) == np.searchsorted(places, piece[0]):
@@ -130,6 +131,17 @@ class Trace(Edits):
             else:
                 found.append(piece)
         return tuple(found)
+
+    def _places(self) -> Numbers:
+        """Where the characters come from, rising."""
+        if self._rising is None or self._rising[0] is not self.start:
+            self._rising = self.start, np.sort(self.start[self.end > self.start])
+        return self._rising[1]
+
+    def messages(self) -> Regions:
+        """Where messages stand, rising."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], self.hidden, [False]]).astype(np.int8)))
+        return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
     def within(self, regions: Sequence[Region]) -> NDArray[np.bool_]:
         """Which characters were made of anything in these stretches of the first text, shape (n,)."""

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from unpoison.kernels.alignment import Change, Region, Trace
 from unpoison.kernels.canonical import Canonical, canonical
-from unpoison.kernels.reading import SENTENCE_END
 
-__all__ = ["MARK", "around", "redacted", "traced"]
+__all__ = ["MARK", "redacted", "traced"]
 
 MARK = "[removed]"
 """What a model is shown where something was cut."""
@@ -66,17 +65,3 @@ def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iter
 
 def _blank(text: str) -> NDArray[np.bool_]:
     return np.fromiter(map(str.isspace, text), bool, len(text))
-
-
-def around(text: str, start: int, end: int) -> Region:
-    """The whole sentences that a stretch of a text reaches into. O(n) time."""
-    first, last = 0, len(text)
-    for found in SENTENCE_END.finditer(text):
-        if found.end() <= start:
-            first = found.end()
-        elif found.end() >= end:
-            last = found.end()
-            break
-    while last > first and text[last - 1].isspace():
-        last -= 1
-    return first, last
