@@ -11,7 +11,7 @@ from unpoison.errors import shown
 from unpoison.kernels.alignment import Region, Regions
 from unpoison.passages import Passage
 
-__all__ = ["Span", "cuts_of", "spans_of", "united", "without"]
+__all__ = ["Span", "cuts_of", "spans_at", "spans_of", "united", "without"]
 
 LONGEST_REASON = 400
 """Characters of the reason of a span that stands for several."""
@@ -88,12 +88,16 @@ def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -
 
     Complexity: as reading it, O(n log n) time for n characters, whatever the number of windows, and theirs.
     """
-    parts = _parts(passage)
     for (_, _, probability, reason), regions in zip(windows, passage.regions(windows), strict=True):
         for first, last in regions:
-            for field, begin, close in parts:
-                if max(first, begin) < min(last, close):
-                    yield Span(max(first, begin) - begin, min(last, close) - begin, probability, reason, field)
+            yield from spans_at(passage, first, last, probability, reason)
+
+
+def spans_at(passage: Passage, start: int, end: int, probability: float, reason: str) -> Iterator[Span]:
+    """A stretch of `Passage.raw` as spans: one in the title, one in the text, or both."""
+    for field, begin, close in _parts(passage):
+        if max(start, begin) < min(end, close):
+            yield Span(max(start, begin) - begin, min(end, close) - begin, probability, reason, field)
 
 
 def cuts_of(passage: Passage, spans: Sequence[Span]) -> Regions:

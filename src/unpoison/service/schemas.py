@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
 
@@ -100,6 +100,18 @@ class TextsRequest(BaseModel):
         return value
 
 
+class SpanOut(BaseModel):
+    """A part of a passage, and why it is suspicious."""
+
+    model_config = ConfigDict(title="Span")
+
+    start: int = Field(description="In characters (Unicode code points) of the text as it was sent.")
+    end: int = Field(description="Behind the last character.")
+    probability: float
+    reason: str
+    field: Literal["text", "title"] = Field(description="Where the positions are.")
+
+
 class VerdictOut(BaseModel):
     """What the defense says of one passage."""
 
@@ -110,6 +122,7 @@ class VerdictOut(BaseModel):
     score: float
     rank: int | None
     reason: str
+    spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without these.")
 
 
 class RivalOut(BaseModel):
@@ -138,6 +151,9 @@ class ScreeningOut(BaseModel):
 
     defense: str
     kept: list[int] = Field(description="Positions, best first.")
+    texts: list[str] = Field(
+        description="The kept passages as a model should read them: canonical, the title in front, spans cut."
+    )
     verdicts: list[VerdictOut]
     contested: list[ContestOut] = Field([], description="Left out when nothing is.")
     notes: list[str] = Field([], description="Left out when there are none.")
