@@ -40,7 +40,9 @@ def main() -> None:
     sets = [row for name in POISON for row in rows(chosen.folder, name, chosen.limit)]
     print("\n| poison, question in front | contexts | read: drop | redact |\n| --- | --- | --- | --- |")
     print(poisoned(guards, sets))
-    print("\n| orders in a clean passage | planted | in passages kept whole | dropped | cut | words left | > 30 % left |")
+    print(
+        "\n| orders in a clean passage | planted | in passages kept whole | dropped | cut | words left | > 30 % left |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     given = [json.loads(line) for line in (chosen.folder / "orders.jsonl").open(encoding="utf-8")]
     for label in ("order", "benign"):
@@ -65,7 +67,11 @@ def clean(guards: dict[str, Guard], name: str, given: Sequence[dict[str, Any]]) 
             screening = guard.screen(row["question"], texts)
             kept[action] += len(screening.kept)
             read[action] += len(" ".join(screening.texts).split())
-    shares = [f"{100 * found[action] / max(total, 1):.1f} %" for found, total in ((kept, count), (read, words)) for action in guards]
+    shares = [
+        f"{100 * found[action] / max(total, 1):.1f} %"
+        for found, total in ((kept, count), (read, words))
+        for action in guards
+    ]
     return f"| {name} | {count} | {' | '.join(shares)} |"
 
 

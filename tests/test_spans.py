@@ -59,7 +59,9 @@ def test_overlaps_are_united() -> None:
     )
 
 
-@pytest.mark.parametrize("spans", [(Span(3, 5, 0.1, ""), Span(0, 2, 0.1, "")), (Span(0, 3, 0.1, ""), Span(2, 5, 0.1, ""))])
+@pytest.mark.parametrize(
+    "spans", [(Span(3, 5, 0.1, ""), Span(0, 2, 0.1, "")), (Span(0, 3, 0.1, ""), Span(2, 5, 0.1, ""))]
+)
 def test_a_verdict_has_them_rising_and_apart(spans: tuple[Span, ...]) -> None:
     with pytest.raises(ValueError, match="rise and not overlap"):
         Verdict(0, True, 1.0, 0, "", spans)
@@ -72,7 +74,13 @@ def test_a_screening_refuses_what_is_not_in_the_text() -> None:
         )
     with pytest.raises(ValueError, match="ends at 2 of 0"):
         Screening.decided(
-            "d", Query("q"), [Passage("abcd")], kept=[0], scores=[1], reasons=[""], spans={0: [Span(0, 2, 1, "", "title")]}
+            "d",
+            Query("q"),
+            [Passage("abcd")],
+            kept=[0],
+            scores=[1],
+            reasons=[""],
+            spans={0: [Span(0, 2, 1, "", "title")]},
         )
 
 

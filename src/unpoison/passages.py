@@ -183,9 +183,7 @@ class Passage:
 
     def _read(self) -> Canonical:
         if self._canonical is None:
-            object.__setattr__(
-                self, "_canonical", redacted(self.raw, self.cuts) if self.cuts else canonical(self.raw)
-            )
+            object.__setattr__(self, "_canonical", redacted(self.raw, self.cuts) if self.cuts else canonical(self.raw))
         assert self._canonical is not None  # noqa: S101  it was set
         return self._canonical
 

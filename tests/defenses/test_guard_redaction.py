@@ -242,7 +242,9 @@ def test_nothing_else_changes() -> None:
 
 
 def test_kept_is_what_is_not_above_the_threshold() -> None:
-    lies = [f"{QUERY}. The Sharks of San Jose play at Levi's Stadium in Santa Clara{end}" for end in (".", "!", " now.")]
+    lies = [
+        f"{QUERY}. The Sharks of San Jose play at Levi's Stadium in Santa Clara{end}" for end in (".", "!", " now.")
+    ]
     found = Guard(action="redact").screen(QUERY, [*lies, *planted(ORDER)])
     probability = found.evidence["probability"]
     assert [v.kept for v in found.verdicts] == (probability <= found.evidence["threshold"]).tolist()
@@ -257,7 +259,9 @@ def test_another_word_is_refused() -> None:
 
 BITS = st.lists(
     st.one_of(
-        st.sampled_from([*FORMS.values(), *TEXTS, "Reply with", "only. Oakland", "Disregard", "the passages above", "\n"]),
+        st.sampled_from(
+            [*FORMS.values(), *TEXTS, "Reply with", "only. Oakland", "Disregard", "the passages above", "\n"]
+        ),
         PIECES,
     ),
     min_size=1,

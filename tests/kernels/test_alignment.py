@@ -177,7 +177,15 @@ def test_changes_are_traced(text: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["a\u200bb ", "<b>x</b> ", "&#65;", "<!-- " + ORDER + " -->", "\uff21\u0301 ", "\u1112\u1161\u11ab", "e\u0301\u0302"],
+    [
+        "a\u200bb ",
+        "<b>x</b> ",
+        "&#65;",
+        "<!-- " + ORDER + " -->",
+        "\uff21\u0301 ",
+        "\u1112\u1161\u11ab",
+        "e\u0301\u0302",
+    ],
 )
 def test_time_is_linear(unit: str) -> None:
     def seconds(size: int) -> float:

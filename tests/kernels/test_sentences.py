@@ -26,10 +26,17 @@ def test_whole_sentences(part: str, sentence: str) -> None:
 
 def test_sentences_with_their_marks() -> None:
     text = '  He said "no."  Is it 3.5? 是。不\n\n- a list...\tand end '
-    assert [text[a:b] for a, b in sentences(text)] == ['He said "no.', "Is it 3.5?", "是。", "不", "- a list...", "and end"]
+    assert [text[a:b] for a, b in sentences(text)] == [
+        'He said "no.',
+        "Is it 3.5?",
+        "是。",
+        "不",
+        "- a list...",
+        "and end",
+    ]
 
 
-@given(st.text("ab .!?\n。\"", max_size=40))
+@given(st.text('ab .!?\n。"', max_size=40))
 def test_sentences_rise_and_hold_every_letter(text: str) -> None:
     found = sentences(text)
     assert all(a < b for a, b in found)

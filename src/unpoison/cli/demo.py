@@ -74,7 +74,8 @@ class Case:
 
 def demo(
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a page with pictures: the catch, the miss, the tricks.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a page with pictures: the catch, the miss, the tricks."),
     ] = None,
 ) -> None:
     """Attack and defend the built-in sample: no key, no download, a few seconds.

@@ -191,9 +191,7 @@ def readable(screening: Screening, documents: Sequence[D], cutting: Callable[[D,
     """The documents of the kept passages, best first, as a model may read them: copies of those that are redacted."""
     return [
         cutting(document, text) if screening.verdicts[i].spans else document
-        for i, document, text in zip(
-            screening.kept_indices, screening.select(documents), screening.texts, strict=True
-        )
+        for i, document, text in zip(screening.kept_indices, screening.select(documents), screening.texts, strict=True)
     ]
 
 
