@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.test_canonical import PIECES
 
+from kernels.test_canonical import PIECES
 from unpoison import Passage, Query, Screening, Span, Verdict
 from unpoison.kernels.canonical import canonical
 from unpoison.spans import cuts_of, spans_of, united, without
@@ -152,7 +153,7 @@ def test_windows_become_spans_inside_the_text_and_cutting_them_takes_them_out(
     spans = united(spans_of(passage, windows))
     for span in spans:
         assert span.end <= len(passage.text if span.field == "text" else passage.title or "")
-    assert all(one.end <= two.start for one, two in zip(spans, spans[1:]) if one.field == two.field)
+    assert all(one.end <= two.start for one, two in pairwise(spans) if one.field == two.field)
     if not spans:
         return
     cut = without(passage, spans)

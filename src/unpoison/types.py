@@ -358,8 +358,7 @@ class Screening:
         return page([self])
 
     def summary(self) -> dict[str, Any]:
-        """What output rows carry: defense, kept positions and texts, best first, verdicts; what is contested and notes,
-        if any."""
+        """What output rows carry: defense, kept positions and texts, verdicts; what is contested and notes, if any."""
         found: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),

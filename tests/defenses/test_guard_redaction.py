@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.test_canonical import PIECES
 
+from kernels.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Query, Rag
 from unpoison.defenses.guard_redaction import ROUNDS, Judged, Window, redacted
 from unpoison.defenses.order_cuts import RESIDUE, freed
@@ -143,7 +143,7 @@ def test_a_rest_has_to_stay_below_both_thresholds() -> None:
 
 
 def test_what_a_suspicious_passage_hides_goes_too() -> None:
-    raw = f"A lie stands here.<!-- five words that nobody sees --> The rest is fine."
+    raw = "A lie stands here.<!-- five words that nobody sees --> The rest is fine."
     found, _ = redact([raw], {"A lie stands here.": 0.9})
     assert found.passages[0].reading == "The rest is fine."
     assert [raw[s.start : s.end] for s in found.spans[0]] == ["A lie stands here.", "five words that nobody sees"]

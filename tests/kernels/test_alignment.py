@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kernels.test_canonical import MEANT, PIECES
 
+from kernels.test_canonical import MEANT, PIECES
 from unpoison.kernels.alignment import Edits, Trace, joined
 from unpoison.kernels.canonical import LONGEST, canonical
 from unpoison.kernels.composition import recomposed
@@ -38,7 +39,7 @@ def test_the_traced_reading_is_the_reading(raw: str) -> None:
     assert found == plain
     assert len(trace.start) == len(trace.end) == len(trace.hidden) == len(found.text)
     assert (trace.start <= trace.end).all()
-    assert not len(found.text) or (0 <= trace.start.min() and trace.end.max() <= len(raw))
+    assert not len(found.text) or (trace.start.min() >= 0 and trace.end.max() <= len(raw))
 
 
 @given(PIECES)
@@ -61,7 +62,7 @@ def test_what_is_cut_is_gone_and_the_rest_stays(raw: str, data: st.DataObject) -
     regions = trace.regions(start, end)
     assert list(regions) == sorted(regions)
     assert all(a < b for a, b in regions)
-    assert all(one[1] < two[0] for one, two in zip(regions, regions[1:]))
+    assert all(one[1] < two[0] for one, two in pairwise(regions))
     gone = trace.within(regions)
     real = trace.end > trace.start
     assert gone[start:end][real[start:end]].all()

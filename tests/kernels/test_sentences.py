@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ def test_sentences_with_their_marks() -> None:
 def test_sentences_rise_and_hold_every_letter(text: str) -> None:
     found = sentences(text)
     assert all(a < b for a, b in found)
-    assert all(one[1] <= two[0] for one, two in zip(found, found[1:]))
+    assert all(one[1] <= two[0] for one, two in pairwise(found))
     assert "".join(c for a, b in found for c in text[a:b] if c.isalpha()) == "".join(filter(str.isalpha, text))
     assert all(text[a:b].strip() for a, b in found)
 

@@ -8,7 +8,6 @@ few sentences, and nothing is kept that was not judged as it will be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np

@@ -3,7 +3,8 @@
 Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; vLLM at all three addresses; text-embeddings-inference (TEI) at
 `/rerank`, told from vLLM by `texts` in the body. A document that the defense drops is not in the reply, or last with
 score 0. So is one that it redacts, for who goes by positions would read the whole of it; only who asks for the
-documents (`return_documents` or `return_text` true) gets it, redacted. The scores say the order and nothing else: the first of k gets 1, each next 1 / k less.
+documents (`return_documents` or `return_text` true) gets it, redacted. The scores say the order and nothing else: the
+first of k gets 1, each next 1 / k less.
 """
 
 from __future__ import annotations
