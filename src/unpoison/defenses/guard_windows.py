@@ -32,6 +32,8 @@ def suspicious_sentences(
         probability: Of poison, shape (k,).
         threshold: In [0, 1].
     """
+    if not (probability > threshold).any():
+        return {}
     owner = found.sentence_owner
     k, first = len(texts), int((owner < 0).sum())  # the question's sentences come first
     inside = owner[found.runs.sentence] >= 0

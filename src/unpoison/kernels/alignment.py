@@ -37,7 +37,7 @@ class Edits:
 
     def put(self, text: str, changes: Sequence[Change]) -> str:
         """The text after changes that rise and do not overlap."""
-        parts, place = [], 0
+        parts, place = list[str](), 0
         for start, end, new in changes:
             parts += text[place:start], new
             place = end
