@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernels.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Query, Rag
-from unpoison.defenses.guard_redaction import ROUNDS, Judged, Window, redacted
+from unpoison.defenses.guard_redaction import ROUNDS, Judged, Window, redacted, suspicious_spans, windows_of
 from unpoison.defenses.order_cuts import RESIDUE, freed
 from unpoison.driver import run
 from unpoison.errors import OptionError
@@ -140,6 +140,19 @@ def test_a_rest_has_to_stay_below_both_thresholds() -> None:
 
     assert run(flow(0.45), Models())[0].cut == {0}
     assert not run(flow(0.35), Models())[0].cut
+
+
+def test_the_smallest_windows_say_where_it_is_with_their_marks() -> None:
+    text = 'One is fine. He said: "(a lie stands here)." Three is fine. Four is a lie.'
+    parts = ["One is fine. He said: \"(a lie stands here", "a lie stands here", "stands here)", "Four is a lie"]
+    starts = np.array([text.index(part) for part in parts])
+    ends = starts + np.array([len(part) for part in parts])
+    odds = np.array([0.95, 0.9, 0.2, 0.8])
+    windows = windows_of(np.zeros(4, np.int64), starts, ends, odds, 0.5, "lie")
+    assert len(windows[0]) == 3
+    spans = suspicious_spans([Passage(text)], Judged(np.array([0.95]), 0.5, windows))[0]
+    assert [text[s.start : s.end] for s in spans] == ['"(a lie stands here)."', "Four is a lie."]
+    assert [s.probability for s in spans] == [0.9, 0.8]
 
 
 def test_what_a_suspicious_passage_hides_goes_too() -> None:

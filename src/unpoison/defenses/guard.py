@@ -23,7 +23,7 @@ from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
-from unpoison.defenses.guard_windows import suspicious_sentences
+from unpoison.defenses.guard_sentences import suspicious_sentences
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits

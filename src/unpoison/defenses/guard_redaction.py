@@ -18,7 +18,7 @@ from unpoison.requests import Flow
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
-__all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans"]
+__all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans", "windows_of"]
 
 Matrix = NDArray[np.float64]
 
@@ -47,12 +47,27 @@ class Judged(NamedTuple):
     Attributes:
         probability: Of poison, shape (k,).
         threshold: Above it a passage is dropped.
-        windows: By position, in any order; windows may overlap.
+        windows: By position, in any order. Windows may overlap; of those that contain each other the smallest counts.
     """
 
     probability: Matrix
     threshold: float
     windows: Mapping[int, Sequence[Window]]
+
+
+def windows_of(
+    owner: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    probability: Matrix,
+    threshold: float,
+    reason: str,
+) -> dict[int, list[Window]]:
+    """Windows in arrays, each of shape (n,), by their passage; those up to the threshold say nothing and are left out."""
+    found: dict[int, list[Window]] = {}
+    for n in np.flatnonzero(probability > threshold).tolist():
+        found.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
+    return found
 
 
 Judge = Callable[[tuple[Passage, ...]], Flow[Judged]]
@@ -130,10 +145,29 @@ def _rests(passages: Sequence[Passage], spans: Mapping[int, Sequence[Span]]) -> 
 
 
 def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
+    text, suspicious = passage.reading, [w for w in judged.windows.get(i, ()) if w.probability > judged.threshold]
     windows = [
-        (start, end, round(probability, 4), reason)
-        for start, end, probability, reason in judged.windows.get(i, ())
-        if probability > judged.threshold
+        (*_with_marks(text, window.start, window.end), round(window.probability, 4), window.reason)
+        for window in _smallest(suspicious)
     ]
     hidden = hidden_spans(passage, float(judged.probability[i]))
     return united([*spans_of(passage, windows), *hidden])
+
+
+def _smallest(windows: Sequence[Window]) -> list[Window]:
+    """The windows that contain no other one: the smallest that is suspicious says where the trouble is."""
+    found, latest = list[Window](), -1
+    for window in sorted(windows, key=lambda one: (one.end, -one.start)):
+        if window.start > latest:
+            found.append(window)
+            latest = window.start
+    return found
+
+
+def _with_marks(text: str, start: int, end: int) -> tuple[int, int]:
+    """A window with the marks that touch it: its full stop, quotation marks, brackets."""
+    while start > 0 and not (text[start - 1].isspace() or text[start - 1].isalnum()):
+        start -= 1
+    while end < len(text) and not (text[end].isspace() or text[end].isalnum()):
+        end += 1
+    return start, end
