@@ -129,7 +129,7 @@ class Rag:
     @property
     def _reads(self) -> bool:
         """Whether the defense answers from passages alone, and so from nothing where there are none."""
-        return type(self.defense).answering is Defense.answering
+        return not self.defense.answers_itself
 
     def _nothing_found(self, query: Query, calls: tuple[Call, ...]) -> Answer:
         notes = ("the retriever found nothing that matches",)
@@ -180,7 +180,7 @@ class _Best(Defense):
     """A defense, and of what it keeps only the best `k`."""
 
     def __init__(self, defense: Defense, k: int) -> None:
-        if type(defense).answering is not Defense.answering:
+        if defense.answers_itself:
             raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
         self.defense, self.models, self.limits, self.k = defense, defense.models, defense.limits, k
         vars(self)["name"] = defense.name  # this one's, not the class's

@@ -110,6 +110,11 @@ class Defense(ABC):
             return entry.answer(answer)
         return entry.answer((yield from self.answering(entry.query, entry.passages)))
 
+    @property
+    def answers_itself(self) -> bool:
+        """Whether it has a way of its own to answer, beside the plain answer from what it kept."""
+        return type(self).answering is not Defense.answering or self.certifies
+
     def styled(self, style: Style | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
 

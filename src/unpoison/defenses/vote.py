@@ -105,12 +105,12 @@ class Vote(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Kept are the passages that give the winning answer, in retrieval order."""
-        return self._decided(query, passages, (yield from self.polled(query, passages)))
+        return self.decided(query, passages, (yield from self.polled(query, passages)))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The winning answer, or an abstention."""
         poll = yield from self.polled(query, passages)
-        return self.concluded(self._decided(query, passages, poll), poll)
+        return self.concluded(self.decided(query, passages, poll), poll)
 
     def polled(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Poll]:
         """Read each passage alone, and count."""
@@ -130,7 +130,8 @@ class Vote(Defense):
             answer = Answer(ballots.wording(result.winner), screening, details=details)
         return replace(answer, guarantee=min(result.margin, len(ballots.answers)), proof=result.says)
 
-    def _decided(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
+    def decided(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
+        """What a poll says of the passages: those behind the winning answer are kept."""
         ballots, result = poll
         behind = [i for i, name in enumerate(ballots.forms) if name and name in result.behind]
         scores = [float(result.votes.get(name, 0)) for name in ballots.forms]

@@ -106,7 +106,7 @@ def counted(
             f"copies=once compares at most {MOST_COMPARED} passages, got {len(texts):,}; give fewer, or copies=each"
         )
     votes = {name: independent([texts[i] for i in at]) if once else len(at) for name, at in voters.items()}
-    unit = "independent passages" if once else "passages"
+    unit = "independent passage" if once else "passage"
     if same == "meaning":
         found = yield from _by_meaning(question, votes, least, seconds, judges, unit)
         if found is not None:
@@ -114,9 +114,9 @@ def counted(
     outcome = plurality(votes, least)
     winner = None if outcome.winner is None else str(outcome.winner)
     if winner is None:
-        says = f"no answer leads: {outcome.votes} {unit} say the same, and {outcome.rival} something else"
+        says = _nobody(outcome.votes, outcome.rival, unit, least)
     else:
-        says = f"{outcome.votes} {unit} say so, each read alone, and at most {outcome.rival} say one other thing"
+        says = f"{_many(outcome.votes, unit)} so, each read alone, and {_rival(outcome.rival)}"
     behind = frozenset() if winner is None else frozenset((winner,))
     margin = outcome.margin if same == "written" else 0  # a candidate for the count by meaning may come in
     return Counted(winner, behind, outcome.votes, votes, margin, says)
@@ -131,11 +131,27 @@ def _by_meaning(
     if winner is None and not support:
         return None
     if winner is None or support < least:
-        says = f"no answer leads: {support} {unit} support one, and {rival} another"
+        says = _nobody(support, rival, unit, least)
         return Counted(None, frozenset(), support, votes, 0, says)
     behind = frozenset(one for one in votes if one == winner or frozenset((one, winner)) in likes)
-    says = f"{support} {unit} say so or the same, each read alone, and at most {rival} say one other thing"
+    says = f"{_many(support, unit)} so or the same, each read alone, and {_rival(rival)}"
     return Counted(winner, behind, support, votes, min(margin, support - least), says)
+
+
+def _many(count: int, unit: str) -> str:
+    return f"{count} {unit} says" if count == 1 else f"{count} {unit}s say"
+
+
+def _rival(count: int) -> str:
+    return f"{count} something else" if count else "none anything else"
+
+
+def _nobody(votes: int, rival: int, unit: str, least: int) -> str:
+    if not votes:
+        return "no passage answers"
+    if votes < least:
+        return f"no answer has the {least} votes that it needs: {_many(votes, unit)} the same"
+    return f"no answer leads: {_many(votes, unit)} one thing, and {rival} another"
 
 
 def alike(question: str, forms: Sequence[str], judges: bool) -> Flow[frozenset[frozenset[str]]]:
