@@ -53,6 +53,7 @@ def measured(staged: Staged, defense: Defense, plain: Vanilla | None, final: int
         notes=done.screening.evidence.notes,
         answer=None if answer is None else answer.text,
         abstained=None if answer is None else answer.abstained,
+        guarantee=None if answer is None else answer.guarantee,
         screening_seconds=round(done.screening_seconds, 6),
         seconds=round(done.seconds, 6),
         calls=sum(call.items for call in asked),
