@@ -32,6 +32,7 @@ __all__ = [
     "Verdict",
     "as_passages",
     "as_query",
+    "promised",
 ]
 
 T = TypeVar("T")
@@ -441,13 +442,7 @@ class Answer:
     @property
     def promise(self) -> str:
         """What the guarantee comes to, as a sentence for the user."""
-        count = len(self.screening.passages)
-        if self.guarantee is None:
-            return "Nothing is guaranteed: this method has no proof of its answers."
-        if self.guarantee == 0:
-            return "Nothing is guaranteed: one planted passage could change this answer."
-        some = "any one" if self.guarantee == 1 else f"any {self.guarantee}"
-        return f"This answer holds even if {some} of the {count} passages {'is' if some == 'any one' else 'are'} planted."
+        return promised(self.guarantee, len(self.screening.passages))
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -460,3 +455,13 @@ class Answer:
         if self.guarantee is not None:
             found |= {"promise": self.promise, "proof": self.proof}
         return found if self.belief is None else {**found, "belief": self.belief.to_dict()}
+
+
+def promised(guarantee: int | None, count: int) -> str:
+    """What a guarantee over so many passages comes to, as a sentence for the user."""
+    if guarantee is None:
+        return "Nothing is guaranteed: this method has no proof of its answers."
+    if guarantee == 0:
+        return "Nothing is guaranteed: one planted passage could change this answer."
+    some, verb = ("any one", "is") if guarantee == 1 else (f"any {guarantee}", "are")
+    return f"This answer holds even if {some} of the {count} passages {verb} planted."

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.atomic import quoted, read_alone
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, abstention, answered, noted
 from unpoison.defenses.isolation import isolated
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
@@ -145,7 +145,8 @@ class RobustRag(Defense):
     def _with_proof(self, answer: Answer, guarantee: int, basis: str) -> Answer:
         if not self._provable:
             return answer
-        return replace(answer, guarantee=guarantee, proof=f"{basis}, each passage read alone")
+        proved = replace(answer, guarantee=guarantee, proof=f"{basis}, each passage read alone")
+        return noted(proved, proved.promise)
 
     def _withstood(
         self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int

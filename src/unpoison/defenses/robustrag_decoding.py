@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, abstention, answered, noted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.driver import Limits, run
@@ -120,7 +120,8 @@ class RobustRagDecoding(Defense):
         if self.aggregate != "sum":
             return answer
         proof = f"every token of the reply leads by enough over {len(decoded.retained)} passages that are read alone"
-        return replace(answer, guarantee=self._withstood(decoded), proof=proof)
+        proved = replace(answer, guarantee=self._withstood(decoded), proof=proof)
+        return noted(proved, proved.promise)
 
     def _withstood(self, decoded: _Decoded) -> int:
         """The largest m for which the theorem holds."""

@@ -41,7 +41,7 @@ from unpoison.driver import Limits
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.prompts import atomic_answer_reference_prompt
 from unpoison.requests import Flow
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.types import Answer, Evidence, Passage, Query, Screening, promised
 
 __all__ = ["Poll", "Vote"]
 
@@ -135,7 +135,8 @@ class Vote(Defense):
         ballots, result = poll
         behind = [i for i, name in enumerate(ballots.forms) if name and name in result.behind]
         scores = [float(result.votes.get(name, 0)) for name in ballots.forms]
-        evidence = Evidence({"votes": np.array(scores)}, (result.says,) if passages else ())
+        notes = (result.says, promised(min(result.margin, len(passages)), len(passages))) if passages else ()
+        evidence = Evidence({"votes": np.array(scores)}, notes)
         reasons = [_reason(i, ballots, result) for i in range(len(passages))]
         return Screening.decided(
             self.name, query, passages, kept=behind, scores=scores, reasons=reasons, evidence=evidence
