@@ -44,6 +44,7 @@ class Defense(ABC):
         summary: One line for `unpoison defenses`.
         calls: How often an answer asks the generator, as a function of the k passages.
         source: The paper.
+        certifies: Whether its answers come with a guarantee.
         tightens: The options that a stranger may set without weakening the defense or making it dearer, and to which
             side: "lower" or "higher" than they are. A service lets requests set these and no others.
     """
@@ -53,6 +54,7 @@ class Defense(ABC):
     summary: ClassVar[str] = ""
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    certifies: bool = False
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
     action: Literal["drop", "redact"] = "drop"
 
@@ -104,8 +106,16 @@ class Defense(ABC):
         entry = self.admitted(query, passages)
         if entry.refused:
             screening = yield from self.screening(entry.query, entry.passages)
-            return entry.answer(abstention(screening))
+            answer = abstention(screening)
+            if self.certifies:
+                answer = replace(answer, guarantee=0, proof="all passages give orders: nothing was read")
+            return entry.answer(answer)
         return entry.answer((yield from self.answering(entry.query, entry.passages)))
+
+    @property
+    def answers_itself(self) -> bool:
+        """Whether it has a way of its own to answer, beside the plain answer from what it kept."""
+        return type(self).answering is not Defense.answering or self.certifies
 
     def styled(self, style: Style | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).

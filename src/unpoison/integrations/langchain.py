@@ -145,7 +145,7 @@ def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], di
     """A runnable from `{"query": ..., "documents": [...]}` to an answer in spite of poisoned documents.
 
     For defenses that do more than leave documents out, such as RADAR and TrustRAG's second stage. It returns
-    `{"answer": str, "abstained": bool, "documents": the trusted ones, "calls": the account of all model calls}`.
+    `{"answer": str, "abstained": bool, "guarantee": int or None, "promise": that as a sentence, "documents": the trusted ones, "calls": the account of all model calls}`.
 
     Args:
         defense: One with a generator, or an option string such as "radar:generator=openai:gpt-4o-mini".
@@ -189,6 +189,8 @@ def _told(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "abstained": answer.abstained,
+        "guarantee": answer.guarantee,
+        "promise": answer.promise,
         "documents": readable(answer.screening, documents, _redacted),
         "calls": answer.calls,
     }

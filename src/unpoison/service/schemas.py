@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
 
 __all__ = [
+    "AnswerRequest",
     "Answered",
     "CohereReranked",
     "DocumentsRequest",
@@ -64,6 +65,14 @@ class ScreenRequest(BaseModel):
         None,
         validation_alias=AliasChoices("embedding", "query_embedding"),
         description="The question's vector, by the encoder of the passages' vectors.",
+    )
+
+
+class AnswerRequest(ScreenRequest):
+    """What to answer, by which of the configured defenses, and how sure."""
+
+    guarantee: int = Field(
+        0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
     )
 
 
@@ -170,7 +179,10 @@ class Screened(BaseModel):
 class Answered(Screened):
     """The reply of /v1/answer."""
 
-    answer: dict[str, Any] = Field(description="text, abstained, screened, calls, and belief where there is one.")
+    answer: dict[str, Any] = Field(
+        description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
+        "or null) with promise and proof in words, and belief where there is one."
+    )
     generator: str
 
 
