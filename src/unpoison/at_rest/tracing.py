@@ -1,0 +1,266 @@
+"""How the passages behind an answer are looked for, as flows: by groups, by leaving one out, by a judge, by matching.
+
+The generator is asked again with some of the passages, in their order, and its reply is compared with the answer.
+Halving is adaptive group testing (Dorfman, 1943; Hwang, 1972) with a prior: passages that state the answer are tested
+first. The judge is RAGForensics (Zhang et al., WWW 2025, Section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import ceil, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.at_rest.stating import says
+from unpoison.baseline_prompts import blame_prompt, tagged
+from unpoison.errors import shown
+from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt, atomic_answer_prompt
+from unpoison.requests import Flow, generate
+
+__all__ = ["Finding", "Interview", "by_groups", "by_judge", "by_leaving_one_out", "by_matching", "half"]
+
+Scores = NDArray[np.float64]
+Window = Callable[[Collection[int]], list[int]]
+"""The positions that the model reads once these are gone, in order."""
+
+DOUBT = 0.02
+"""What a passage weighs that does not state the answer at all: it may say it in other words."""
+
+STATED = 0.6
+"""A passage that states the answer so plainly is named where nobody can be asked."""
+
+BESIDE = 0.75
+"""And so is every other one that states it nearly as plainly as the plainest."""
+
+
+class Spent(Exception):  # noqa: N818  no error: the number of calls that were allowed
+    """All calls were made."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """What was found.
+
+    Attributes:
+        culprits: Positions, in the order in which they were found.
+        reasons: By position.
+        reproduced: Whether the generator gives the answer again; None where it was not asked.
+        notes: Anything unusual.
+    """
+
+    culprits: list[int] = field(default_factory=list)
+    reasons: dict[int, str] = field(default_factory=dict)
+    reproduced: bool | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def name(self, position: int, reason: str) -> None:
+        if position not in self.reasons:
+            self.culprits.append(position)
+        self.reasons[position] = reason
+
+
+class Interview:
+    """Asks the generator with some of the passages; asks nothing twice, and no more often than allowed.
+
+    Args:
+        question: What was asked.
+        answer: What the model is said to have answered.
+        texts: The passages as a model reads them.
+        calls: How many prompts may be sent.
+
+    Attributes:
+        made: How many were sent.
+    """
+
+    def __init__(self, question: str, answer: str, texts: Sequence[str], calls: int) -> None:
+        self.question, self.answer, self.texts, self.calls = question, answer, texts, calls
+        self.made = 0
+        self._replies: dict[tuple[int, ...], str] = {}
+
+    def says(self, positions: Collection[int]) -> Flow[bool]:
+        """Whether the model gives the answer from these passages alone."""
+        reply = yield from self.replied(positions)
+        return says(self.question, reply, self.answer)
+
+    def replied(self, positions: Collection[int]) -> Flow[str]:
+        """What it replies from these passages."""
+        return (yield from self.all_replied([positions]))[0]
+
+    def all_replied(self, subsets: Sequence[Collection[int]]) -> Flow[list[str]]:
+        """`replied` for several, asked side by side."""
+        keys = [tuple(sorted(positions)) for positions in subsets]
+        new = [key for key in dict.fromkeys(keys) if key not in self._replies]
+        replies = yield from self.sent([answer_prompt(self.question, [self.texts[i] for i in key]) for key in new])
+        self._replies.update(zip(new, replies, strict=True))
+        return [self._replies[key] for key in keys]
+
+    def sent(self, prompts: Sequence[Prompt]) -> Flow[list[str]]:
+        """The replies to any prompts.
+
+        Raises:
+            Spent: They are more than are left.
+        """
+        if self.made + len(prompts) > self.calls:
+            raise Spent
+        self.made += len(prompts)
+        replies = yield from generate(prompts, "trace")
+        return [reply.text for reply in replies]
+
+
+def by_matching(stated: Scores) -> Finding:
+    """Name the passages that state the answer plainly, the plainest first; nobody is asked."""
+    finding = Finding()
+    best = float(stated.max(initial=0.0))
+    for i in np.argsort(-stated, kind="stable").tolist():
+        if stated[i] >= max(STATED, BESIDE * best):
+            finding.name(i, f"states the answer ({stated[i]:.2f})")
+    return finding
+
+
+def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers: bool) -> Flow[Finding]:
+    """Halve the passages until one is left that makes the model say so; take it away, and look for the next.
+
+    Where one of k passages is guilty, and makes the model say so without the others, the search takes at most
+    ceil(log2 k) calls, and 1 more to see that the answer is gone without it. Each further one costs as much again.
+
+    Args:
+        interview: Asks.
+        stated: How plainly each passage states the answer, in [0, 1], shape (n,).
+        window: Which passages the model reads once some are gone.
+        remembers: Whether the generator may know an answer that no passage gives.
+    """
+    finding = Finding()
+    try:
+        while context := window(finding.culprits):
+            culprit = yield from _halved(interview, stated, context, finding)
+            if culprit is None:
+                yield from _jointly(interview, stated, context, finding)
+                return finding
+            rest = window([*finding.culprits, culprit])
+            finding.reproduced = True
+            finding.name(culprit, "the model gives the answer with it; the test of whether it does without is missing")
+            reply = yield from interview.replied(rest)
+            if not says(interview.question, reply, interview.answer):
+                finding.name(culprit, f"without it the model replies {shown(reply, 120)}")
+                return finding
+            finding.name(culprit, "the model gives the answer from it, and without it from others")
+            if remembers and len(finding.culprits) == 1 and (yield from _remembered(interview)):
+                return Finding(reproduced=True, notes=["the model gives the answer without any passage: none is guilty"])
+    except Spent:
+        finding.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
+    return finding
+
+
+def half(masses: Scores) -> int:
+    """How many of the heaviest to test together: near half of the mass, so that ceil(log2 n) tests are always enough.
+
+    Args:
+        masses: Of n >= 2 suspects, falling.
+
+    Returns:
+        In [1, n - 1]; neither side is larger than the largest power of two below n.
+    """
+    n = len(masses)
+    most = 2 ** (ceil(log2(n)) - 1)
+    shares = np.cumsum(masses) / masses.sum()
+    wanted = int(np.abs(shares[:-1] - 0.5).argmin()) + 1
+    return min(max(wanted, n - most, 1), most, n - 1)
+
+
+def _halved(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[int | None]:
+    """One passage from which the model gives the answer; None where it does from no half."""
+    suspects = sorted(context, key=lambda i: (-stated[i], i))
+    seen = finding.reproduced is True  # the passages that are left have just been seen to give the answer
+    try:
+        while len(suspects) > 1:
+            first = half(stated[suspects] ** 2 + DOUBT)
+            if (yield from interview.says(suspects[:first])):
+                suspects, seen = suspects[:first], True
+            else:
+                suspects = suspects[first:]
+        seen = seen or (yield from interview.says(suspects))
+    except Spent:
+        finding.name(suspects[0], f"the most suspicious of {len(suspects)} that are left")
+        raise
+    return suspects[0] if seen else None
+
+
+def _jointly(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[None]:
+    """No half gives the answer: either nothing does, or several passages do together."""
+    finding.reproduced = yield from interview.says(context)
+    if not finding.reproduced:
+        finding.notes.append(
+            "the model does not give this answer from these passages, so it cannot be asked who made it; "
+            "passages are named by what they state"
+        )
+        for i in by_matching(stated).culprits:
+            finding.name(i, f"states the answer ({stated[i]:.2f})")
+        return
+    finding.notes.append("no half of the passages gives the answer: several do together")
+    for i in sorted(context, key=lambda i: (-stated[i], i)):
+        rest = [j for j in context if j != i]
+        reply = yield from interview.replied(rest)
+        if not says(interview.question, reply, interview.answer):
+            finding.name(i, f"without it the model replies {shown(reply, 120)}")
+
+
+def _remembered(interview: Interview) -> Flow[bool]:
+    (reply,) = yield from interview.sent([answer_alone_prompt(interview.question)])
+    return says(interview.question, reply, interview.answer)
+
+
+def by_leaving_one_out(interview: Interview, stated: Scores, window: Window) -> Flow[Finding]:
+    """Name each passage without which the answer is another; k + 1 calls, side by side.
+
+    Copies of one poison hide each other: without either, the other is still there.
+    """
+    finding, context = Finding(), window(())
+    subsets = [context, *([j for j in context if j != i] for i in context)]
+    try:
+        whole, *others = yield from interview.all_replied(subsets)
+    except Spent:
+        finding.notes.append(f"{len(subsets)} calls are needed and {interview.calls} were allowed")
+        return finding
+    finding.reproduced = says(interview.question, whole, interview.answer)
+    if not finding.reproduced:
+        finding.notes.append("the model does not give this answer from these passages")
+        return finding
+    for i, reply in sorted(zip(context, others, strict=True), key=lambda pair: (-stated[pair[0]], pair[0])):
+        if not says(interview.question, reply, interview.answer):
+            finding.name(i, f"without it the model replies {shown(reply, 120)}")
+    if not finding.culprits:
+        finding.notes.append("no single passage is needed for the answer; the method groups finds several")
+    return finding
+
+
+def by_judge(interview: Interview, window: Window, *, writes: bool) -> Flow[Finding]:
+    """RAGForensics: each passage is judged alone; what takes the place of the guilty ones is judged too.
+
+    One call for each passage. A reader, which cannot judge, reads each passage alone instead, and is told by its
+    answer.
+    """
+    finding, innocent = Finding(), set[int]()
+    try:
+        while new := [i for i in window(finding.culprits) if i not in innocent]:
+            texts = [interview.texts[i] for i in new]
+            if writes:
+                prompts = [blame_prompt(interview.question, interview.answer, text) for text in texts]
+            else:
+                prompts = [atomic_answer_prompt(interview.question, text) for text in texts]
+            replies = yield from interview.sent(prompts)
+            for i, reply in zip(new, replies, strict=True):
+                if _blames(reply) if writes else says(interview.question, reply, interview.answer):
+                    finding.name(i, f"the judge says of it alone {shown(reply, 120)}")
+                else:
+                    innocent.add(i)
+    except Spent:
+        finding.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
+    return finding
+
+
+def _blames(reply: str) -> bool:
+    word = tagged(reply) or reply.strip()
+    return word.strip(" .!\"'*").casefold().startswith("yes")
