@@ -3,8 +3,8 @@
     python benchmarks/trace.py ../shared/data
 
 For every question nine clean passages (its own, then BM25 from the corpus of its data set) and one published poison at
-a random place. The generator answers from all ten without a defense; where its reply holds the wrong answer, and no
-right one, each method is told the question and the answer, and names passages.
+a random place. The generator answers from all ten without a defense; where its reply holds the wrong answer and no right
+one, and its reply to the nine does not, the poison is guilty. Each method is told the question and the answer.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def measured(found: list[Case], generator: Generator, calls: int, *, short: bool
     for case in found:
         reply = Vanilla(generator=generator).answer(case.question, case.passages).text
         wrong = next((w for w in case.wrong if says(case.question, reply, w)), None)
-        if wrong is not None and not any(says(case.question, reply, right) for right in case.right):
+        if wrong is None or any(says(case.question, reply, right) for right in case.right):
+            continue
+        clean = [p for i, p in enumerate(case.passages) if i != case.guilty]
+        if not says(case.question, Vanilla(generator=generator).answer(case.question, clean).text, wrong):
             attacked.append((case, wrong if short else reply))
     for method in METHODS:
         tracer = Tracer(None if method == "matching" else generator, method=method, calls=max(calls, 0))

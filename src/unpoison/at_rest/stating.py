@@ -78,6 +78,8 @@ def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.f
         Shape (k,), in [0, 1]. Linear time in the texts.
     """
     wanted, asked = claim(question, answer), read_question(question).content
+    if wanted <= STOP_WORDS:  # yes, no: no word of the passage says so, but it has to be about the question
+        wanted = frozenset()
     parts = [split(text) for text in texts]
     spread = Counter(word for sentences in parts for word in wanted & _all(sentences))
     rarity = {word: log(1 + (len(texts) + 1) / (1 + spread[word])) for word in wanted}
@@ -86,12 +88,10 @@ def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.f
 
 def _stated(sentences: Sequence[Sentence], rarity: dict[str, float], asked: Set[str]) -> float:
     best, total = 0.0, sum(rarity.values())
-    if not total:
-        return 0.0
     title = _words(sentences[0]) if sentences and not sentences[0].text.endswith((".", "!", "?")) else frozenset()
     for at in range(len(sentences)):
         near = frozenset[str]().union(*map(_words, sentences[at : at + WINDOW]))
-        held = sum(weight for word, weight in rarity.items() if word in near) / total
+        held = sum(weight for word, weight in rarity.items() if word in near) / total if total else 1.0
         about = len(asked & (near | title)) / max(len(asked), 1)
         best = max(best, held * (UNASKED + (1 - UNASKED) * about))
     return min(best, 1.0)

@@ -1,8 +1,8 @@
 """How the passages behind an answer are looked for, as flows: by groups, by leaving one out, by a judge, by matching.
 
 The generator is asked again with some of the passages, in their order, and its reply is compared with the answer.
-Halving is adaptive group testing (Dorfman, 1943; Hwang, 1972) with a prior: passages that state the answer are tested
-first. The judge is RAGForensics (Zhang et al., WWW 2025, Section 4).
+Halving is adaptive group testing: passages that state the answer are tested first, as in Huffman's codes, and what has
+to come together is found together (QuickXplain). The judge is RAGForensics (Zhang et al., WWW 2025, Section 4).
 """
 
 from __future__ import annotations
@@ -121,10 +121,11 @@ def by_matching(stated: Scores) -> Finding:
 
 
 def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers: bool) -> Flow[Finding]:
-    """Halve the passages until one is left that makes the model say so; take it away, and look for the next.
+    """Halve the passages down to the fewest from which the model gives the answer; take these away, and look again.
 
-    Where one of k passages is guilty, and makes the model say so without the others, the search takes at most
-    ceil(log2 k) calls, and 1 more to see that the answer is gone without it. Each further one costs as much again.
+    Where one of k passages is guilty, and makes the model say so without the others, that takes ceil(log2 k) calls if
+    one of the halves that state the answer best gives it, two more if none does, and one to see that the answer is gone
+    without it. Every further culprit costs as much again.
 
     Args:
         interview: Asks.
@@ -135,19 +136,24 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
     finding = Finding()
     try:
         while context := window(finding.culprits):
-            culprit = yield from _halved(interview, stated, context, finding)
-            if culprit is None:
-                yield from _jointly(interview, stated, context, finding)
+            needed = yield from _fewest(interview, stated, context, finding)
+            if not finding.reproduced:
+                finding.notes.append(
+                    "the model does not give this answer from these passages, so it cannot be asked who made it; "
+                    "passages are named by what they state"
+                )
+                _name_stated(finding, stated)
                 return finding
-            rest = window([*finding.culprits, culprit])
-            finding.reproduced = True
-            finding.name(culprit, "the model gives the answer with it; the test of whether it does without is missing")
-            reply = yield from interview.replied(rest)
+            together = f", together with {', '.join(map(str, sorted(needed)))}" if len(needed) > 1 else ""
+            for i in needed:
+                finding.name(i, f"the model gives the answer from it{together}")
+            reply = yield from interview.replied(window(finding.culprits))
             if not says(interview.question, reply, interview.answer):
-                finding.name(culprit, f"without it the model replies {shown(reply, 120)}")
+                for i in needed:
+                    finding.name(i, f"without it{together} the model replies {shown(reply, 120)}")
                 return finding
-            finding.name(culprit, "the model gives the answer from it, and without it from others")
-            if remembers and len(finding.culprits) == 1 and (yield from _remembered(interview)):
+            first = len(finding.culprits) == len(needed)
+            if first and remembers and (yield from _remembered(interview)):
                 return Finding(reproduced=True, notes=["the model gives the answer without any passage: none is guilty"])
     except Spent:
         finding.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
@@ -170,41 +176,53 @@ def half(masses: Scores) -> int:
     return min(max(wanted, n - most, 1), most, n - 1)
 
 
-def _halved(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[int | None]:
-    """One passage from which the model gives the answer; None where it does from no half."""
+def _fewest(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[list[int]]:
+    """The fewest passages from which the model gives the answer, the plainest first (QuickXplain: Junker, AAAI 2004).
+
+    None of them can be left out; there may be other such sets. `finding.reproduced` says whether the model gives the
+    answer at all; it is asked with all passages as soon as a part of them does not give it.
+    """
+
+    def needed(kept: list[int], suspects: list[int]) -> Flow[list[int]]:
+        """Which suspects have to stay beside those kept; without any of the suspects the answer is another."""
+        if len(suspects) == 1:
+            return suspects
+        first = half(stated[suspects] ** 2 + DOUBT)
+        top, rest = suspects[:first], suspects[first:]
+        low: list[int] = []
+        if not (yield from gives([*kept, *top])):
+            low = yield from needed([*kept, *top], rest)
+            if (yield from gives([*kept, *low])):
+                return low
+        return [*(yield from needed([*kept, *low], top)), *low]
+
+    def gives(positions: list[int]) -> Flow[bool]:
+        found = yield from interview.says(positions)
+        if finding.reproduced is None or (found and not finding.reproduced):
+            finding.reproduced = found or (yield from interview.says(context))
+        if not finding.reproduced:
+            raise _Unseen
+        return found
+
     suspects = sorted(context, key=lambda i: (-stated[i], i))
-    seen = finding.reproduced is True  # the passages that are left have just been seen to give the answer
     try:
-        while len(suspects) > 1:
-            first = half(stated[suspects] ** 2 + DOUBT)
-            if (yield from interview.says(suspects[:first])):
-                suspects, seen = suspects[:first], True
-            else:
-                suspects = suspects[first:]
-        seen = seen or (yield from interview.says(suspects))
+        if len(suspects) == 1 and finding.reproduced is None:
+            yield from gives(suspects)
+        return (yield from needed([], suspects))
+    except _Unseen:
+        return []
     except Spent:
-        finding.name(suspects[0], f"the most suspicious of {len(suspects)} that are left")
+        finding.name(suspects[0], f"it states the answer most plainly ({stated[suspects[0]]:.2f})")
         raise
-    return suspects[0] if seen else None
 
 
-def _jointly(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[None]:
-    """No half gives the answer: either nothing does, or several passages do together."""
-    finding.reproduced = yield from interview.says(context)
-    if not finding.reproduced:
-        finding.notes.append(
-            "the model does not give this answer from these passages, so it cannot be asked who made it; "
-            "passages are named by what they state"
-        )
-        for i in by_matching(stated).culprits:
-            finding.name(i, f"states the answer ({stated[i]:.2f})")
-        return
-    finding.notes.append("no half of the passages gives the answer: several do together")
-    for i in sorted(context, key=lambda i: (-stated[i], i)):
-        rest = [j for j in context if j != i]
-        reply = yield from interview.replied(rest)
-        if not says(interview.question, reply, interview.answer):
-            finding.name(i, f"without it the model replies {shown(reply, 120)}")
+class _Unseen(Exception):  # noqa: N818  no error: an answer to a question
+    """The model does not give the answer."""
+
+
+def _name_stated(finding: Finding, stated: Scores) -> None:
+    for i in by_matching(stated).culprits:
+        finding.name(i, f"states the answer ({stated[i]:.2f})")
 
 
 def _remembered(interview: Interview) -> Flow[bool]:
