@@ -123,9 +123,9 @@ def by_matching(stated: Scores) -> Finding:
 def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers: bool) -> Flow[Finding]:
     """Halve the passages down to the fewest from which the model gives the answer; take these away, and look again.
 
-    Where one of k passages is guilty, and makes the model say so without the others, that takes ceil(log2 k) calls if
-    one of the halves that state the answer best gives it, two more if none does, and one to see that the answer is gone
-    without it. Every further culprit costs as much again.
+    Where one of k passages is guilty, and makes the model say so without the others, that takes at most ceil(log2 k)
+    calls, one more if none of the halves that were asked gave the answer, and one to see that it is gone without the
+    culprit. Every further one costs as much again.
 
     Args:
         interview: Asks.
@@ -180,12 +180,18 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
     """The fewest passages from which the model gives the answer, the plainest first (QuickXplain: Junker, AAAI 2004).
 
     None of them can be left out; there may be other such sets. `finding.reproduced` says whether the model gives the
-    answer at all; it is asked with all passages as soon as a part of them does not give it.
+    answer at all; all passages are asked for only where no part of them has given it.
     """
+    enough: list[set[int]] = []
+    cleared: set[int] = set()
 
     def needed(kept: list[int], suspects: list[int]) -> Flow[list[int]]:
         """Which suspects have to stay beside those kept; without any of the suspects the answer is another."""
         if len(suspects) == 1:
+            if (kept or not enough) and not (yield from gives(suspects)) and not finding.reproduced:
+                finding.reproduced = yield from interview.says(context)
+                if not finding.reproduced:
+                    raise _Unseen
             return suspects
         first = half(stated[suspects] ** 2 + DOUBT)
         top, rest = suspects[:first], suspects[first:]
@@ -197,22 +203,25 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
         return [*(yield from needed([*kept, *low], top)), *low]
 
     def gives(positions: list[int]) -> Flow[bool]:
+        if any(known <= set(positions) for known in enough):
+            return True  # what makes the model say so is among them
         found = yield from interview.says(positions)
-        if finding.reproduced is None or (found and not finding.reproduced):
-            finding.reproduced = found or (yield from interview.says(context))
-        if not finding.reproduced:
-            raise _Unseen
+        if found:
+            finding.reproduced = True
+            enough.append(set(positions))
+        else:
+            cleared.update(positions)
         return found
 
     suspects = sorted(context, key=lambda i: (-stated[i], i))
     try:
-        if len(suspects) == 1 and finding.reproduced is None:
-            yield from gives(suspects)
         return (yield from needed([], suspects))
     except _Unseen:
         return []
     except Spent:
-        finding.name(suspects[0], f"it states the answer most plainly ({stated[suspects[0]]:.2f})")
+        smallest = min(enough, key=len, default=set(suspects))
+        left = [i for i in suspects if i in smallest and i not in cleared] or suspects
+        finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
         raise
 
 
