@@ -3,8 +3,8 @@
     python benchmarks/trace.py ../shared/data
 
 For every question nine clean passages (its own, then BM25 from the corpus of its data set) and one published poison at
-a random place. The generator answers from all ten without a defense; where its reply holds the wrong answer and no right
-one, and its reply to the nine does not, the poison is guilty. Each method is told the question and the answer.
+a random place. The generator answers from all ten without a defense; where its reply holds the wrong answer and no
+right one, and its reply to the nine does not, the poison is guilty. Each method is told the question and the answer.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ CLEAN = 9
 
 
 class Case(NamedTuple):
+    """A question, its answers, ten passages, and which of them is planted."""
+
     question: str
     right: list[str]
     wrong: list[str]

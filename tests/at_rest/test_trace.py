@@ -45,7 +45,10 @@ class Obeying:
 
 
 def passages(n: int, stating: Collection[int] = ()) -> list[str]:
-    return [f"Passage {i} about ships{'. The museum of the Vasa is in Gothenburg' if i in stating else ''}." for i in range(n)]
+    return [
+        f"Passage {i} about ships{'. The museum of the Vasa is in Gothenburg' if i in stating else ''}."
+        for i in range(n)
+    ]
 
 
 def has(*guilty: int) -> Callable[[frozenset[int]], bool]:
@@ -153,10 +156,13 @@ def test_without_a_generator_the_one_that_answers_the_question_so_comes_first() 
 
 
 def test_a_title_counts_as_what_the_text_is_about() -> None:
-    about, other = {"text": "It was moved to Gothenburg.", "title": "Museum of the Vasa"}, {
-        "text": "It was moved to Gothenburg.",
-        "title": "Fish market",
-    }
+    about, other = (
+        {"text": "It was moved to Gothenburg.", "title": "Museum of the Vasa"},
+        {
+            "text": "It was moved to Gothenburg.",
+            "title": "Fish market",
+        },
+    )
     found = Tracer().trace(QUESTION, "Gothenburg", [other, about])
     assert [suspect.index for suspect in found.suspects] == [1, 0]
 

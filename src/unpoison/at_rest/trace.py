@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -102,10 +102,10 @@ class Tracer:
         found = Tracer("reader").trace("who built the Vasa", "Henrik Hybertsson", passages)
         found.culprits, found.without
 
-    Methods:
+    The methods:
 
     - `groups`: the generator is asked again with halves of the passages, those that state the answer first. Where one
-      of k is guilty that takes ceil(log2 k) + 1 calls at most, mostly fewer. Finds several culprits one after the other.
+      of k is guilty that takes ceil(log2 k) + 2 calls at most, mostly 3. Several culprits are found one by one.
     - `leave-one-out`: without which passage is the answer another? k + 1 calls. Misses what is planted twice.
     - `judge`: RAGForensics (Zhang et al., WWW 2025): the generator judges each passage alone. k calls.
     - `matching`: no call; passages are named that state the answer. The only one without a generator.
@@ -136,7 +136,9 @@ class Tracer:
         chosen = method or ("matching" if generator is None else "groups")
         self.method = among("method", chosen, METHODS)
         if self.generator is None and (method not in (None, "matching") or remove):
-            raise OptionError(f"{'remove' if remove else method} asks a generator; give one, such as reader or extractive")
+            raise OptionError(
+                f"{'remove' if remove else method} asks a generator; give one, such as reader or extractive"
+            )
         self.k = None if k is None else at_least("k", k, 1)
         self.calls = at_least("calls", calls, 1)
         self.remove = remove
@@ -157,13 +159,13 @@ class Tracer:
         """
         flow, models = self._flow(question, answer, self._found(question, passages))
         result, calls = run(flow, models, self.limits)
-        return _with_calls(result, calls)
+        return replace(result, calls=calls)
 
     async def atrace(self, question: str, answer: str, passages: Any) -> Trace:
         """`trace` for asyncio; a retriever is asked on this thread."""
         flow, models = self._flow(question, answer, self._found(question, passages))
         result, calls = await arun(flow, models, self.limits)
-        return _with_calls(result, calls)
+        return replace(result, calls=calls)
 
     def _found(self, question: str, passages: Any) -> tuple[tuple[Passage, ...], int | None]:
         """The passages, and how many of them are read at once."""
@@ -216,9 +218,3 @@ def _suspects(finding: Finding, stated: np.ndarray[Any, np.dtype[np.float64]]) -
     named = [Suspect(i, True, float(stated[i]), finding.reasons[i]) for i in finding.culprits]
     rest = [Suspect(i, False, float(stated[i]), f"states the answer to {stated[i]:.2f}") for i in others]
     return (*named, *rest)
-
-
-def _with_calls(found: Trace, calls: tuple[Call, ...]) -> Trace:
-    from dataclasses import replace
-
-    return replace(found, calls=calls)

@@ -154,7 +154,9 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
                 return finding
             first = len(finding.culprits) == len(needed)
             if first and remembers and (yield from _remembered(interview)):
-                return Finding(reproduced=True, notes=["the model gives the answer without any passage: none is guilty"])
+                return Finding(
+                    reproduced=True, notes=["the model gives the answer without any passage: none is guilty"]
+                )
     except Spent:
         finding.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
     return finding
