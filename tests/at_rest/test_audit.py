@@ -39,7 +39,7 @@ def row(query: str, documents: dict[str, bool], *, time: float | None = None, **
 
 def week(rng: random.Random) -> Iterator[dict[str, Any]]:
     """Quiet days, then an attack with five documents on two questions."""
-    subjects = "harbour opera volcano glacier bridge museum comet treaty orchid copper".split()
+    subjects = ["harbour", "opera", "volcano", "glacier", "bridge", "museum", "comet", "treaty", "orchid", "copper"]
     for hour in range(24 * 7):
         for _ in range(3):
             subject = rng.choice(subjects)

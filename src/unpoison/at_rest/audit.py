@@ -226,8 +226,8 @@ def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
 
 def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
     """Dropped for unrelated questions, for no order, and saying what the kept ones say; the widest first."""
-    asked = store.ask(
-        f"{_DOCUMENT} WHERE id IN (SELECT id FROM drops GROUP BY id HAVING count(*) >= ? ORDER BY count(*) DESC, id "
+    asked = store.ask(  # what is put together is ours
+        f"{_DOCUMENT} WHERE id IN (SELECT id FROM drops GROUP BY id HAVING count(*) >= ? ORDER BY count(*) DESC, id "  # noqa: S608
         "LIMIT ?) GROUP BY id HAVING sum(orders) = 0",
         (WIDE, LOOKED_AT),
     )

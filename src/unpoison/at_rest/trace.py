@@ -200,6 +200,8 @@ class Tracer:
             finding = yield from by_judge(interview, window, writes=writes)
         else:
             finding = by_matching(stated)
+        if others := [i for i in by_matching(stated).culprits if i not in finding.reasons]:
+            finding.notes.append(f"these state the answer as well: {', '.join(map(str, others))}")
         without = None
         if self.remove:
             try:
