@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.at_rest import audit_store
-from unpoison.at_rest.audit import Audit, audited, chance, since
+from unpoison.at_rest.audit import Audit, audited, since
 from unpoison.at_rest.audit_entry import agreement, entry
 from unpoison.at_rest.audit_rows import read_event
+from unpoison.at_rest.audit_store import chance
 from unpoison.at_rest.onset import MOST_POINTS, onset, timeline
 from unpoison.at_rest.topics import topics
 from unpoison.errors import InputError
@@ -76,6 +77,28 @@ def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
     report = audited(rows)
     assert report.totals["flagged"] <= 2
     assert report.onset is None
+
+
+def test_an_attack_on_every_question_does_not_pass_for_ordinary() -> None:
+    def rows() -> Iterator[dict[str, Any]]:
+        for n in range(60):
+            documents = {f"bad-{n % 20}-{i}": False for i in range(2)} | {f"good-{n % 20}-{i}": True for i in range(8)}
+            yield row(f"question {n % 20}", documents)
+
+    report = audited(rows(), top=200)
+    assert {document.id for document in report.documents if document.flagged} == {
+        f"bad-{n}-{i}" for n in range(20) for i in range(2)
+    }
+    assert report.totals["attacked"] == 20
+
+
+def test_the_same_question_again_is_no_further_evidence() -> None:
+    once = [row("who", {"a": False, "b": True, "c": True})]
+    others = [row(f"question {n}", {f"d{n}": True, f"e{n}": True}) for n in range(200)]
+    for times in (1, 50):
+        report = audited([*once * times, *others])
+        assert report.documents[0].dropped == times
+        assert report.totals["flagged"] == report.totals["attacked"] == 0
 
 
 def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:

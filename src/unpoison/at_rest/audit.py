@@ -1,21 +1,19 @@
 """What a log says of documents: which were dropped, over which questions, since when; and which of them wrongly.
 
 How remarkable a number of drops is depends on the defense: GRADA leaves out half of everything, Guard one in fifty. So
-every count is held against what the same defense drops on average over the whole log, by the binomial distribution.
+every count is held against what the same defense drops on an ordinary day of this log, by the binomial distribution.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Self
-
-from scipy.special import bdtrc
 
 from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
 from unpoison.at_rest.audit_rows import moment, read_event
-from unpoison.at_rest.audit_store import AuditStore
+from unpoison.at_rest.audit_store import AuditStore, chance
 from unpoison.at_rest.onset import onset, timeline
 from unpoison.at_rest.topics import topics
 from unpoison.checks import at_least
@@ -28,7 +26,13 @@ CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
 
 FEWEST = 2
-"""Drops from which on a document or a question is flagged; one may always be a false alarm."""
+"""Different questions, or documents, from which on something is flagged; one drop may always be a false alarm."""
+
+ORDINARY = 0.05
+"""What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""
+
+OFTEN = 0.3
+"""From this share on, a defense leaves out so much that a drop is no accusation."""
 
 WIDE = 2
 """Unrelated topics over which a document has to be dropped to be a candidate for a false alarm."""
@@ -88,21 +92,17 @@ class Audit:
         """
         at_least("top", top, 1)
         store = self._store
-        totals = {name: (rows, seen, dropped) for name, rows, seen, dropped in store.ask("SELECT * FROM defenses")}
-        rates = {name: dropped / max(seen, 1) for name, (_, seen, dropped) in totals.items()}
-        store.ask("DROP TABLE IF EXISTS temp.rates")
-        store.ask("CREATE TEMP TABLE rates (defense TEXT PRIMARY KEY, rate REAL)")
-        for name, rate in rates.items():
-            store.ask("INSERT INTO rates VALUES (?, ?)", (name, rate))
-        documents, flagged = _documents(store, top)
+        totals = {name: (seen, dropped) for name, _, seen, dropped in store.ask("SELECT * FROM defenses")}
+        _put_rates(store, totals)
         questions, attacked = _questions(store, top)
+        documents, flagged = _documents(store, top)
         alarms = _false_alarms(store)
         points = timeline(store.ask("SELECT hour, rows, seen, dropped FROM hours ORDER BY hour"))
         (count,) = next(iter(store.ask("SELECT count(DISTINCT id) FROM documents")))
         return Report(
             rows=store.rows,
-            seen=sum(seen for _, seen, _ in totals.values()),
-            dropped=sum(dropped for _, _, dropped in totals.values()),
+            seen=sum(seen for seen, _ in totals.values()),
+            dropped=sum(dropped for _, dropped in totals.values()),
             totals={"documents": count, "flagged": flagged, "attacked": attacked, "false_alarms": len(alarms)},
             documents=tuple(documents),
             origins=(*_origins(store, "source", top), *_origins(store, "author", top)),
@@ -110,18 +110,18 @@ class Audit:
             false_alarms=tuple(alarms[:top]),
             timeline=points,
             onset=onset(points),
-            defenses=rates,
-            notes=tuple(self._notes(rates)),
+            defenses={name: dropped / max(seen, 1) for name, (seen, dropped) in totals.items()},
+            notes=tuple(self._notes(totals)),
         )
 
-    def _notes(self, rates: Mapping[str, float]) -> Iterator[str]:
+    def _notes(self, totals: Mapping[str, tuple[int, int]]) -> Iterator[str]:
         if self.older or self.timeless:
             yield f"left out as older: {self.older:,} rows; for want of a time: {self.timeless:,}"
         if self.newer:
             yield f"{self.newer:,} rows are of a newer version; what this version knows of them was read"
-        for name, rate in rates.items():
-            if rate >= 0.3:
-                yield f"{name} drops {rate:.0%} of all that it sees: of so many, single drops say little"
+        for name, (seen, dropped) in totals.items():
+            if dropped >= OFTEN * max(seen, 1):
+                yield f"{name} drops {dropped / seen:.0%} of all that it sees: of so many, single drops say little"
 
     def close(self) -> None:
         """Delete the temporary file."""
@@ -134,26 +134,53 @@ class Audit:
         self.close()
 
 
+def _put_rates(store: AuditStore, totals: Mapping[str, tuple[int, int]]) -> None:
+    """What each defense drops on an ordinary day: of all but the documents that it drops remarkably often.
+
+    Otherwise an attack on many questions would raise what passes for ordinary. One round of leaving out what is dropped
+    more often than not, and so by chance in less than `ORDINARY`; then the posterior mean with Jeffreys' prior.
+    """
+    store.ask("DROP TABLE IF EXISTS temp.rates")
+    store.ask("CREATE TEMP TABLE rates (defense TEXT PRIMARY KEY, rate REAL)")
+    for name, (seen, dropped) in totals.items():
+        store.ask("INSERT INTO rates VALUES (?, ?)", (name, dropped / max(seen, 1)))
+    odd = store.ask(
+        "SELECT defense, sum(seen), sum(dropped) FROM documents JOIN rates USING (defense) WHERE dropped >= ? AND "
+        "dropped * 2 > seen AND chance(dropped, seen, seen * rate) < ? GROUP BY defense",
+        (FEWEST, ORDINARY),
+    )
+    left_out = {name: (seen, dropped) for name, seen, dropped in odd}
+    for name, (seen, dropped) in totals.items():
+        less_seen, less_dropped = left_out.get(name, (0, 0))
+        rate = (dropped - less_dropped + 0.5) / (seen - less_seen + 1)
+        store.ask("UPDATE rates SET rate = ? WHERE defense = ?", (rate, name))
+
+
 _DOCUMENT = """SELECT id, max(label), max(source), max(author), sum(seen), sum(dropped), sum(seen * rate),
-    sum(suspicion), sum(orders), min(first), min(first_dropped), max(last_dropped), sum(agrees), sum(compared)
+    sum(suspicion), sum(orders), min(first), min(first_dropped), max(last_dropped), sum(agrees), sum(compared),
+    (SELECT count(*) FROM drops WHERE drops.id = documents.id),
+    EXISTS (SELECT 1 FROM drops JOIN attacked USING (question) WHERE drops.id = documents.id)
     FROM documents JOIN rates USING (defense)"""
 
 
-def chance(dropped: int, seen: int, expected: float) -> float:
-    """P(at least so many are dropped of those seen) where `expected` are on average; in [0, 1]."""
-    if not dropped:
-        return 1.0
-    return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
-
-
-def _document(row: tuple[Any, ...], questions: int) -> Document:
+def _document(row: tuple[Any, ...]) -> Document:
     name, label, source, author, seen, dropped, expected, suspicion, orders, first, since, last, *_ = row
-    p = chance(dropped, seen, expected)
-    flagged = dropped >= FEWEST and p < CHANCE
+    questions, attacking = row[14:]
+    p = _independent(questions, dropped, seen, expected)
+    flagged = bool(attacking) or (questions >= FEWEST and p < CHANCE)
     return Document(
         name, label, source, author, seen, dropped, expected, p, suspicion / max(seen, 1), questions, orders, first,
         since, last, flagged,
     )  # fmt: skip
+
+
+def _independent(different: int, dropped: int, seen: int, expected: float) -> float:
+    """`chance`, each pair of document and question taken once: asked again, a defense judges as before.
+
+    How often the pairs that were kept came again is not stored; as often as those that were dropped, it is assumed.
+    """
+    share = different / max(dropped, 1)
+    return chance(different, max(different, round(seen * share)), expected * share)
 
 
 def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
@@ -162,18 +189,12 @@ def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
 
     def counted() -> Iterator[Document]:
         nonlocal flagged
-        asked = store.ask(f"{_DOCUMENT} GROUP BY id HAVING sum(dropped) > 0")
-        for row in asked:
-            document = _document(row, 0)
+        for row in store.ask(f"{_DOCUMENT} GROUP BY id HAVING sum(dropped) > 0"):
+            document = _document(row)
             flagged += document.flagged
             yield document
 
-    best = heapq.nsmallest(top, counted(), key=_remarkable)
-    told = []
-    for document in best:
-        (questions,) = next(iter(store.ask("SELECT count(*) FROM drops WHERE id = ?", (document.id,))))
-        told.append(Document(**{**asdict(document), "questions": questions}))
-    return told, flagged
+    return heapq.nsmallest(top, counted(), key=_remarkable), flagged
 
 
 def _remarkable(one: Document | Question | Origin) -> tuple[Any, ...]:
@@ -182,28 +203,31 @@ def _remarkable(one: Document | Question | Origin) -> tuple[Any, ...]:
 
 
 def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
-    """Those under attack first, and how many there are of these."""
+    """Those under attack first, and how many there are of these; they are put aside for the documents' sake."""
+    for statement in (
+        "CREATE INDEX IF NOT EXISTS drops_by_question ON drops (question)",
+        "DROP TABLE IF EXISTS temp.attacked",
+        "CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)",
+    ):
+        store.ask(statement)
+    mean = "SELECT ifnull(sum(rate * seen) / sum(seen), 0) FROM defenses JOIN rates USING (defense)"
+    (rate,) = next(iter(store.ask(mean)))
     attacked = 0
-    (rate,) = next(iter(store.ask("SELECT ifnull(sum(dropped) * 1.0 / max(sum(seen), 1), 0) FROM defenses")))
 
     def counted() -> Iterator[Question]:
         nonlocal attacked
-        for name, asked, rows, hit, seen, dropped, first in store.ask(
-            "SELECT question, asked, rows, attacked, seen, dropped, first_attacked FROM questions WHERE dropped > 0"
+        for name, asked, rows, hit, seen, dropped, first, documents in store.ask(
+            "SELECT question, asked, rows, attacked, seen, dropped, first_attacked, (SELECT count(*) FROM drops WHERE "
+            "drops.question = questions.question) FROM questions WHERE dropped > 0"
         ):
-            p = chance(dropped, seen, seen * rate)
-            found = dropped >= FEWEST and p < CHANCE
-            attacked += found
-            yield Question(name, asked, rows, hit, 0, seen, dropped, seen * rate, p, first, found)
+            p = _independent(documents, dropped, seen, seen * rate)
+            found = documents >= FEWEST and p < CHANCE
+            if found:
+                attacked += 1
+                store.ask("INSERT INTO attacked VALUES (?)", (name,))
+            yield Question(name, asked, rows, hit, documents, seen, dropped, seen * rate, p, first, found)
 
-    best = heapq.nsmallest(top, counted(), key=_remarkable)
-    if best:
-        store.ask("CREATE INDEX IF NOT EXISTS drops_by_question ON drops (question)")
-    told = []
-    for question in best:
-        (documents,) = next(iter(store.ask("SELECT count(*) FROM drops WHERE question = ?", (question.id,))))
-        told.append(Question(**{**asdict(question), "documents": documents}))
-    return told, attacked
+    return heapq.nsmallest(top, counted(), key=_remarkable), attacked
 
 
 def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
@@ -239,7 +263,7 @@ def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
         words = _terms(store, row[0])
         spread = topics(words)
         if spread >= WIDE:
-            found.append(FalseAlarm(_document(row, len(words)), spread, agrees))
+            found.append(FalseAlarm(_document(row), spread, agrees))
     return sorted(found, key=lambda alarm: (-alarm.topics, -(alarm.agrees or 0.0), alarm.document.id))
 
 

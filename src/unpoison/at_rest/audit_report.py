@@ -21,12 +21,13 @@ class Document:
         source, author: Where it came from, "" where unknown.
         seen, dropped: In how many answers it was retrieved, and kept from the model.
         expected: How often a document seen so often is dropped on average.
-        chance: The probability of so many drops by chance, in [0, 1].
+        chance: The probability of drops for so many questions by chance, in [0, 1].
         suspicion: Its mean probability of poison, in [0, 1].
         questions: Different questions for which it was dropped.
         orders: How often it was dropped for giving orders to the model.
         first, first_dropped, last_dropped: Seconds since 1970, None where the log has no times.
-        flagged: Whether it was dropped at least twice, and so often by chance in less than one of 1,000 cases.
+        flagged: Whether it was dropped for two questions or more, and for so many by chance in less than one of 1,000
+            cases; or for a question under attack.
     """
 
     id: str
@@ -80,9 +81,10 @@ class Question:
         asked: The beginning of its text, "" where the log has none.
         rows, attacked: How often it was asked, and something was dropped for it.
         documents: Different documents that were dropped for it.
-        seen, dropped, expected, chance: As for a document.
+        seen, dropped, expected: As for a document.
+        chance: The probability of so many different documents dropped by chance, in [0, 1].
         first_attacked: Seconds since 1970, or None.
-        flagged: As for a document.
+        flagged: Whether it is under attack: two documents or more, by chance in less than one of 1,000 cases.
     """
 
     id: str

@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from scipy.special import bdtrc
+
 from unpoison.at_rest.audit_rows import Event, Sighting
 
-__all__ = ["AuditStore"]
+__all__ = ["AuditStore", "chance"]
 
 HELD = 20_000
 """Documents, drops and questions together that are counted in memory before they are added to the file."""
@@ -64,6 +66,7 @@ class AuditStore:
         self._file.executescript(
             f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{CACHE}; {_TABLES}"
         )
+        self._file.create_function("chance", 3, chance, deterministic=True)
         self._held: dict[str, dict[Any, list[Any]]] = {table: {} for table in _ADD}
         self.rows = 0
 
@@ -120,6 +123,13 @@ class AuditStore:
     def close(self) -> None:
         """Delete the file."""
         self._file.close()
+
+
+def chance(dropped: int, seen: int, expected: float) -> float:
+    """P(at least so many are dropped of those seen) where `expected` are on average; in [0, 1]."""
+    if not dropped:
+        return 1.0
+    return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
 
 
 def _count(held: list[Any], start: int, more: Sequence[float]) -> None:
