@@ -29,6 +29,9 @@ class Metrics:
             "unpoison_unscreened", "Requests passed through unscreened, in monitor mode.", ("reason",),
             registry=registry,
         )  # fmt: skip
+        self.unaudited = Counter(
+            "unpoison_unaudited", "Requests that are missing in the audit log.", ("reason",), registry=registry
+        )
         self.passages = Counter("unpoison_passages", "Passages.", ("defense", "verdict"), registry=registry)
         self.attacked = Counter(
             "unpoison_screenings", "Screenings, by whether they dropped anything.", ("defense", "dropped"),

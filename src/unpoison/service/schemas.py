@@ -32,6 +32,8 @@ class PassageIn(BaseModel):
     id: str | int | None = None
     title: str | None = None
     source: str | None = None
+    author: str | None = Field(None, description="For the audit log.")
+    added_at: str | None = Field(None, description="For the audit log: when the document was added.")
     score: FiniteFloat | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
