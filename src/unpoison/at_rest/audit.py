@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
+from unpoison.at_rest.audit_rates import FEWEST, put_rates
 from unpoison.at_rest.audit_rows import moment, read_event
 from unpoison.at_rest.audit_store import AuditStore, chance
 from unpoison.at_rest.onset import onset, timeline
@@ -24,12 +25,6 @@ __all__ = ["Audit", "Document", "FalseAlarm", "Origin", "Question", "Report", "a
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
-
-FEWEST = 2
-"""Different questions, or documents, from which on something is flagged; one drop may always be a false alarm."""
-
-ORDINARY = 0.05
-"""What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""
 
 OFTEN = 0.3
 """From this share on, a defense leaves out so much that a drop is no accusation."""
@@ -93,7 +88,7 @@ class Audit:
         at_least("top", top, 1)
         store = self._store
         totals = {name: (seen, dropped) for name, _, seen, dropped in store.ask("SELECT * FROM defenses")}
-        _put_rates(store, totals)
+        put_rates(store, totals)
         questions, attacked = _questions(store, top)
         documents, flagged = _documents(store, top)
         alarms = _false_alarms(store)
@@ -132,28 +127,6 @@ class Audit:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _put_rates(store: AuditStore, totals: Mapping[str, tuple[int, int]]) -> None:
-    """What each defense drops on an ordinary day: of all but the documents that it drops remarkably often.
-
-    Otherwise an attack on many questions would raise what passes for ordinary. One round of leaving out what is dropped
-    more often than not, and so by chance in less than `ORDINARY`; then the posterior mean with Jeffreys' prior.
-    """
-    store.ask("DROP TABLE IF EXISTS temp.rates")
-    store.ask("CREATE TEMP TABLE rates (defense TEXT PRIMARY KEY, rate REAL)")
-    for name, (seen, dropped) in totals.items():
-        store.ask("INSERT INTO rates VALUES (?, ?)", (name, dropped / max(seen, 1)))
-    odd = store.ask(
-        "SELECT defense, sum(seen), sum(dropped) FROM documents JOIN rates USING (defense) WHERE dropped >= ? AND "
-        "dropped * 2 > seen AND chance(dropped, seen, seen * rate) < ? GROUP BY defense",
-        (FEWEST, ORDINARY),
-    )
-    left_out = {name: (seen, dropped) for name, seen, dropped in odd}
-    for name, (seen, dropped) in totals.items():
-        less_seen, less_dropped = left_out.get(name, (0, 0))
-        rate = (dropped - less_dropped + 0.5) / (seen - less_seen + 1)
-        store.ask("UPDATE rates SET rate = ? WHERE defense = ?", (rate, name))
 
 
 _DOCUMENT = """SELECT id, max(label), max(source), max(author), sum(seen), sum(dropped), sum(seen * rate),
@@ -210,22 +183,21 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
         "CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)",
     ):
         store.ask(statement)
-    mean = "SELECT ifnull(sum(rate * seen) / sum(seen), 0) FROM defenses JOIN rates USING (defense)"
-    (rate,) = next(iter(store.ask(mean)))
     attacked = 0
 
     def counted() -> Iterator[Question]:
         nonlocal attacked
-        for name, asked, rows, hit, seen, dropped, first, documents in store.ask(
-            "SELECT question, asked, rows, attacked, seen, dropped, first_attacked, (SELECT count(*) FROM drops WHERE "
-            "drops.question = questions.question) FROM questions WHERE dropped > 0"
+        for name, asked, rows, hit, seen, dropped, expected, first, documents in store.ask(
+            "SELECT question, max(asked), sum(rows), sum(attacked), sum(seen), sum(dropped), sum(seen * rate), "
+            "min(first_attacked), (SELECT count(*) FROM drops WHERE drops.question = questions.question) "
+            "FROM questions JOIN rates USING (defense) GROUP BY question HAVING sum(dropped) > 0"
         ):
-            p = _independent(documents, dropped, seen, seen * rate)
+            p = _independent(documents, dropped, seen, expected)
             found = documents >= FEWEST and p < CHANCE
             if found:
                 attacked += 1
                 store.ask("INSERT INTO attacked VALUES (?)", (name,))
-            yield Question(name, asked, rows, hit, documents, seen, dropped, seen * rate, p, first, found)
+            yield Question(name, asked, rows, hit, documents, seen, dropped, expected, p, first, found)
 
     return heapq.nsmallest(top, counted(), key=_remarkable), attacked
 
@@ -269,7 +241,8 @@ def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
 
 def _terms(store: AuditStore, document: str) -> list[frozenset[str]]:
     asked = store.ask(
-        "SELECT terms FROM drops JOIN questions USING (question) WHERE id = ? ORDER BY question LIMIT 100", (document,)
+        "SELECT max(terms) FROM drops JOIN questions USING (question) WHERE id = ? GROUP BY question LIMIT 100",
+        (document,),
     )
     return [frozenset(terms.split()) for (terms,) in asked]
 

@@ -25,8 +25,8 @@ CREATE TABLE documents (
   PRIMARY KEY (id, defense)) WITHOUT ROWID;
 CREATE TABLE drops (id TEXT, question TEXT, times INTEGER, PRIMARY KEY (id, question)) WITHOUT ROWID;
 CREATE TABLE questions (
-  question TEXT PRIMARY KEY, asked TEXT, terms TEXT, rows INTEGER, attacked INTEGER, seen INTEGER, dropped INTEGER,
-  first REAL, first_attacked REAL) WITHOUT ROWID;
+  question TEXT, defense TEXT, asked TEXT, terms TEXT, rows INTEGER, attacked INTEGER, seen INTEGER, dropped INTEGER,
+  first REAL, first_attacked REAL, PRIMARY KEY (question, defense)) WITHOUT ROWID;
 CREATE TABLE hours (hour INTEGER PRIMARY KEY, rows INTEGER, seen INTEGER, dropped INTEGER);
 CREATE TABLE defenses (defense TEXT PRIMARY KEY, rows INTEGER, seen INTEGER, dropped INTEGER) WITHOUT ROWID;
 """
@@ -44,7 +44,7 @@ _ADD = {
                             ifnull(excluded.first_dropped, first_dropped)),
         last_dropped = max(ifnull(last_dropped, excluded.last_dropped), ifnull(excluded.last_dropped, last_dropped))""",
     "drops": "INSERT INTO drops VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times",
-    "questions": """INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    "questions": """INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET rows = rows + excluded.rows, attacked = attacked + excluded.attacked,
         seen = seen + excluded.seen, dropped = dropped + excluded.dropped,
         asked = CASE WHEN asked = '' THEN excluded.asked ELSE asked END,
@@ -59,7 +59,7 @@ _ADD = {
 
 
 class AuditStore:
-    """Adds events up: by document and defense, by question, by hour, by defense. Exact, whatever the order."""
+    """Adds events up: by document and question for each defense, by hour, by defense. Exact, whatever the order."""
 
     def __init__(self) -> None:
         self._file = sqlite3.connect("", isolation_level=None)  # "": on the disk, nameless, deleted on closing
@@ -78,7 +78,7 @@ class AuditStore:
         for sighting in event.sightings:
             self._add_sighting(event, sighting)
         asked = self._held["questions"].setdefault(
-            event.question, [event.asked, " ".join(event.terms), 0, 0, 0, 0, None, None]
+            (event.question, event.defense), [event.asked, " ".join(event.terms), 0, 0, 0, 0, None, None]
         )
         asked[0] = asked[0] or event.asked
         _count(asked, 2, [1, int(dropped > 0), len(event.sightings), dropped])

@@ -117,5 +117,5 @@ def onset(line: Timeline) -> Onset | None:
 def _likelihood(dropped: NDArray[np.float64], seen: NDArray[np.float64]) -> NDArray[np.float64]:
     """The largest log-likelihood of so many drops, but for the number of their orders."""
     share = dropped / np.maximum(seen, 1)
-    found: NDArray[np.float64] = xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
-    return found
+    found = xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
+    return np.asarray(found, np.float64)

@@ -172,7 +172,7 @@ def half(masses: Scores) -> int:
         In [1, n - 1]; neither side is larger than the largest power of two below n.
     """
     n = len(masses)
-    most = 2 ** (ceil(log2(n)) - 1)
+    most: int = 2 ** (ceil(log2(n)) - 1)
     shares = np.cumsum(masses) / masses.sum()
     wanted = int(np.abs(shares[:-1] - 0.5).argmin()) + 1
     return min(max(wanted, n - most, 1), most, n - 1)
