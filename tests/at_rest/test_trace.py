@@ -63,7 +63,7 @@ def test_one_culprit_is_found_with_a_logarithm_of_calls(n: int, data: st.DataObj
     found = Tracer(model).trace(QUESTION, WRONG, passages(n, stating))
     assert found.culprits == (guilty,)
     assert found.reproduced is True
-    assert found.asked == len(model.prompts) <= ceil(log2(n)) + 2
+    assert found.asked == len(model.prompts) <= ceil(log2(n)) + 3
     assert RIGHT in found.suspects[0].reason
 
 
@@ -118,9 +118,14 @@ def test_the_judge_goes_on_with_what_takes_the_place_of_the_guilty() -> None:
 def test_a_model_that_does_not_say_so_accuses_nobody_of_it() -> None:
     found = Tracer(Obeying(lambda read: False)).trace(QUESTION, WRONG, passages(10, {6}))
     assert found.reproduced is False
-    assert found.asked == 6  # four halves, the last one by itself, and all
+    assert found.asked == 1
     assert found.culprits == (6,)  # by what it states, and the note says so
     assert "does not give this answer" in found.notes[0]
+
+
+def test_what_only_a_part_of_the_passages_would_make_it_say_it_has_not_said() -> None:
+    found = Tracer(Obeying(lambda read: read == {6})).trace(QUESTION, WRONG, passages(10, {6}))
+    assert (found.reproduced, found.culprits, found.asked) == (False, (6,), 1)
 
 
 def test_what_the_model_knows_by_itself_is_nobodys_fault() -> None:

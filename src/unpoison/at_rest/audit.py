@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
 from unpoison.at_rest.audit_rates import FEWEST, put_rates
+from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
 from unpoison.at_rest.audit_rows import moment, read_event
 from unpoison.at_rest.audit_store import AuditStore, chance
 from unpoison.at_rest.onset import onset, timeline

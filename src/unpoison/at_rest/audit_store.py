@@ -96,7 +96,7 @@ class AuditStore:
         for place in range(3):
             held[place] = held[place] or fresh[place]
         compared = sighting.dropped and sighting.agrees is not None
-        agrees = sighting.agrees if compared else 0.0
+        agrees = (sighting.agrees or 0.0) if compared else 0.0
         _count(held, 3, [1, int(sighting.dropped), sighting.suspicion, int(sighting.order), agrees, int(compared)])
         held[9] = _earlier(held[9], event.time)
         if sighting.dropped:

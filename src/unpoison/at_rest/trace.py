@@ -105,7 +105,8 @@ class Tracer:
     The methods:
 
     - `groups`: the generator is asked again with halves of the passages, those that state the answer first. Where one
-      of k is guilty that takes ceil(log2 k) + 2 calls at most, mostly 3. Several culprits are found one by one.
+      of k is guilty, it is named after ceil(log2 k) + 1 calls at most, mostly 3, and one or two confirm it. Several
+      culprits are found one by one.
     - `leave-one-out`: without which passage is the answer another? k + 1 calls. Misses what is planted twice.
     - `judge`: RAGForensics (Zhang et al., WWW 2025): the generator judges each passage alone. k calls.
     - `matching`: no call; passages are named that state the answer. The only one without a generator.

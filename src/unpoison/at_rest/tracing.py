@@ -123,9 +123,9 @@ def by_matching(stated: Scores) -> Finding:
 def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers: bool) -> Flow[Finding]:
     """Halve the passages down to the fewest from which the model gives the answer; take these away, and look again.
 
-    Where one of k passages is guilty, and makes the model say so without the others, that takes at most ceil(log2 k)
-    calls, one more if none of the halves that were asked gave the answer, and one to see that it is gone without the
-    culprit. Every further one costs as much again.
+    One call sees whether the model gives the answer at all. Where one of k passages is guilty, and makes it say so
+    without the others, it is found by at most ceil(log2 k) more, and one or two confirm it: by itself, if none of the
+    halves that were asked gave the answer, and without it. Every further culprit costs as much again.
 
     Args:
         interview: Asks.
@@ -135,15 +135,16 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
     """
     finding = Finding()
     try:
+        finding.reproduced = bool(window(())) and (yield from interview.says(window(())))
+        if not finding.reproduced:
+            finding.notes.append(
+                "the model does not give this answer from these passages, so it cannot be asked who made it; passages "
+                "are named by what they state"
+            )
+            _name_stated(finding, stated)
+            return finding
         while context := window(finding.culprits):
             needed = yield from _fewest(interview, stated, context, finding)
-            if not finding.reproduced:
-                finding.notes.append(
-                    "the model does not give this answer from these passages, so it cannot be asked who made it; "
-                    "passages are named by what they state"
-                )
-                _name_stated(finding, stated)
-                return finding
             together = f", together with {', '.join(map(str, sorted(needed)))}" if len(needed) > 1 else ""
             for i in needed:
                 finding.name(i, f"the model gives the answer from it{together}")
@@ -181,19 +182,16 @@ def half(masses: Scores) -> int:
 def _fewest(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[list[int]]:
     """The fewest passages from which the model gives the answer, the plainest first (QuickXplain: Junker, AAAI 2004).
 
-    None of them can be left out; there may be other such sets. `finding.reproduced` says whether the model gives the
-    answer at all; all passages are asked for only where no part of them has given it.
+    None of them can be left out; there may be other such sets. From the whole context it gives the answer.
     """
-    enough: list[set[int]] = []
+    enough = [set(context)]
     cleared: set[int] = set()
 
     def needed(kept: list[int], suspects: list[int]) -> Flow[list[int]]:
         """Which suspects have to stay beside those kept; without any of the suspects the answer is another."""
         if len(suspects) == 1:
-            if (kept or not enough) and not (yield from gives(suspects)) and not finding.reproduced:
-                finding.reproduced = yield from interview.says(context)
-                if not finding.reproduced:
-                    raise _Unseen
+            if kept:
+                yield from gives(suspects)  # by itself? then nothing else has to be tried
             return suspects
         first = half(stated[suspects] ** 2 + DOUBT)
         top, rest = suspects[:first], suspects[first:]
@@ -209,7 +207,6 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
             return True  # what makes the model say so is among them
         found = yield from interview.says(positions)
         if found:
-            finding.reproduced = True
             enough.append(set(positions))
         else:
             cleared.update(positions)
@@ -218,17 +215,11 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
     suspects = sorted(context, key=lambda i: (-stated[i], i))
     try:
         return (yield from needed([], suspects))
-    except _Unseen:
-        return []
     except Spent:
-        smallest = min(enough, key=len, default=set(suspects))
+        smallest = min(enough, key=len)
         left = [i for i in suspects if i in smallest and i not in cleared] or suspects
         finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
         raise
-
-
-class _Unseen(Exception):  # noqa: N818  no error: an answer to a question
-    """The model does not give the answer."""
 
 
 def _name_stated(finding: Finding, stated: Scores) -> None:

@@ -83,7 +83,8 @@ def trace(
     """Say which passages made the model give an answer.
 
     The generator is asked again with halves of the passages, those that state the answer first: where one of ten is
-    guilty, that takes 3 to 6 calls. Without a generator, passages are named that state the answer.
+    guilty, it is named after 5 calls at most, and one or two more confirm it. Without a generator, passages are named
+    that state the answer.
     """
     import sys
 
