@@ -63,15 +63,13 @@ def test_one_culprit_is_found_with_a_logarithm_of_calls(n: int, data: st.DataObj
     found = Tracer(model).trace(QUESTION, WRONG, passages(n, stating))
     assert found.culprits == (guilty,)
     assert found.reproduced is True
-    assert found.asked == len(model.prompts) <= ceil(log2(n)) + 3
+    assert found.asked == len(model.prompts) <= ceil(log2(n)) + 5
     assert RIGHT in found.suspects[0].reason
 
 
 @pytest.mark.parametrize("guilty", range(10))
-@pytest.mark.parametrize("stating", [True, False])
-def test_one_of_ten_is_named_with_five_calls(guilty: int, stating: bool) -> None:
-    others = {(guilty + 3) % 10, (guilty + 5) % 10}
-    texts = passages(10, {guilty, *others} if stating else others)
+def test_one_of_ten_is_named_with_five_calls(guilty: int) -> None:
+    texts = passages(10, {guilty, (guilty + 3) % 10, (guilty + 5) % 10})
     found = Tracer(Obeying(has(guilty)), calls=5).trace(QUESTION, WRONG, texts)
     assert found.culprits == (guilty,)
 
@@ -121,6 +119,12 @@ def test_a_model_that_does_not_say_so_accuses_nobody_of_it() -> None:
     assert found.asked == 1
     assert found.culprits == (6,)  # by what it states, and the note says so
     assert "does not give this answer" in found.notes[0]
+
+
+def test_a_culprit_whose_words_change_with_its_company_is_still_named() -> None:
+    model = Obeying(lambda read: 6 in read and len(read) > 6)  # of fewer passages it makes another sentence
+    found = Tracer(model, calls=5).trace(QUESTION, WRONG, passages(10, {6}))
+    assert found.culprits[0] == 6
 
 
 def test_what_only_a_part_of_the_passages_would_make_it_say_it_has_not_said() -> None:

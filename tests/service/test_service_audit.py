@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from platform import python_version
 
 import pytest
 
 from service_doubles import POISONED, Marked, Serving
+from unpoison import Guard, __version__
 from unpoison.at_rest.audit_log import AuditLog
+from unpoison.defenses.guard_model import GuardModel
 from unpoison.models import ExtractiveReader
 
 
@@ -57,3 +60,23 @@ def test_a_log_that_cannot_be_written_breaks_no_request(
     assert "audit log not written" in caplog.messages
     assert "secret" not in caplog.text
     log.close()
+
+
+def test_version_calibration_and_client_are_told(
+    serving: Serving, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "unpoison.service")
+    with AuditLog(tmp_path / "audit.jsonl") as log:
+        client = serving({"guard": Guard()}, audit=log)
+        reply = client.post(
+            "/v1/screen", json={"query": "where is it", "passages": ["It is in Oslo.", "In Oslo.", "a"]}
+        )
+        assert client.get("/v1/defenses").json()["version"] == __version__
+        assert (
+            f'unpoison_build_info{{python="{python_version()}",version="{__version__}"}} 1.0'
+            in client.get("/metrics").text
+        )
+    calibration = reply.json()["screening"]["calibration"]
+    assert calibration == GuardModel.load("lexical").calibration != GuardModel.load("minilm").calibration
+    assert json.loads((tmp_path / "audit.jsonl").read_text())["calibration"] == calibration
+    assert next(record.fields["client"] for record in caplog.records if record.message == "request") == "testclient"

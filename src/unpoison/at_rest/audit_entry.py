@@ -62,6 +62,7 @@ def entry(
         "request": dict(request) if request else None,
         **_question(screening.query, asked, texts=texts),
         "threshold": _number(screening.evidence.get("threshold")),
+        "calibration": _name(screening.evidence.get("calibration")),
         "passages": [
             _passage(screening, verdict, float(agrees[verdict.index]), texts=texts) for verdict in screening.verdicts
         ],
@@ -168,6 +169,10 @@ def _field(holder: object, name: str) -> Any:
 
 def _number(value: NDArray[Any] | None) -> float | None:
     return None if value is None or value.ndim else _rounded(float(value))
+
+
+def _name(value: NDArray[Any] | None) -> str | None:
+    return None if value is None or value.ndim else str(value)
 
 
 def _rounded(value: float) -> float | None:

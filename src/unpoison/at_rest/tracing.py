@@ -124,8 +124,9 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
     """Halve the passages down to the fewest from which the model gives the answer; take these away, and look again.
 
     One call sees whether the model gives the answer at all. Where one of k passages is guilty, and makes it say so
-    without the others, it is found by at most ceil(log2 k) more, and one or two confirm it: by itself, if none of the
-    halves that were asked gave the answer, and without it. Every further culprit costs as much again.
+    without the others, it is found by at most ceil(log2 k) more (two more than that if those that state the answer best
+    do not give it), and one or two confirm it: by itself, if no half of them gave the answer, and without it. Every
+    further culprit costs as much again.
 
     Args:
         interview: Asks.
@@ -184,8 +185,7 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
 
     None of them can be left out; there may be other such sets. From the whole context it gives the answer.
     """
-    enough = [set(context)]
-    cleared: set[int] = set()
+    enough, silent = [set(context)], list[set[int]]()
 
     def needed(kept: list[int], suspects: list[int]) -> Flow[list[int]]:
         """Which suspects have to stay beside those kept; without any of the suspects the answer is another."""
@@ -205,20 +205,26 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
     def gives(positions: list[int]) -> Flow[bool]:
         if any(known <= set(positions) for known in enough):
             return True  # what makes the model say so is among them
+        if any(known >= set(positions) for known in silent):
+            return False
         found = yield from interview.says(positions)
-        if found:
-            enough.append(set(positions))
-        else:
-            cleared.update(positions)
+        (enough if found else silent).append(set(positions))
         return found
 
     suspects = sorted(context, key=lambda i: (-stated[i], i))
+    plainest, others = suspects[0], suspects[1:]
     try:
+        if others and not (yield from gives(suspects[: half(stated[suspects] ** 2 + DOUBT)])):
+            if not (yield from gives(others)):  # it is needed, though from it alone the model says it in other words
+                finding.name(plainest, "without it the model does not give the answer")
+                return [plainest, *(yield from needed([plainest], others))]
+            suspects = others
         return (yield from needed([], suspects))
     except Spent:
-        smallest = min(enough, key=len)
-        left = [i for i in suspects if i in smallest and i not in cleared] or suspects
-        finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
+        cleared = set[int]().union(*silent)
+        left = [i for i in suspects if i in min(enough, key=len) and i not in cleared] or suspects
+        if plainest not in finding.reasons:
+            finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
         raise
 
 

@@ -129,7 +129,7 @@ def told(screening: Screening) -> dict[str, Any]:
     evidence = screening.evidence
     return {
         **screening.summary(),
-        **{name: evidence[name].tolist() for name in ("threshold", "probability") if name in evidence},
+        **{name: evidence[name].tolist() for name in ("threshold", "probability", "calibration") if name in evidence},
     }
 
 

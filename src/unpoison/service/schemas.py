@@ -145,6 +145,7 @@ class ScreeningOut(BaseModel):
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
+    calibration: str | None = Field(None, description="Which coefficients these probabilities come from.")
 
 
 class Screened(BaseModel):
