@@ -181,51 +181,66 @@ def half(masses: Scores) -> int:
 
 
 def _fewest(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[list[int]]:
-    """The fewest passages from which the model gives the answer, the plainest first (QuickXplain: Junker, AAAI 2004).
+    """The fewest passages from which the model gives the answer, the plainest first.
 
     None of them can be left out; there may be other such sets. From the whole context it gives the answer.
     """
-    enough, silent = [set(context)], list[set[int]]()
+    suspects = sorted(context, key=lambda i: (-stated[i], i))
+    search, plainest, others = _Search(interview, stated, context), suspects[0], suspects[1:]
+    try:
+        if others and not (yield from search.gives(search.split(suspects)[0])):
+            if not (yield from search.gives(others)):  # needed, though of it alone the model makes other words
+                finding.name(plainest, "without it the model does not give the answer")
+                return [plainest, *(yield from search.needed([plainest], others))]
+            suspects = others
+        return (yield from search.needed([], suspects))
+    except Spent:
+        if plainest not in finding.reasons:
+            left = search.left(suspects)
+            finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
+        raise
 
-    def needed(kept: list[int], suspects: list[int]) -> Flow[list[int]]:
+
+class _Search:
+    """QuickXplain (Junker, AAAI 2004), which takes it that more passages never take an answer away."""
+
+    def __init__(self, interview: Interview, stated: Scores, context: Sequence[int]) -> None:
+        self.interview, self.stated = interview, stated
+        self.enough, self.silent = [set(context)], list[set[int]]()
+
+    def needed(self, kept: list[int], suspects: list[int]) -> Flow[list[int]]:
         """Which suspects have to stay beside those kept; without any of the suspects the answer is another."""
         if len(suspects) == 1:
             if kept:
-                yield from gives(suspects)  # by itself? then nothing else has to be tried
+                yield from self.gives(suspects)  # by itself? then nothing else has to be tried
             return suspects
-        first = half(stated[suspects] ** 2 + DOUBT)
-        top, rest = suspects[:first], suspects[first:]
+        top, rest = self.split(suspects)
         low: list[int] = []
-        if not (yield from gives([*kept, *top])):
-            low = yield from needed([*kept, *top], rest)
-            if (yield from gives([*kept, *low])):
+        if not (yield from self.gives([*kept, *top])):
+            low = yield from self.needed([*kept, *top], rest)
+            if (yield from self.gives([*kept, *low])):
                 return low
-        return [*(yield from needed([*kept, *low], top)), *low]
+        return [*(yield from self.needed([*kept, *low], top)), *low]
 
-    def gives(positions: list[int]) -> Flow[bool]:
-        if any(known <= set(positions) for known in enough):
-            return True  # what makes the model say so is among them
-        if any(known >= set(positions) for known in silent):
+    def gives(self, positions: list[int]) -> Flow[bool]:
+        """Whether the model gives the answer from these; asked only where it does not follow from what is known."""
+        if any(known <= set(positions) for known in self.enough):
+            return True
+        if any(known >= set(positions) for known in self.silent):
             return False
-        found = yield from interview.says(positions)
-        (enough if found else silent).append(set(positions))
+        found = yield from self.interview.says(positions)
+        (self.enough if found else self.silent).append(set(positions))
         return found
 
-    suspects = sorted(context, key=lambda i: (-stated[i], i))
-    plainest, others = suspects[0], suspects[1:]
-    try:
-        if others and not (yield from gives(suspects[: half(stated[suspects] ** 2 + DOUBT)])):
-            if not (yield from gives(others)):  # it is needed, though from it alone the model says it in other words
-                finding.name(plainest, "without it the model does not give the answer")
-                return [plainest, *(yield from needed([plainest], others))]
-            suspects = others
-        return (yield from needed([], suspects))
-    except Spent:
-        cleared = set[int]().union(*silent)
-        left = [i for i in suspects if i in min(enough, key=len) and i not in cleared] or suspects
-        if plainest not in finding.reasons:
-            finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
-        raise
+    def split(self, suspects: list[int]) -> tuple[list[int], list[int]]:
+        """Those that state the answer best, and the others."""
+        first = half(self.stated[suspects] ** 2 + DOUBT)
+        return suspects[:first], suspects[first:]
+
+    def left(self, suspects: list[int]) -> list[int]:
+        """Those that may still be it: in the smallest set that gives the answer, and in none that does not."""
+        cleared = set[int]().union(*self.silent)
+        return [i for i in suspects if i in min(self.enough, key=len) and i not in cleared] or suspects
 
 
 def _name_stated(finding: Finding, stated: Scores) -> None:
