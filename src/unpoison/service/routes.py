@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from unpoison import __version__
 from unpoison.defenses.guarantee import held, need_proof
 from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
@@ -56,6 +57,7 @@ async def defenses(desk: DeskOfRequest) -> Json:
     """The configured defenses; the first is the default."""
     return Json(
         {
+            "version": __version__,
             "defenses": [
                 {
                     "name": name,
@@ -65,7 +67,7 @@ async def defenses(desk: DeskOfRequest) -> Json:
                     "default": name == desk.choices.default,
                 }
                 for name, defense in desk.choices.items()
-            ]
+            ],
         }
     )
 

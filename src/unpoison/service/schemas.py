@@ -33,6 +33,8 @@ class PassageIn(BaseModel):
     id: str | int | None = None
     title: str | None = None
     source: str | None = None
+    author: str | None = Field(None, description="For the audit log.")
+    added_at: str | None = Field(None, description="For the audit log: when the document was added.")
     score: FiniteFloat | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
@@ -168,6 +170,7 @@ class ScreeningOut(BaseModel):
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
+    calibration: str | None = Field(None, description="Which coefficients these probabilities come from.")
 
 
 class Screened(BaseModel):

@@ -1,0 +1,1 @@
+"""Poison at rest: in an index (scan, ingest, quarantine), in a log (audit), behind an answer (trace)."""
