@@ -14,16 +14,13 @@ from unpoison.at_rest.documents import Document, documents_of
 from unpoison.at_rest.neighbours import NEAREST, Places, by_vectors, by_words
 from unpoison.at_rest.probes import Probe, probe
 from unpoison.at_rest.signs import likeness
-from unpoison.at_rest.terms import table, unit_length, weighted
+from unpoison.at_rest.terms import Terms, table, unit_length, weighted
 from unpoison.at_rest.units import Unit, units_of
 
 __all__ = ["Collection", "collected"]
 
 BY_VECTOR = 5
 """Neighbours that the vectors name, where there are any; the rest are found by words."""
-
-MOST_UNREAD = 8
-"""Empty neighbours' places in a row that one document may leave."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +31,14 @@ class Collection:
         documents: The documents.
         units: Their units, in order.
         probes: The question of each unit.
-        counts: How often each unit holds each stem, sparse.
+        terms: How often each unit holds each stem.
         notes: On what was found while reading.
     """
 
     documents: tuple[Document, ...]
     units: tuple[Unit, ...]
     probes: tuple[Probe, ...]
-    counts: Any
+    terms: Terms
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -52,7 +49,7 @@ class Collection:
     @cached_property
     def weights(self) -> tuple[Any, NDArray[np.float32]]:
         """BM25's weights, and how rare every stem is."""
-        return weighted(self.counts)
+        return weighted(self.terms.counts)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -75,14 +72,16 @@ class Collection:
         """The units near each unit, of other documents, best first, -1 for none, shape (units, NEAREST)."""
         found = np.full((len(self.units), NEAREST), -1, np.int32)
         questions = [asked.question for asked in self.probes]
-        for i, units in enumerate(by_words(questions, *self.weights, own=self.owner, owner=self.owner)):
+        for i, units in enumerate(
+            by_words(questions, *self.weights, self.terms.codes, own=self.owner, owner=self.owner)
+        ):
             found[i, : len(units)] = units
         return found if self.vectors is None else self._with_vectors(found, by_vectors(self.vectors))
 
     @cached_property
     def cosine(self) -> NDArray[np.float32]:
         """TF-IDF cosine of each unit to each neighbour."""
-        return likeness(self.near, unit_length(self.counts, self.weights[1]))
+        return likeness(self.near, unit_length(self.terms.counts, self.weights[1]))
 
     def _with_vectors(self, by_word: Places, by_vector: Places) -> Places:
         """The vectors' neighbours first, each by the first of its units."""

@@ -20,8 +20,13 @@ SILENT = frozenset({"script", "style", "template", "noscript", "head", "svg", "i
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 
-BLOCKS = frozenset("address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
-                   "h5 h6 header hr li main nav ol p pre section table td th tr ul".split())  # noqa: SIM905  # fmt: skip
+BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figcaption"),
+        *("figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav"),
+        *("ol", "p", "pre", "section", "table", "td", "th", "tr", "ul"),
+    )
+)
 
 FEWEST_WORDS = 4
 """Shorter hidden texts are labels, such as "skip to content"."""

@@ -112,9 +112,7 @@ def _finding(
     )
 
 
-def _reasons(
-    collection: Collection, evidence: Evidence, unit: int
-) -> list[tuple[float, str, tuple[int, int] | None]]:
+def _reasons(collection: Collection, evidence: Evidence, unit: int) -> list[tuple[float, str, tuple[int, int] | None]]:
     """Weight, words and place of everything that speaks against a unit, each place in the caller's text."""
     found: list[tuple[float, str, tuple[int, int] | None]] = []
     one, raw = collection.units[unit], collection.documents[collection.units[unit].document].passage.text
@@ -125,7 +123,9 @@ def _reasons(
         echo = evidence.signs.rows[unit, 7]
         if asked.asks and echo > 0:
             lead = _place(raw, one, one.body[slice(*asked.lead)])
-            found.append((claimed * float(min(echo, 1)), "a question stands in front of the text that answers it", lead))
+            found.append(
+                (claimed * float(min(echo, 1)), "a question stands in front of the text that answers it", lead)
+            )
         if unit in evidence.rivals:
             rival = evidence.rivals[unit]
             other = collection.documents[rival.other].id

@@ -6,7 +6,7 @@ on a clean collection fewer than one in two hundred are flagged at 0.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,9 @@ what the upper quarter of the collection gets by its own questions."""
 
 USUAL = 0.04
 """Where this share of the documents hides something of a kind, that kind says nothing."""
+
+FEWEST = 100
+"""Of fewer documents than this the share counts as if there were so many."""
 
 STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks": 12.0, "tags": 8.0, "entities": 20.0}
 """How many of a kind there must be to be taken seriously."""
@@ -68,12 +71,19 @@ class Custom:
     shares: dict[str, float]
 
     @classmethod
-    def among(cls, units: Sequence[Unit], unseen: int, documents: int) -> Custom:
-        """Count the kinds; `unseen` is how many documents hold text that their markup hides."""
+    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> Custom:
+        """Count the kinds.
+
+        Args:
+            units: All units.
+            unseen: Numbers of the documents that hold text which their markup hides.
+            reference: The documents that say what is usual, shape (documents,).
+        """
         kinds = (*STRENGTH, "messages")
-        count = {kind: len({unit.document for unit in units if getattr(unit.hidden, kind)}) for kind in kinds}
-        count["unseen"] = unseen
-        return cls({kind: max(number - 1, 0) / max(documents, 1) for kind, number in count.items()})
+        found = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
+        found["unseen"] = set(unseen)
+        size = max(int(reference.sum()), FEWEST)
+        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in found.items()})
 
     def weight(self, kind: str) -> float:
         """1 where nobody else does it, 0 where `USUAL` of the documents do."""

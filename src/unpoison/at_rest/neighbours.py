@@ -36,6 +36,7 @@ def by_words(
     questions: Sequence[str],
     weights: Any,
     rarity: NDArray[np.float32],
+    codes: NDArray[np.int32],
     own: NDArray[np.int32] | None = None,
     owner: NDArray[np.int32] | None = None,
 ) -> Iterator[Places]:
@@ -43,8 +44,9 @@ def by_words(
 
     Args:
         questions: q texts.
-        weights: BM25's weights of n units, shape (n, COLUMNS), sparse.
-        rarity: Of each stem, shape (COLUMNS,).
+        weights: BM25's weights of n units, shape (n, stems), sparse.
+        rarity: Of each stem, shape (stems,).
+        codes: Of each stem, shape (stems,).
         own: The document that each question was made from; None where the questions come from elsewhere.
         owner: The document of each unit, with `own`.
 
@@ -53,7 +55,7 @@ def by_words(
     offered = weights.T.tocsr()
     holders = np.diff(offered.indptr)
     for start in range(0, len(questions), BLOCK):
-        asked = _asked(questions[start : start + BLOCK], rarity, holders)
+        asked = _asked(questions[start : start + BLOCK], rarity, codes, holders)
         scores = (asked @ offered).tocsr()
         for i in range(scores.shape[0]):
             units, score = _row(scores, i)
@@ -63,21 +65,20 @@ def by_words(
             yield _best(units, score, NEAREST)
 
 
-def _asked(questions: Sequence[str], rarity: NDArray[np.float32], holders: NDArray[Any]) -> Any:
+def _asked(
+    questions: Sequence[str], rarity: NDArray[np.float32], codes: NDArray[np.int32], holders: NDArray[Any]
+) -> Any:
     """The rarest stems of each question, 1 where it has one."""
     from scipy.sparse import csr_array
 
-    counts = table(questions)
+    counts = table(questions, codes).counts
     kept, sizes = list[NDArray[np.int32]](), [0]
     for i in range(counts.shape[0]):
         stems = counts.indices[counts.indptr[i] : counts.indptr[i + 1]]
         stems = stems[holders[stems] > 0]
         rare = stems[np.lexsort((stems, -rarity[stems]))][:TERMS]
         usual = holders[rare] > HOLDERS
-        if usual.all():
-            rare = rare[:2]
-        else:
-            rare = rare[~usual]
+        rare = rare[:2] if usual.all() else rare[~usual]
         kept.append(np.sort(rare))
         sizes.append(rare.size)
     columns = np.concatenate([np.zeros(0, np.int32), *kept])

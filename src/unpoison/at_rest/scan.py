@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection as Container, Iterable
+from collections.abc import Callable, Iterable
+from collections.abc import Collection as Container
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from unpoison.at_rest.batches import sudden_batches
 from unpoison.at_rest.collection import Collection, collected
+from unpoison.at_rest.concealed import concealed
 from unpoison.at_rest.explaining import Evidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
@@ -18,7 +20,6 @@ from unpoison.at_rest.judging import Custom, claims, concealment
 from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine, Question, screened
 from unpoison.at_rest.signs import Heard, signs
-from unpoison.at_rest.concealed import concealed
 from unpoison.checks import within
 from unpoison.kernels.orders import order
 
@@ -75,7 +76,8 @@ def scan(
     collection = collected(documents)
     chosen = np.array(
         [
-            document.key not in seen and (since is None or (document.added_at is not None and document.added_at >= since))
+            document.key not in seen
+            and (since is None or (document.added_at is not None and document.added_at >= since))
             for document in collection.documents
         ],
         bool,
@@ -95,11 +97,21 @@ def judged(
     chosen: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
+    companions: int = COMPANIONS,
 ) -> Evidence:
-    """All that is to be said of the chosen documents, and of the others as far as it was seen on the way."""
+    """All that is to be said of the chosen documents, and of the others as far as it was seen on the way.
+
+    Args:
+        collection: The documents.
+        chosen: Which are judged; the others say what is usual.
+        engine: How the screening is done.
+        progress: As for `scan`.
+        companions: How many neighbours of each chosen unit are asked their own question too.
+    """
     units, near = collection.units, collection.near
-    heard, failed = _asked(collection, chosen, engine, progress)
-    found = signs(units, collection.probes, near, collection.cosine, heard)
+    heard, failed = _asked(collection, chosen, engine, progress, companions)
+    usual = chosen if chosen.all() else ~chosen
+    found = signs(units, collection.probes, near, collection.cosine, heard, usual[collection.owner])
     odds = claims(found.rows)
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     differing = rivals(collection, wanted)
@@ -112,29 +124,37 @@ def judged(
         number: (*document.hidden, *concealed(document.passage.text))
         for number, document in enumerate(collection.documents)
     }
-    custom = Custom.among(units, sum(map(bool, unseen.values())), len(collection.documents))
+    custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
     orders = [order("\n".join((unit.text, *_first(collection, i, unseen)))) if wanted[i] else None
               for i, unit in enumerate(units)]  # fmt: skip
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
     ordered = np.array([0.0 if one is None else one.probability for one in orders])
-    suspicion = np.maximum.reduce([claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), hidden, np.zeros(len(units))])
+    suspicion = np.maximum.reduce(
+        [claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), hidden, np.zeros(len(units))]
+    )
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
     _join_questions(collection, suspicion, groups)
-    return Evidence(heard, found, claimed, orders, hidden, unseen, suspicion, differing, batches, groups.names(), failed)
+    return Evidence(
+        heard, found, claimed, orders, hidden, unseen, suspicion, differing, batches, groups.names(), failed
+    )
 
 
 def _asked(
-    collection: Collection, chosen: NDArray[np.bool_], engine: Engine, progress: Callable[[str, int, int], None]
+    collection: Collection,
+    chosen: NDArray[np.bool_],
+    engine: Engine,
+    progress: Callable[[str, int, int], None],
+    companions: int,
 ) -> tuple[Heard, int]:
     """What the defense says by the questions of the chosen documents, and of those nearest to them."""
     near, count = collection.near, len(collection.units)
     asking = chosen[collection.owner] if count else np.zeros(0, bool)
     if not asking.all():
-        companions = near[asking][:, :COMPANIONS]
+        nearest = near[asking][:, :companions]
         asking = asking.copy()
-        asking[companions[companions >= 0]] = True
+        asking[nearest[nearest >= 0]] = True
     questions = [
         Question(collection.probes[i].question, (i, *(j for j in near[i].tolist() if j >= 0)))
         for i in np.flatnonzero(asking).tolist()

@@ -31,6 +31,10 @@ USUAL = 0.1
 """Where this share of the units begins with a question, one in front says nothing."""
 
 
+FEWEST = 30
+"""Of fewer units than this the share counts as if there were so many."""
+
+
 class Heard:
     """What the defense said of units, asked by their own question and by those of others.
 
@@ -81,13 +85,29 @@ class Signs:
     cosine: NDArray[np.float32]
 
 
-def signs(units: Sequence[Unit], probes: Sequence[Probe], near: Places, cosine: NDArray[Any], heard: Heard) -> Signs:
-    """All evidence on the units, O(n) time and memory."""
+def signs(
+    units: Sequence[Unit],
+    probes: Sequence[Probe],
+    near: Places,
+    cosine: NDArray[Any],
+    heard: Heard,
+    reference: NDArray[np.bool_],
+) -> Signs:
+    """All evidence on the units, O(n) time and memory.
+
+    Args:
+        units: n of them.
+        probes: The question of each.
+        near: The neighbours of each, -1 for none, shape (n, k).
+        cosine: How alike they are, shape (n, k).
+        heard: What the defense said.
+        reference: The units that say what is usual in the collection, shape (n,).
+    """
     own = np.nan_to_num(heard.own, nan=-4.0)
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
     mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)
     ranked = -np.sort(-cosine, axis=1)
-    echo, lead = _leads(units, probes)
+    echo, lead = _leads(units, probes, reference)
     columns = {
         "own": own,
         "others": np.nan_to_num(heard.others, nan=-4.0),
@@ -111,7 +131,9 @@ def likeness(near: Places, rows: Any) -> NDArray[np.float32]:
         own = rows[np.arange(start, start + len(some))]
         for j in range(near.shape[1]):
             other = rows[np.maximum(some[:, j], 0)]
-            found[start : start + len(some), j] = np.where(some[:, j] >= 0, np.asarray(own.multiply(other).sum(axis=1)).ravel(), 0)
+            found[start : start + len(some), j] = np.where(
+                some[:, j] >= 0, np.asarray(own.multiply(other).sum(axis=1)).ravel(), 0
+            )
     return found
 
 
@@ -120,13 +142,14 @@ def _odds(probability: Matrix) -> Matrix:
     return np.asarray(np.log(bounded / (1 - bounded)))
 
 
-def _leads(units: Sequence[Unit], probes: Sequence[Probe]) -> tuple[Matrix, Matrix]:
+def _leads(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
     """How much of a question in front the text behind it answers, and whether others begin with the same one.
 
     Both times how unusual a question in front is here.
     """
     asking = [i for i, probe in enumerate(probes) if probe.asks]
-    unusual = max(0.0, 1 - len(asking) / max(len(probes), 1) / USUAL)
+    usual = sum(bool(reference[i]) for i in asking)
+    unusual = max(0.0, 1 - usual / max(int(reference.sum()), FEWEST) / USUAL)
     echo, lead = np.zeros(len(units)), np.zeros(len(units))
     stems = {i: frozenset(stemmed(units[i].body[slice(*probes[i].lead)])) for i in asking}
     same = dict[frozenset[int], int]()

@@ -1,9 +1,9 @@
-"""Units as rows of a sparse table of stems, each stem a column by its hash: no vocabulary to build, keep or agree on."""
+"""Units as rows of a sparse table of stems, which are known by their hashes: no vocabulary to keep or to agree on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -13,70 +13,89 @@ from numpy.typing import NDArray
 from unpoison.kernels.reading import TOKEN
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["COLUMNS", "stemmed", "table", "unit_length", "weighted"]
+__all__ = ["Terms", "stemmed", "table", "unit_length", "weighted"]
 
-COLUMNS = 2**20
-"""Stems share a column by chance where there are many; what looks rare is then a little less so."""
+CODES = 2**24
+"""Stems share a code by chance where there are many; what looks rare is then a little less so."""
 
-BLOCK = 2_048
-"""Texts that are split at once."""
+REMEMBERED = 2**18
+"""Words whose codes are remembered while a table is made."""
 
 K1, B = 1.5, 0.75
 """BM25's."""
 
 
-def table(texts: Iterable[str]) -> Any:
-    """How often each text holds each stem, shape (n, COLUMNS), sparse float32. O(n) time for n words."""
+class Terms(NamedTuple):
+    """How often each text holds each stem.
+
+    Attributes:
+        counts: Shape (n, stems), sparse float32.
+        codes: The code of each column's stem, rising.
+    """
+
+    counts: Any
+    codes: NDArray[np.int32]
+
+
+def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms:
+    """Count stems: O(n) time and memory for n words.
+
+    Args:
+        texts: Canonical.
+        codes: Count these stems alone, in this order; all that occur by default.
+    """
     from scipy.sparse import csr_array
 
-    counts, columns, sizes = list[NDArray[np.float32]](), list[NDArray[np.int32]](), [0]
-    seen = dict[str, int]()
-    stemmer = Stemmer.Stemmer("english", 0)
+    counts, found, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
+    seen, stemmer = dict[str, int](), Stemmer.Stemmer("english", 0)
     for text in texts:
-        found = stemmed(text, seen, stemmer)
-        column, count = np.unique(np.array(found, np.int32), return_counts=True)
-        columns.append(column)
+        code, count = np.unique(np.array(stemmed(text, seen, stemmer), np.int32), return_counts=True)
+        if codes is not None and len(codes):
+            known = codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
+            code, count = code[known], count[known]
+        found.append(code)
         counts.append(count.astype(np.float32))
-        sizes.append(column.size)
-        if len(seen) > 4 * BLOCK * 64:
+        sizes.append(code.size)
+        if len(seen) > REMEMBERED:
             seen.clear()
-    rows = np.cumsum(sizes)
-    none = (np.zeros(0, np.float32), np.zeros(0, np.int32))
-    data = (np.concatenate([none[0], *counts]), np.concatenate([none[1], *columns]), rows.astype(np.int64))
-    return csr_array(data, shape=(len(sizes) - 1, COLUMNS))
+    every = np.concatenate(found)
+    columns = np.unique(every) if codes is None else codes
+    places = np.searchsorted(columns, every).astype(np.int32)
+    data = (np.concatenate(counts), places, np.cumsum(sizes).astype(np.int64))
+    return Terms(csr_array(data, shape=(len(sizes) - 1, len(columns))), columns)
 
 
 def stemmed(text: str, seen: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
-    """The columns of a text's stems, in order, without stop words and marks.
+    """The codes of a text's stems, in order, without stop words and marks.
 
     Args:
         text: Canonical.
-        seen: Columns by word; what is new is added.
+        seen: Codes by word; what is new is added.
         stemmer: An English one; stems of other languages are words less their English-looking endings.
     """
     known = {} if seen is None else seen
     stem = (stemmer or Stemmer.Stemmer("english", 0)).stemWord
     found = list[int]()
     for token in TOKEN.findall(text):
-        column = known.get(token)
-        if column is None:
-            column = _column(token, stem)
-            known[token] = column
-        if column >= 0:
-            found.append(column)
+        code = known.get(token)
+        if code is None:
+            code = _code(token, stem)
+            known[token] = code
+        if code >= 0:
+            found.append(code)
     return found
 
 
-def _column(token: str, stem: Any) -> int:
+def _code(token: str, stem: Any) -> int:
     lowered = token.lower()
     if not token[0].isalnum() or lowered in ENGLISH_318:
         return -1
-    return crc32(stem(lowered).encode("utf-8", "surrogatepass")) % COLUMNS
+    return crc32(stem(lowered).encode("utf-8", "surrogatepass")) % CODES
 
 
 def weighted(counts: Any) -> tuple[Any, NDArray[np.float32]]:
-    """BM25's weight of every stem in every text, and every stem's rarity, shape (COLUMNS,)."""
-    holders = np.bincount(counts.indices, minlength=COLUMNS)
+    """BM25's weight of every stem in every text, and every stem's rarity, shape (stems,)."""
+    holders = np.bincount(counts.indices, minlength=counts.shape[1])
     n = counts.shape[0]
     rarity = np.log(1 + (n - holders + 0.5) / (holders + 0.5)).astype(np.float32)
     length = np.asarray(counts.sum(axis=1)).ravel()
@@ -95,4 +114,3 @@ def unit_length(counts: Any, rarity: NDArray[np.float32]) -> Any:
     squares = np.where(np.diff(counts.indptr) > 0, squares, 1.0)
     made.data = (made.data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32)
     return made
-

@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `scan`, `quarantine`, `beliefs`, `guard`, `models`, `attack`,
+`evaluate` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -29,6 +30,10 @@ from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.models import models
+from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
+from unpoison.cli.quarantine import quarantine
+from unpoison.cli.scan import EXAMPLES as SCAN_EXAMPLES
+from unpoison.cli.scan import scan
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
@@ -75,6 +80,8 @@ app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=SERVE_EXAMPLES)(serve)
+app.command(epilog=SCAN_EXAMPLES)(scan)
+app.command(epilog=QUARANTINE_EXAMPLES)(quarantine)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
