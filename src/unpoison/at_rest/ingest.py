@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -110,7 +110,7 @@ class Ingest:
         *,
         quarantine: Any = None,
         threshold: float = 0.5,
-        reject: float = 0.97,
+        reject: float = 0.99,
         defense: str = "guard:orders=keep",
         neighbours: int = NEIGHBOURS,
     ) -> None:
@@ -122,11 +122,12 @@ class Ingest:
         self.neighbours = at_least("neighbours", neighbours, 1, 50)
         self._engine = Engine(defense, workers=1)
 
-    def check(self, documents: Iterable[object]) -> Ingested:
+    def check(self, documents: Iterable[object], *, beside: Iterable[object] = ()) -> Ingested:
         """Judge new documents; nothing is added anywhere.
 
         Args:
             documents: As for `scan`. Documents that come together are each other's neighbours too.
+            beside: More documents of the index to judge them beside, for whoever looks them up elsewhere.
 
         Raises:
             InputError: An unusable document.
@@ -135,9 +136,9 @@ class Ingest:
         new = list(documents_of(documents))
         if not new:
             return Ingested(())
-        beside = self._beside(new)
-        chosen = np.array([True] * len(new) + [False] * len(beside))
-        collection = collected([*new, *beside])
+        indexed = self._beside(new, beside)
+        chosen = np.array([True] * len(new) + [False] * len(indexed))
+        collection = collected([*new, *indexed])
         if collection.documents[: len(new)] != tuple(new):
             raise InputError("new documents and those of the index have the same ids; give each an id of its own")
         evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=1)
@@ -173,23 +174,25 @@ class Ingest:
             return "reject"
         return "quarantine" if finding.suspicion >= self.threshold else "accept"
 
-    def _beside(self, new: Sequence[Document]) -> list[Document]:
-        """The neighbours in the index of all new documents, each once, named apart from them."""
-        if self.store is None:
-            return []
+    def _beside(self, new: Sequence[Document], given: Iterable[object]) -> list[Document]:
+        """The neighbours of all new documents, each once, named apart from them."""
         own = {(document.id, document.passage.text) for document in new}
         names = {document.id for document in new}
         found = dict[str, Document]()
-        for number, document in enumerate(new):
-            for query in _queries(document, number):
-                for passage in self.store.retrieve(query, self.neighbours):
-                    if (passage.id, passage.text) in own:
-                        continue  # it is in the index already, unchanged
-                    name = passage.id or passage.text[:100]
-                    while name in names:
-                        name = f"{name} (indexed)"
-                    found.setdefault(name, Document(replace(passage, id=name, score=None)))
+        for indexed in (*documents_of(given), *self._retrieved(new)):
+            if (indexed.id, indexed.passage.text) in own:
+                continue  # it is in the index already, unchanged
+            name = indexed.id
+            while name in names:
+                name = f"{name} (indexed)"
+            found.setdefault(name, replace(indexed, passage=replace(indexed.passage, id=name, score=None)))
         return list(found.values())
+
+    def _retrieved(self, new: Sequence[Document]) -> Iterator[Document]:
+        if self.store is not None:
+            for number, document in enumerate(new):
+                for query in _queries(document, number):
+                    yield from map(Document.of, self.store.retrieve(query, self.neighbours))
 
 
 def _queries(document: Document, number: int) -> list[Query]:

@@ -51,7 +51,7 @@ class Store(ABC):
     def take(self, ids: Collection[str]) -> None:
         """Take documents out. Only `quarantine` calls it, when they are seen to be in another store."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most have nothing to close
         """Let go of connections."""
 
     def __enter__(self) -> Self:

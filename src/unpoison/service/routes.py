@@ -1,4 +1,4 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
-from unpoison.service.schemas import Answered, Failure, Screened, ScreenRequest
+from unpoison.service.schemas import Answered, Checked, Failure, IngestRequest, Screened, ScreenRequest
 
 __all__ = ["REFUSALS", "router"]
 
@@ -46,6 +46,12 @@ async def answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> 
         raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
     found = await desk.answer(request, defense, asked(body), body.passages)
     return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
+
+
+@router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
+async def check(body: IngestRequest, desk: DeskOfRequest) -> Json:
+    """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
+    return Json({"decisions": await desk.check(body.documents, body.neighbours)})
 
 
 @router.get("/v1/defenses")
