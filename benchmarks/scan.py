@@ -82,11 +82,11 @@ def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
                 first, double = among_first(found, poisons)
                 caught = sum(f.id in poisons for f in found.flagged)
                 wrong = (len(found.flagged) - caught) / (len(documents) - len(poisons))
-                print(
-                    f"| {name}, {len(documents) - len(poisons):,} | {attack} | {len(poisons)} ({per} each) | "
-                    f"{'yes' if front else 'no'} | {first:.0%} | {double:.0%} | {caught / len(poisons):.0%} | {wrong:.2%} |",
-                    flush=True,
-                )
+                cells = (
+                    f"{name}, {len(documents) - len(poisons):,}", attack, f"{len(poisons)} ({per} each)",
+                    "yes" if front else "no", f"{first:.0%}", f"{double:.0%}", f"{caught / len(poisons):.0%}", f"{wrong:.2%}",
+                )  # fmt: skip
+                print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def clean(folder: Path) -> None:

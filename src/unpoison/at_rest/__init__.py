@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unpoison.at_rest.documents import Document
     from unpoison.at_rest.findings import Finding, Scan, Span
     from unpoison.at_rest.ingest import Decision, Ingest, Ingested
-    from unpoison.at_rest.scan import scan
+    from unpoison.at_rest.scanning import scan
 
 _HOMES = {
     "Decision": "ingest",
@@ -22,7 +22,7 @@ _HOMES = {
     "Ingested": "ingest",
     "Scan": "findings",
     "Span": "findings",
-    "scan": "scan",
+    "scan": "scanning",
 }
 
 __all__ = ["Decision", "Document", "Finding", "Ingest", "Ingested", "Scan", "Span", "scan"]

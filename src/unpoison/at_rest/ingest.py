@@ -13,7 +13,7 @@ from unpoison.at_rest.documents import Document, documents_of
 from unpoison.at_rest.explaining import findings
 from unpoison.at_rest.findings import Finding
 from unpoison.at_rest.probes import probe
-from unpoison.at_rest.scan import judged
+from unpoison.at_rest.scanning import judged
 from unpoison.at_rest.screens import Engine
 from unpoison.at_rest.units import units_of
 from unpoison.checks import at_least, within
@@ -24,6 +24,9 @@ __all__ = ["Decision", "Index", "Ingest", "Ingested"]
 
 NEIGHBOURS = 9
 """Documents of the index that a new one is judged beside."""
+
+COMPANIONS = 2
+"""Neighbours of a new document whose own questions are asked too."""
 
 QUESTIONS = 4
 """Stretches of one long document by which neighbours are looked for."""
@@ -141,7 +144,7 @@ class Ingest:
         collection = collected([*new, *indexed])
         if collection.documents[: len(new)] != tuple(new):
             raise InputError("new documents and those of the index have the same ids; give each an id of its own")
-        evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=1)
+        evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=COMPANIONS)
         if evidence.failed:
             raise InputError(f"{evidence.failed} of the questions could not be screened, so nothing was decided")
         found = {finding.id: finding for finding in findings(collection, evidence, chosen, self.threshold)}

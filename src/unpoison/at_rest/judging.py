@@ -22,11 +22,15 @@ Matrix = NDArray[np.float64]
 
 CLAIM = {
     "own": 0.45, "others": 0.47, "weaker": 0.47, "mates": 0.45, "third": -1.5, "echo": 5.0, "usual": -0.35,
-    "base": -2.1,
+    "common": -0.6, "base": -2.1,
 }  # fmt: skip
 """Weights of what the defense said by the unit's own question and by those of others, of the weaker of the two, of its
 copies times how alike they are, of how alike the third neighbour is, of a question in front that is answered, and of
-what the upper quarter of the collection gets by its own questions."""
+what the upper quarter of the collection gets by its own questions, and by those of others beyond `INNOCENT`: where all
+is written by one template, suspicion means less."""
+
+INNOCENT = -4.0
+"""Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
 
 USUAL = 0.04
 """Where this share of the documents hides something of a kind, that kind says nothing."""
@@ -48,6 +52,7 @@ def claims(rows: Matrix) -> Matrix:
     """Log-odds that each unit was written to plant a claim, shape (n,), from the rows of `signs`."""
     found = dict(zip(COLUMNS, rows.T))
     usual = max(0.0, float(np.quantile(found["own"], 0.75))) if len(rows) else 0.0
+    common = max(0.0, float(np.quantile(found["others"], 0.75)) - INNOCENT) if len(rows) else 0.0
     return np.asarray(
         CLAIM["own"] * found["own"]
         + CLAIM["others"] * found["others"]
@@ -56,6 +61,7 @@ def claims(rows: Matrix) -> Matrix:
         + CLAIM["third"] * np.clip(found["third"], 0, 0.6)
         + CLAIM["echo"] * found["echo"]
         + CLAIM["usual"] * usual
+        + CLAIM["common"] * common
         + CLAIM["base"]
     )
 

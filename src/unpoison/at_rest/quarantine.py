@@ -82,8 +82,8 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 
 
-def moved_before(journal: Path, here: Store, there: Store) -> list[str]:
-    """Ids that the journal says were moved from `there` to `here` and not back, in their order.
+def moved_before(journal: Path, origin: Store, held: Store) -> list[str]:
+    """Ids that the journal says were moved from `origin` to `held` and not back, in their order.
 
     Raises:
         InputError: There is no journal, or it is damaged.
@@ -97,9 +97,9 @@ def moved_before(journal: Path, here: Store, there: Store) -> list[str]:
             done, name, pair = entry["done"], entry["id"], (entry["from"], entry["to"])
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
-        if done == "moved" and pair == (there.name, here.name):
+        if done == "moved" and pair == (origin.name, held.name):
             moved[name] = None
-        elif done == "moved" and pair == (here.name, there.name):
+        elif done == "moved" and pair == (held.name, origin.name):
             moved.pop(name, None)
     return list(moved)
 

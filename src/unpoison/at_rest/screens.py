@@ -88,8 +88,8 @@ def screened(
         yield from (done for _, done in earlier)
 
     for done in in_order():
-        yield from map(json.loads, done.lines.splitlines())
         progress(done.rows)
+        yield from map(json.loads, done.lines.splitlines())
 
 
 def _engine(work: Work, parts: Iterator[Part], engine: Engine) -> Iterator[bytes]:

@@ -31,6 +31,9 @@ USUAL = 0.1
 """Where this share of the units begins with a question, one in front says nothing."""
 
 
+PRIOR, INNOCENT = 0.5, -1.0
+"""Questions, and log-odds, that count beside those that were asked."""
+
 FEWEST = 30
 """Of fewer units than this the share counts as if there were so many."""
 
@@ -63,8 +66,11 @@ class Heard:
 
     @property
     def others(self) -> Matrix:
-        """The mean of what was said of each by the questions of others; its own where nobody asked."""
-        return np.where(self._times > 0, self._sum / np.maximum(self._times, 1), self.own)
+        """The mean of what was said of each by the questions of others.
+
+        As if half a question had found it innocent, so that what few asked about is not condemned by its own alone.
+        """
+        return np.asarray((self._sum + PRIOR * np.minimum(self.own, INNOCENT)) / (self._times + PRIOR))
 
     @property
     def most(self) -> Matrix:

@@ -48,7 +48,7 @@ def quarantine(
         here, there = (held, index) if restore else (index, held)
         named = [*(ids or []), *(decided(decisions) if decisions is not None else [])]
         if not named and restore:
-            named = moved_before(journal, there, here)
+            named = moved_before(journal, index, held)
         if not named:
             raise OptionError("no documents are named; give --id, or --decisions with some in quarantine")
         found = move(named, here, there, journal)

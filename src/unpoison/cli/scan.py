@@ -90,7 +90,7 @@ def scan(
     """
     from unpoison.at_rest import screens
     from unpoison.at_rest.documents import moment
-    from unpoison.at_rest.scan import scan as scanned
+    from unpoison.at_rest.scanning import scan as scanned
     from unpoison.at_rest.sources import Failure, read_documents
     from unpoison.at_rest.state import State, described, unfinished, usual_folder
     from unpoison.cli.running import counted, row_progress, say
