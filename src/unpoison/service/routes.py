@@ -1,4 +1,4 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
-from unpoison.service.schemas import AnswerRequest, Answered, Failure, Screened, ScreenRequest
+from unpoison.service.schemas import (
+    Answered,
+    AnswerRequest,
+    Checked,
+    Failure,
+    IngestRequest,
+    Screened,
+    ScreenRequest,
+)
 
 __all__ = ["REFUSALS", "router"]
 
@@ -50,6 +58,12 @@ async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> 
         need_proof(defense, "guarantee")
     found = held(await desk.answer(request, defense, asked(body), body.passages), body.guarantee)
     return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
+
+
+@router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
+async def check(body: IngestRequest, desk: DeskOfRequest) -> Json:
+    """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
+    return Json({"decisions": await desk.check(body.documents, body.neighbours)})
 
 
 @router.get("/v1/defenses")

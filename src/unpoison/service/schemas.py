@@ -9,9 +9,11 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, 
 __all__ = [
     "AnswerRequest",
     "Answered",
+    "Checked",
     "CohereReranked",
     "DocumentsRequest",
     "Failure",
+    "IngestRequest",
     "Reranked",
     "ScreenRequest",
     "Screened",
@@ -76,6 +78,59 @@ class AnswerRequest(ScreenRequest):
     guarantee: int = Field(
         0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
     )
+
+
+class DocumentIn(PassageIn):
+    """A document that is to be indexed. Other fields are let be."""
+
+    model_config = ConfigDict(extra="ignore", title="Document")
+
+    added_at: str | int | FiniteFloat | None = Field(None, description="When it came: ISO text, or seconds since 1970.")
+    author: str | None = None
+
+
+DocumentOrText = Annotated[
+    Annotated[str, Tag("<string>")] | Annotated[DocumentIn, Tag("<object>")],
+    Discriminator(
+        _form,
+        custom_error_type="document_type",
+        custom_error_message="Input should be a text, or an object with 'text'",
+    ),
+]
+
+
+class IngestRequest(BaseModel):
+    """New documents, and what is in the index near them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    documents: list[DocumentOrText] = Field(description="Judged beside each other and beside their neighbours.")
+    neighbours: list[DocumentOrText] = Field(
+        default=[],
+        description="The documents of your index that are nearest to the new ones; where the service has an index of "
+        "its own, they are looked up there as well.",
+    )
+
+
+class DecisionOut(BaseModel):
+    """What should become of one new document."""
+
+    model_config = ConfigDict(title="Decision", extra="allow")
+
+    decision: str = Field(description="accept, quarantine or reject.")
+    id: str
+    suspicion: float
+    flagged: bool
+    reasons: list[str]
+    spans: list[dict[str, Any]]
+    group: str | None
+    neighbours: list[str]
+
+
+class Checked(BaseModel):
+    """The reply of /v1/ingest/check."""
+
+    decisions: list[DecisionOut] = Field(description="In the order of the documents.")
 
 
 class DocumentsRequest(BaseModel):
