@@ -29,6 +29,8 @@ from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.models import models
+from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
+from unpoison.cli.schema import schema
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
@@ -75,6 +77,7 @@ app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=SERVE_EXAMPLES)(serve)
+app.command(epilog=SCHEMA_EXAMPLES)(schema)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
