@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unpoison.cli.beliefs import Namespace
+from unpoison.cli.own import from_here
 from unpoison.cli.screen import AsJson, EncoderCache, EncoderName, GeneratorName, Limit, NLIName, Output, RowsFile
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def ask(
     defense: Annotated[
         str,
         typer.Option(
-            "--defense", "-d", metavar="NAME[:OPTIONS]", help="Such as trustrag or radar; see 'unpoison defenses'."
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS]",
+            callback=from_here,
+            help="Such as trustrag or radar; see 'unpoison defenses'.",
         ),
     ] = "guard",
     encoder: EncoderName = None,

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.own import from_here
+
 __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
@@ -32,7 +34,9 @@ Texts = list[str] | None
 
 
 def _axis(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Axes: several values make a grid")
+    own = from_here if names[0] in ("--defense", "--attack") else None
+    panel = "Axes: several values make a grid"
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, callback=own)
 
 
 def evaluate(
@@ -45,7 +49,12 @@ def evaluate(
             "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
         ),
     ] = None,
-    defense: Annotated[Texts, _axis("--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured.")] = None,
+    defense: Annotated[
+        Texts,
+        _axis(
+            "--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured; your own as my_module:MyDefense."
+        ),
+    ] = None,
     attack: Annotated[
         Texts, _axis("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER],...", help="See 'unpoison attack --list'.")
     ] = None,
