@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from unpoison.errors import InputError, shown
 
-__all__ = ["ANSWERS", "COLUMNS", "UNREADABLE", "csv_lines", "dialect", "looks_like_csv"]
+__all__ = ["ANSWERS", "COLUMNS", "UNREADABLE", "as_cells", "csv_lines", "dialect", "looks_like_csv"]
 
 ANSWERS = ("correct_answers", "correct_answer", "incorrect_answers", "incorrect_answer", "answers", "answer")
 """Where a row keeps answers; a cell may hold several with | between them."""
@@ -26,6 +26,9 @@ UNREADABLE = "\x00unreadable"
 """The only key of a line that stands for a row which cannot be read; its value says why."""
 
 DELIMITERS = ",;\t"
+GUARDED = tuple(f"'{sign}" for sign in "=+-@\t\r")
+"""How a cell begins that no spreadsheet shall take for a formula; the quote is not part of the text."""
+
 _NUMBERED = re.compile(r"passage[ _]?([0-9]{1,4})\Z")
 _JSON_COLUMNS = ("passages", "query_embedding")
 
@@ -71,6 +74,26 @@ def csv_lines(stream: IO[bytes], name: str, longest: int) -> Iterator[tuple[byte
         except StopIteration:
             return
         yield _line(columns, row), taken.since()
+
+
+def as_cells(fields: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """A row as the cells of a table that `csv_lines` reads back; what looks like a formula is guarded."""
+    found = list[str]()
+    for name in columns:
+        value = fields.get(name)
+        if value is None:
+            text = ""
+        elif isinstance(value, list) and name in ANSWERS and all(_plain(answer) for answer in value):
+            text = " | ".join(value)
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = text.replace("\0", "").encode("utf-8", "replace").decode()
+        found.append(f"'{text}" if f"'{text[:1]}" in GUARDED else text)
+    return found
+
+
+def _plain(answer: object) -> bool:
+    return isinstance(answer, str) and "|" not in answer and not answer.lstrip().startswith("[")
 
 
 def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str]:
@@ -172,6 +195,7 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ValueError: A cell that looks like JSON and is none.
     """
+    cells = {name: cell[1:] if cell[:2] in GUARDED else cell for name, cell in cells.items()}
     numbered = sorted((int(match[1]), name) for name in cells if (match := _NUMBERED.match(name.lower())))
     found: dict[str, Any] = {}
     for name, cell in cells.items():

@@ -119,7 +119,7 @@ class _Unpacked(io.BufferedReader):
     """A gzip file's content; damage is an `InputError`."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
-        super().__init__(gzip.GzipFile(fileobj=stream, mode="rb"))  # type: ignore[arg-type]  # it is readable
+        super().__init__(gzip.GzipFile(fileobj=stream, mode="rb"))
         self._called = name
 
     def readline(self, size: int | None = -1, /) -> bytes:

@@ -189,7 +189,7 @@ def _own(kind: str, name: str) -> Any:
         raise OptionError(f"{name} is no class derived from {base.__name__}; {module} has: {offered}")
     if not isinstance(getattr(found, "name", None), str):
         raise OptionError(f"{attribute} has no name; write name = 'mine' in the class, for tables and messages")
-    if missing := sorted(found.__abstractmethods__):
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
         raise OptionError(f"{attribute} lacks the method {missing[0]}, which every {base.__name__} must have")
     return found
 

@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate`, `questions`,
+`schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -29,6 +30,8 @@ from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.models import models
+from unpoison.cli.questions import EXAMPLES as QUESTIONS_EXAMPLES
+from unpoison.cli.questions import questions
 from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
 from unpoison.cli.schema import schema
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
@@ -77,6 +80,7 @@ app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=SERVE_EXAMPLES)(serve)
+app.command(epilog=QUESTIONS_EXAMPLES)(questions)
 app.command(epilog=SCHEMA_EXAMPLES)(schema)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")

@@ -23,7 +23,7 @@ def from_here(value: T) -> T:
 
     The folder comes last, so a file there never stands in for an installed package.
     """
-    texts = [value] if isinstance(value, str) else value or []
+    texts: list[str] = [value] if isinstance(value, str) else value or []
     if any(":" in text and _names_a_module(text) for text in texts) and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     return value
