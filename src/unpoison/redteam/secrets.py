@@ -1,0 +1,83 @@
+"""`${NAME}` from the environment, and out of everything that is shown or written."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from unpoison.errors import OptionError
+
+__all__ = ["VARIABLE", "Secrets"]
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+
+SHORTEST = 4
+"""Shorter values are no secrets, and to take them out would tear every text."""
+
+
+class Secrets:
+    """The environment as a configuration may name it.
+
+    Args:
+        environment: Values by name.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._used: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def value(self, name: str) -> str:
+        """What stands for `${NAME}`; from here on it is masked.
+
+        Raises:
+            OptionError: It is not set.
+        """
+        value = self._environment.get(name)
+        if not value:
+            raise OptionError(f"${{{name}}} is not set; put it into the environment: export {name}=...")
+        if len(value) >= SHORTEST and not (value.isdigit() and len(value) < 6):  # a port is no secret
+            self._used.setdefault(name, value)
+            self._pattern = None
+        return value
+
+    def filled(self, text: str) -> str:
+        """A text with its variables' values; values are not looked at again.
+
+        Raises:
+            OptionError: One is not set.
+        """
+        return VARIABLE.sub(lambda match: self.value(match[1]), text)
+
+    def masked(self, value: Any) -> Any:
+        """The same text, mapping or list without any secret that was used, plain or encoded; `${NAME}` stands there.
+
+        Linear in the size of the value. What a system under test splits or turns around is not recognised.
+        """
+        if not self._used:
+            return value
+        if isinstance(value, str):
+            return self._mask(value)
+        if isinstance(value, Mapping):
+            return {self.masked(key): self.masked(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.masked(one) for one in value]
+        return value
+
+    def _mask(self, text: str) -> str:
+        names = {form.lower(): name for name, value in self._used.items() for form in _forms(value)}
+        if self._pattern is None:
+            longest_first = sorted(names, key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+        return self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
+
+
+def _forms(value: str) -> set[str]:
+    """A value as servers repeat it: plain, in JSON, in an address, in Base64."""
+    raw = value.encode("utf-8", "surrogateescape")
+    found = {value, json.dumps(value)[1:-1], quote(raw, safe=""), quote_plus(raw), base64.b64encode(raw).decode()}
+    return {form for form in found if len(form) >= SHORTEST}
