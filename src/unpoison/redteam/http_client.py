@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit, urlunsplit
+from weakref import finalize
 
 from unpoison.errors import OptionError, TargetError, shown
 from unpoison.extras import require
@@ -58,6 +59,7 @@ class HttpClient:
         self._httpx = require("httpx", "testing a system over HTTP")
         self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
         self._transport = self._httpx.HTTPTransport(trust_env=False, retries=0)
+        finalize(self, self._transport.close)  # the collector may finalise a socket before what would close it
 
     def check(self, url: str) -> None:
         """Refuse an address that may not be tested, before anything is sent.
@@ -107,9 +109,6 @@ class HttpClient:
     def text(self, response: Response) -> str:
         """The reply as a text, without secrets."""
         return str(self._secrets.masked(response.content.decode("utf-8", "replace")))
-
-    def close(self) -> None:
-        self._transport.close()
 
     def _excerpt(self, response: Response) -> str:
         return str(self._secrets.masked(" ".join(response.content[:4000].decode("utf-8", "replace").split())))

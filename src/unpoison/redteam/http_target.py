@@ -109,9 +109,6 @@ class HttpTarget:
         """The requests that the configuration describes."""
         return tuple(self._requests)
 
-    def close(self) -> None:
-        self._client.close()
-
     def _own_ids(self, canary: str) -> list[str]:
         """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
         request = self._requests["plant"]

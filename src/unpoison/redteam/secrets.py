@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from unpoison.errors import OptionError
 
 __all__ = ["VARIABLE", "Secrets"]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 SHORTEST = 4
 """Shorter values are no secrets, and to take them out would tear every text."""
@@ -56,6 +59,8 @@ class Secrets:
     def masked(self, value: Any) -> Any:
         """The same text, mapping or list without any secret that was used, plain or encoded; `${NAME}` stands there.
 
+        A text that repeats one in some other dress is left out whole.
+
         Linear in the size of the value. What a system under test splits or turns around is not recognised.
         """
         if not self._used:
@@ -73,7 +78,17 @@ class Secrets:
         if self._pattern is None:
             longest_first = sorted(names, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
-        return self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
+        found = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
+        folded = _folded(found)
+        hidden = next((name for name, value in self._used.items() if _folded(value) in folded), None)
+        return found if hidden is None else f"(a text that repeats ${{{hidden}}})"
+
+
+def _folded(text: str) -> str:
+    """A text without the escapes that JSON, addresses and HTML know, nested twice, and without case."""
+    for _ in range(2):
+        text = html.unescape(unquote(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text), errors="replace"))
+    return text.replace("\\", "").casefold()
 
 
 def _forms(value: str) -> set[str]:
