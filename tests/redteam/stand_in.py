@@ -103,7 +103,7 @@ class QdrantStore(MemoryStore):
         return super().dump() + json.dumps(points).encode()
 
 
-def application(store: MemoryStore, mode: str) -> FastAPI:
+def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one route after the other
     app, lock, reader = FastAPI(), threading.Lock(), ExtractiveReader()
     state = {"calls": 0, "planted": 0, "busy": 0, "most": 0, "since": {}}
 

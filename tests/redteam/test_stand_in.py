@@ -203,8 +203,11 @@ def test_find_spares_a_document_whose_id_was_given_for_ours(stand_in, tmp_path):
 def test_a_dead_system_ends_the_run_and_says_so(tmp_path, stand_in):
     system = stand_in(questions=60)
     config = Config.load(
-        system.config(tmp_path, limits={"retries": 0, "in_flight": 4}, target={"ask": {
-            "url": "http://127.0.0.1:1/ask", "body": "{question}", "answer": "text"}})
+        system.config(
+            tmp_path,
+            limits={"retries": 0, "in_flight": 4},
+            target={"ask": {"url": "http://127.0.0.1:1/ask", "body": "{question}", "answer": "text"}},
+        )
     )
     results = run_test(config, tmp_path / "j.jsonl", secrets=Secrets({}), hosts=Hosts())
     assert not results.complete

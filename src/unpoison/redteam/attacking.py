@@ -30,6 +30,12 @@ REHEARSAL = (
     "Its mark is {}."
 )
 
+LONGEST_ANSWER = 65_536
+"""Characters of an answer that are kept and judged."""
+
+MOST_PASSAGES = 1000
+"""Of an answer, that are looked at."""
+
 Progress = Callable[[int, int, str], None]
 
 
@@ -271,7 +277,8 @@ class Campaign:
             raise TargetError(f"ask returned a {type(made).__name__}; return a text, or redteam.Answered")
         with self._lock:
             self._failures = 0
-        return made, self._pace.clock.now() - began
+        passages = None if made.passages is None else made.passages[:MOST_PASSAGES]
+        return replace(made, answer=made.answer[:LONGEST_ANSWER], passages=passages), self._pace.clock.now() - began
 
     def _stage(self, canaries: Sequence[str]) -> str:
         """Where a question failed before anything was removed."""

@@ -7,6 +7,7 @@ checked, and of a reply at most `LARGEST` bytes are read, uncompressed.
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Collection, Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -50,15 +51,17 @@ class HttpClient:
         secrets: What must not be shown.
         hosts: Where requests may go.
         timeout: Seconds that one request may take; the caller bounds the whole call.
+        encrypted: Whether any address begins with https: to load the certificates takes a while.
 
     Raises:
         MissingExtraError: httpx is not installed.
     """
 
-    def __init__(self, secrets: Secrets, hosts: Hosts, timeout: float) -> None:
+    def __init__(self, secrets: Secrets, hosts: Hosts, timeout: float, *, encrypted: bool = True) -> None:
         self._httpx = require("httpx", "testing a system over HTTP")
         self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
-        self._transport = self._httpx.HTTPTransport(trust_env=False, retries=0)
+        verify = ssl.create_default_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
+        self._transport = self._httpx.HTTPTransport(verify=verify, trust_env=False, retries=0)
         finalize(self, self._transport.close)  # the collector may finalise a socket before what would close it
 
     def check(self, url: str) -> None:

@@ -42,7 +42,8 @@ class HttpTarget:
                 raise OptionError(f"target needs {name}, a request with method and url; see docs/redteam.md")
         shared = read_headers(values.get("headers"), "target")
         self._requests = {kind: Request.of(kind, values[kind], shared) for kind in KINDS if kind in values}
-        self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout)
+        encrypted = any(request.url.startswith("https:") for request in self._requests.values())
+        self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
         self.name = self._requests["ask"].url
         self.marks = self._requests["plant"].marks
         if "id" not in self._requests["plant"].paths:

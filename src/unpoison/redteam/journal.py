@@ -1,4 +1,4 @@
-"""What was planted, on disk before it is planted: JSON Lines for the owner alone, each flushed to the disk.
+"""What was planted, on disk before it is planted: JSON Lines for the owner alone.
 
 ::
 
@@ -148,8 +148,11 @@ def _handles(values: object) -> tuple[str, ...]:
     return tuple(values)
 
 
+_ON_DISK = frozenset(("run", "planting", "planted"))
+
+
 class Journal:
-    """Appends events; when `append` returns, the line is on the disk. One process at a time has a journal.
+    """Appends events. One process at a time has a journal.
 
     Args:
         path: Made for its owner alone where there is none. What a killed writer left behind the last complete line is
@@ -179,7 +182,10 @@ class Journal:
             raise
 
     def append(self, event: str, **fields: Any) -> None:
-        """Write one event and wait until it is on the disk.
+        """Write one event; a process that is killed afterwards loses it no more.
+
+        What a power cut must not lose either is on the disk: what is about to be planted, and by what it is removed.
+        Without the rest, something is asked or removed again.
 
         Raises:
             OSError: It could not be written whole.
@@ -191,7 +197,8 @@ class Journal:
             try:
                 if self._file.write(line) != len(line):
                     raise OSError(f"{self.path} took only a part of a line; see whether the disk is full")
-                os.fsync(self._file.fileno())
+                if event in _ON_DISK:
+                    os.fsync(self._file.fileno())
             except OSError:
                 self._file.truncate(start)  # a torn line would swallow the next one
                 raise

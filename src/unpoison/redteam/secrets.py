@@ -12,7 +12,13 @@ from urllib.parse import quote, quote_plus, unquote
 
 from unpoison.errors import OptionError
 
-__all__ = ["VARIABLE", "Secrets"]
+__all__ = ["SENSITIVE", "VARIABLE", "Secrets"]
+
+SENSITIVE = re.compile(r"auth|cookie|secret|passw|token|api.?key", re.IGNORECASE)
+"""What names of headers, fields and variables hold that stand for a secret."""
+
+LONG = 16
+"""Characters from which on any value of the environment is taken for a secret."""
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 
@@ -34,8 +40,13 @@ class Secrets:
         self._used: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
 
-    def value(self, name: str) -> str:
+    def value(self, name: str, *, secret: bool = True) -> str:
         """What stands for `${NAME}`; from here on it is masked.
+
+        Args:
+            name: The variable.
+            secret: Whether it is one for sure, as in a header. Elsewhere it is one where it is long, or is called so:
+                the name of a collection is none, and would be torn out of every answer.
 
         Raises:
             OptionError: It is not set.
@@ -43,7 +54,8 @@ class Secrets:
         value = self._environment.get(name)
         if not value:
             raise OptionError(f"${{{name}}} is not set; put it into the environment: export {name}=...")
-        if len(value) >= SHORTEST and not (value.isdigit() and len(value) < 6):  # a port is no secret
+        secret = secret or len(value) >= LONG or SENSITIVE.search(name) is not None
+        if secret and len(value) >= SHORTEST and not (value.isdigit() and len(value) < 6):  # a port is no secret
             self._used.setdefault(name, value)
             self._pattern = None
         return value
@@ -59,6 +71,8 @@ class Secrets:
     def masked(self, value: Any) -> Any:
         """The same text, mapping or list without any secret that was used, plain or encoded; `${NAME}` stands there.
 
+        Names in mappings stay: they are looked up, and whoever shows them masks the sentence.
+
         A text that repeats one in some other dress is left out whole.
 
         Linear in the size of the value. What a system under test splits or turns around is not recognised.
@@ -68,7 +82,7 @@ class Secrets:
         if isinstance(value, str):
             return self._mask(value)
         if isinstance(value, Mapping):
-            return {self.masked(key): self.masked(one) for key, one in value.items()}
+            return {key: self.masked(one) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.masked(one) for one in value]
         return value
@@ -80,7 +94,8 @@ class Secrets:
             self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
         found = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
         folded = _folded(found)
-        hidden = next((name for name, value in self._used.items() if _folded(value) in folded), None)
+        searched = {name: _folded(value) for name, value in self._used.items()}
+        hidden = next((name for name, one in searched.items() if len(one) >= SHORTEST and one in folded), None)
         return found if hidden is None else f"(a text that repeats ${{{hidden}}})"
 
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from unpoison.errors import OptionError, UnknownNameError, shown
 from unpoison.redteam.paths import Path
-from unpoison.redteam.secrets import VARIABLE, Secrets
+from unpoison.redteam.secrets import SENSITIVE, VARIABLE, Secrets
 
 __all__ = ["KINDS", "Filled", "Request"]
 
@@ -59,7 +59,6 @@ COMMON = ("method", "url", "headers", "body", "file")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 _PART = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
-_SENSITIVE = re.compile(r"auth|cookie|secret|passw|token|api.?key", re.IGNORECASE)
 _MOST_MEMBERS = 10_000
 
 
@@ -223,7 +222,7 @@ def read_headers(values: object, owner: str) -> dict[str, str]:
 
 def _refuse_plain(owner: str, name: str, value: str) -> None:
     """A secret stands in the environment, for configurations are committed and journals are kept."""
-    if _SENSITIVE.search(name) and value and not _PART.search(value):
+    if SENSITIVE.search(name) and value and not _PART.search(value):
         raise OptionError(f"{owner} looks like a secret in plain text; write ${{NAME}} and put it into the environment")
 
 
@@ -300,7 +299,9 @@ def _filled_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
 
 def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
     """One pass over the template: what is filled in is not looked at."""
-    return _PART.sub(lambda match: secrets.value(match[1]) if match[1] else values.get(match[2], ""), text)
+    return _PART.sub(
+        lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text
+    )
 
 
 def _encoded(values: Mapping[str, str]) -> dict[str, str]:
