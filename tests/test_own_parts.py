@@ -218,8 +218,12 @@ def test_a_defense_object_is_compared_by_what_it_is(tmp_path: Path):
 
 
 def test_objects_that_cannot_be_told_apart_are_refused(tmp_path: Path):
+    one, other = Keeping(1), Keeping(1)
+    scenarios = [Scenario(data="sample", defense=defense, seed=seed) for seed, defense in enumerate((one, other))]
+    assert len(Runner(tmp_path, scenarios).scenarios) == 2, "equal objects are one defense"
+    other.words = object()  # type: ignore[attr-defined]
     with pytest.raises(OptionError, match="both called"):
-        Runner(tmp_path, [Scenario(data="sample", defense=Keeping(1), seed=seed) for seed in (0, 1)])
+        Runner(tmp_path, scenarios)
     with pytest.raises(OptionError, match="option string"):
         Scenario(data="sample", defense=Keeping)
 

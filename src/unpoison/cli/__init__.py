@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate`, `questions`,
-`schema` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`,
+`questions`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -32,6 +32,7 @@ from unpoison.cli.guard import guard
 from unpoison.cli.models import models
 from unpoison.cli.questions import EXAMPLES as QUESTIONS_EXAMPLES
 from unpoison.cli.questions import questions
+from unpoison.cli.redteam import redteam
 from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
 from unpoison.cli.schema import schema
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
@@ -86,6 +87,7 @@ app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")
+app.add_typer(redteam, name="redteam")
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.gate_options import Against, FailIf, Junit, Sarif
 from unpoison.cli.own import from_here
 
 __all__ = ["EXAMPLES", "evaluate"]
@@ -21,10 +22,12 @@ Examples:
   unpoison evaluate --config grid.yaml
   unpoison evaluate --preset grada-table-1 ../shared/data -e minilm
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
+  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
 
 A run that was interrupted goes on where it stopped: give the same command again.
-Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done.
+Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with --fail-if
+or --against 1 when a gate failed, 2 for everything else.
 """
 
 RUNS = Path("unpoison-runs")
@@ -145,6 +148,10 @@ def evaluate(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per scenario.")] = None,
+    fail_if: FailIf = None,
+    against: Against = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of tables.")] = False,
 ) -> None:
     """Measure defenses under attack and without one, with 95 % intervals.
@@ -154,9 +161,11 @@ def evaluate(
     """
     from unpoison.cli import runs
     from unpoison.cli.display import show
+    from unpoison.cli.gates import Checks, measured_of
     from unpoison.cli.running import say
     from unpoison.driver import Limits
     from unpoison.evaluation.judging import judge_run
+    from unpoison.evaluation.measures import MEASURES
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
@@ -211,6 +220,7 @@ def evaluate(
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
+    checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
@@ -243,4 +253,6 @@ def evaluate(
     else:
         runs.show_figures(found)
     runs.say_problems(found)
-    raise typer.Exit(runs.say_outcome(run))
+    problems = [problem for summary in found.summaries for problem in summary.problems]
+    where = str(config) if config is not None else str((data or ["sample"])[0])
+    raise typer.Exit(checks.concluded(measured_of(found), problems, runs.say_outcome(run), where))

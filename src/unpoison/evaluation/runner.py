@@ -289,17 +289,23 @@ class Runner:
 
 
 def _told_apart(scenarios: Iterable[Scenario]) -> None:
-    """See that defense objects of one description are one object.
+    """See that defense objects of one description hold the same.
 
     Raises:
-        OptionError: They are not: one of them would not be measured.
+        OptionError: They do not: one of them would not be measured.
     """
     objects: dict[str, object] = {}
     for scenario in scenarios:
-        if scenario.made is not None and objects.setdefault(scenario.defense, scenario.made) is not scenario.made:
+        if scenario.made is not None and not _same(objects.setdefault(scenario.defense, scenario.made), scenario.made):
             raise OptionError(
                 f"two defense objects are both called {scenario.defense!r}; give one of them another name attribute"
             )
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two objects are of one class and hold the same, models and limits aside."""
+    held = ({key: repr(v) for key, v in vars(it).items() if key not in ("models", "limits")} for it in (one, other))
+    return one is other or (type(one) is type(other) and next(held) == next(held))
 
 
 def identifier(content: Mapping[str, Any]) -> str:
