@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unpoison.defenses.robustrag_decoding import RobustRagDecoding
     from unpoison.defenses.trustrag import TrustRag
     from unpoison.defenses.vanilla import NoRag, Vanilla
+    from unpoison.defenses.vote import Vote
     from unpoison.driver import Limits
     from unpoison.errors import UnpoisonError
     from unpoison.passages import Passage, Query
@@ -75,13 +76,14 @@ _HOMES = {
     "UnpoisonError": "errors",
     "Vanilla": "defenses.vanilla",
     "Verdict": "types",
+    "Vote": "defenses.vote",
 }
 
 __all__ = [
     "Answer", "AstuteRag", "Call", "Contest", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr",
     "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag",
     "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
-    "SampledReliabilityRag", "Screening", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
+    "SampledReliabilityRag", "Screening", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
 ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.plain_words import in_plain_words
 from unpoison.types import Contest, Passage, Screening, Span, Verdict
 
 __all__ = ["cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
@@ -100,12 +101,14 @@ def sides(contest: Contest) -> str:
     return excerpt(" against ".join(str(list(rival.passages)) for rival in contest.rivals), 300)
 
 
-def page(screenings: Sequence[Screening], remark: str = "") -> str:
+def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequence[str]] = ()) -> str:
     """One HTML page that needs nothing else: for each screening the picture of its graph, every verdict and the notes.
 
     Args:
         screenings: Any number; more than one get an index.
         remark: A sentence under the heading, such as how many screenings were left out.
+        kinds: For each screening what its passages are, where that is known: "gold" holds the truth, "poison" was
+            planted.
     """
     style = _style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -116,8 +119,13 @@ def page(screenings: Sequence[Screening], remark: str = "") -> str:
         for number, screening in enumerate(screenings, 1)
     )
     index = f'<nav aria-label="Screenings"><ol>{links}</ol></nav>' if len(screenings) > 1 else ""
-    told = f"<p>{_escaped(remark, 500)}</p>" if remark else ""
-    body = "\n".join(_section(screening, number) for number, screening in enumerate(screenings, 1))
+    told = f"<p>{_escaped(remark, 1000)}</p>" if remark else ""
+    if kinds:
+        told += f"<p>{LEGEND}</p>"
+    body = "\n".join(
+        _section(screening, number, kinds[number - 1] if kinds else ())
+        for number, screening in enumerate(screenings, 1)
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -141,10 +149,19 @@ def _counts(screening: Screening) -> str:
     return f"{len(screening.kept_indices)} kept, {len(screening.dropped_indices)} dropped"
 
 
-def _section(screening: Screening, number: int) -> str:
+LEGEND = (
+    'Texts with the truth are <span class="truth">green</span>, planted ones are <span class="poison">red and crossed '
+    "out</span>. What matters is the edge of each box: a planted text should be dropped (red edge), the truth kept "
+    "(green edge)."
+)
+
+
+def _section(screening: Screening, number: int, kinds: Sequence[str] = ()) -> str:
     owner = f"screening-{number}"
     order = (*screening.kept_indices, *screening.dropped_indices)
-    cards = "\n".join(_card(screening.verdicts[i], screening.passages[i], owner) for i in order)
+    cards = "\n".join(
+        _card(screening.verdicts[i], screening.passages[i], owner, kinds[i] if kinds else "") for i in order
+    )
     contested = "".join(
         f"<li>{_escaped(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
     )
@@ -162,20 +179,25 @@ def _section(screening: Screening, number: int) -> str:
     )
 
 
-def _card(verdict: Verdict, passage: Passage, owner: str) -> str:
+def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
+    told = in_plain_words(verdict.reason)
+    numbers = ""
+    if told.words.lower() != told.numbers.lower():
+        numbers = f'<details class="numbers"><summary>the numbers</summary>{_escaped(told.numbers)}</details>'
+    emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
     state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
     origin = " · ".join(_escaped(text, 120) for text in (passage.title, passage.source, passage.id) if text)
     return (
         f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
         f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{_escaped(verdict.reason)}</p>'
+        f'<p class="reason">{_escaped(told.words)}</p>{numbers}'
         + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
         + "".join(
             f'<p class="reason"><mark class="suspicious">the title</mark> {_escaped(span.reason)}</p>'
             for span in verdict.spans
             if span.field == "title"
         )
-        + f'<blockquote dir="auto">{marked(passage.text, verdict, 400)}</blockquote></li>'
+        + f'<blockquote dir="auto"{emphasis}>{marked(passage.text, verdict, 400)}</blockquote></li>'
     )
 
 

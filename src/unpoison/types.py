@@ -34,6 +34,7 @@ __all__ = [
     "Verdict",
     "as_passages",
     "as_query",
+    "promised",
     "united",
 ]
 
@@ -479,6 +480,11 @@ class Answer:
         screened: False only where the caller asked to answer unscreened after a failure.
         details: Named intermediate texts (atomic answers, internal knowledge, consolidated information).
         belief: What RADAR's memory did, where it has one.
+        guarantee: An m such that no change to any m of these passages changes the answer: whatever others stand in
+            their place, whether they are gone or more than these came in, and wherever they stand; a passage that
+            fails (a model error, a deadline) is no answer. The largest m that the method can prove; 0 where one passage
+            may change it, None where the method has no proof. It says nothing on whether the answer is true.
+        proof: The rule that proves it, in a sentence.
     """
 
     text: str
@@ -488,11 +494,18 @@ class Answer:
     screened: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     belief: BeliefUpdate | None = None
+    guarantee: int | None = None
+    proof: str = ""
 
     @property
     def contested(self) -> tuple[Contest, ...]:
         """What its sources disagree on: the screening's."""
         return self.screening.contested
+
+    @property
+    def promise(self) -> str:
+        """What the guarantee comes to, as a sentence for the user."""
+        return promised(self.guarantee, len(self.screening.passages))
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -500,5 +513,18 @@ class Answer:
             "abstained": self.abstained,
             "screened": self.screened,
             "calls": [call.to_dict() for call in self.calls],
+            "guarantee": self.guarantee,
         }
+        if self.guarantee is not None:
+            found |= {"promise": self.promise, "proof": self.proof}
         return found if self.belief is None else {**found, "belief": self.belief.to_dict()}
+
+
+def promised(guarantee: int | None, count: int) -> str:
+    """What a guarantee over so many passages comes to, as a sentence for the user."""
+    if guarantee is None:
+        return "Nothing is guaranteed: this method has no proof of its answers."
+    if guarantee == 0:
+        return "Nothing is guaranteed: one planted passage could change this answer."
+    some, verb = ("any one", "is") if guarantee == 1 else (f"any {guarantee}", "are")
+    return f"This answer holds even if {some} of the {count} passages {verb} planted."

@@ -131,7 +131,13 @@ def demo(
                     *(case.screenings[name] for case in (catch, miss) for name in DEFENSES if name != WITHOUT),
                     *(trick.screening for trick in tried),
                 ],
-                "The demo's catch, its miss, and its tricks.",
+                "Two questions of the built-in sample, each screened by four defenses: first a catch, then an honest "
+                "miss; and then tricks. An attacker has planted texts that repeat the question, so that the search finds "
+                "them first, and state a wrong answer. Each defense says of every text whether a model may read it, and why.",
+                [
+                    *(case.labels for case in (catch, miss) for name in DEFENSES if name != WITHOUT),
+                    *[()] * len(tried),
+                ],
             ),
             encoding="utf-8",
         )

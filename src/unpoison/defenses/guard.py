@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, within
+from unpoison.checks import among, flag, within
 from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_model import GuardModel, Judgement
@@ -71,6 +72,10 @@ class Guard(Defense):
             the notes say how many were made.
         action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
             those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
+        alone: Judge each passage by its own evidence only, orders and hidden text, and compare nothing, so that no
+            planted passage can make an honest one suspicious (`defenses.guard_alone`).
+        answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
+            by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are
             used when the query brings one too, or the encoder can make one.
         generator: For `answer`, and to read passages where answers are compared. A reader reads the kept passages of
@@ -98,6 +103,8 @@ class Guard(Defense):
         coefficients: Literal["auto", "minilm", "lexical"] = "auto",
         consult: Literal["ambiguous", "always", "never"] = "ambiguous",
         action: Literal["drop", "redact"] = "drop",
+        alone: bool = False,
+        answer: Literal["kept", "guaranteed"] = "kept",
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
@@ -118,6 +125,8 @@ class Guard(Defense):
         self.coefficients = among("coefficients", coefficients, ("auto", "minilm", "lexical"))
         self.consult = among("consult", consult, ("ambiguous", "always", "never"))
         self.action = among("action", action, ("drop", "redact"))
+        self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
+        self.alone = flag("alone", alone) or self.certifies
         self.damage = damage
         self.threshold = None if threshold is None else within("threshold", threshold, 0.0, 1.0)
         for name in ("minilm", "lexical") if coefficients == "auto" else (coefficients,):
@@ -127,6 +136,8 @@ class Guard(Defense):
         """Evidence, three steps, the comparison of answers where wanted, threshold."""
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
+        if self.alone:
+            return screened_alone(self.name, query, passages)
         look = yield from self._look(query, passages)
         found, threshold, notes = look.found, look.judged.threshold, look.notes
         said = [
@@ -164,6 +175,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
+                    "calibration": np.array(model.calibration),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
@@ -198,7 +210,12 @@ class Guard(Defense):
         return (yield from redacted(passages, judged, again))
 
     def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
-        """From the kept passages; where these were read one by one, the answer has to stand their vote."""
+        """From the kept passages; where these were read one by one, the answer has to stand their vote.
+
+        With `answer="guaranteed"` by the vote itself.
+        """
+        if self.certifies:
+            return (yield from answered_alone(query, screening, self.models.generator))
         answer = yield from super().answered_from(query, screening)
         if "answers" not in screening.evidence or answer.abstained:
             return answer

@@ -13,12 +13,14 @@ from typing import Any, Self
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, shown
+from unpoison.integrations.gate import Gate
 from unpoison.integrations.screener import Exempt, Mode, Screener, passage
 from unpoison.types import Passage
 
-__all__ = ["Screen"]
+__all__ = ["IngestGate", "Screen"]
 
 
 @component
@@ -129,3 +131,42 @@ def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
 def _redacted(document: Document, text: str) -> Document:
     meta = {name: value for name, value in (document.meta or {}).items() if name != "title"}
     return replace(document, content=text, meta=meta, embedding=None, sparse_embedding=None)
+
+
+@component
+class IngestGate:
+    """Stands before a `DocumentWriter`: what passes goes on as `documents`.
+
+    Args:
+        retriever: Finds the neighbours of new documents in the document store: a component with
+            `run(query, top_k=...)`, such as `InMemoryBM25Retriever`; None judges new documents beside each other alone.
+        threshold: The suspicion from which a document is quarantined, in [0, 1].
+        reject: The suspicion from which it is rejected.
+        neighbours: How many neighbours.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    def __init__(
+        self, retriever: Any = None, *, threshold: float = 0.5, reject: float = 0.99, neighbours: int = 9
+    ) -> None:
+        def nearest(document: Document) -> list[Document]:
+            if retriever is None or not document.content:
+                return []
+            return list(retriever.run(query=document.content[:2_000], top_k=neighbours)["documents"])
+
+        self._gate: Gate[Document] = Gate(_passage, nearest, Ingest(threshold=threshold, reject=reject))
+
+    @component.output_types(documents=list[Document], quarantined=list[Document], rejected=list[Document])
+    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Sort new documents.
+
+        Returns:
+            `documents` to write, those `quarantined` and those `rejected`; together always exactly the input.
+
+        Raises:
+            InputError: An unusable document.
+        """
+        found = self._gate.sorted(documents)
+        return {"documents": found.accepted, "quarantined": found.quarantined, "rejected": found.rejected}

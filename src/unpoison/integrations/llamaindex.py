@@ -7,19 +7,21 @@ from unpoison.extras import require
 
 require("llama_index.core", "the LlamaIndex integration")
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import PrivateAttr
 
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
+from unpoison.integrations.gate import Gate, Gated
 from unpoison.integrations.screener import Exempt, Mode, Screener, passage
 from unpoison.types import Passage
 
-__all__ = ["ScreeningPostprocessor"]
+__all__ = ["GuardedIndex", "ScreeningPostprocessor"]
 
 
 class ScreeningPostprocessor(BaseNodePostprocessor):
@@ -134,3 +136,33 @@ def _redacted(found: NodeWithScore, text: str) -> NodeWithScore:
             excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
         )
     return found.model_copy(update={"node": cut})
+
+
+class GuardedIndex:
+    """Writes nodes into a LlamaIndex index when they pass the gate.
+
+    Args:
+        index: Any index with `as_retriever` and `insert_nodes`.
+        ingest: How nodes are judged; by default beside their neighbours in the index.
+        neighbours: How many of these.
+    """
+
+    def __init__(self, index: Any, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
+        self.index = index
+        retriever = index.as_retriever(similarity_top_k=neighbours)
+
+        def nearest(node: BaseNode) -> list[BaseNode]:
+            return [found.node for found in retriever.retrieve(node.get_content(metadata_mode=MetadataMode.NONE))]
+
+        self._gate: Gate[BaseNode] = Gate(lambda node: _passage(NodeWithScore(node=node)), nearest, ingest)
+
+    def insert_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> Gated[BaseNode]:
+        """Write the accepted nodes, the objects that they are, and say what became of all.
+
+        Raises:
+            InputError: An unusable node.
+        """
+        found = self._gate.sorted(nodes)
+        if found.accepted:
+            self.index.insert_nodes(found.accepted, **options)
+        return found

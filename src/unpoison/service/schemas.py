@@ -7,10 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
 
 __all__ = [
+    "AnswerRequest",
     "Answered",
+    "Checked",
     "CohereReranked",
     "DocumentsRequest",
     "Failure",
+    "IngestRequest",
     "Reranked",
     "ScreenRequest",
     "Screened",
@@ -32,6 +35,8 @@ class PassageIn(BaseModel):
     id: str | int | None = None
     title: str | None = None
     source: str | None = None
+    author: str | None = Field(None, description="For the audit log.")
+    added_at: str | None = Field(None, description="For the audit log: when the document was added.")
     score: FiniteFloat | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
@@ -65,6 +70,67 @@ class ScreenRequest(BaseModel):
         validation_alias=AliasChoices("embedding", "query_embedding"),
         description="The question's vector, by the encoder of the passages' vectors.",
     )
+
+
+class AnswerRequest(ScreenRequest):
+    """What to answer, by which of the configured defenses, and how sure."""
+
+    guarantee: int = Field(
+        0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
+    )
+
+
+class DocumentIn(PassageIn):
+    """A document that is to be indexed. Other fields are let be."""
+
+    model_config = ConfigDict(extra="ignore", title="Document")
+
+    added_at: str | int | FiniteFloat | None = Field(None, description="When it came: ISO text, or seconds since 1970.")
+    author: str | None = None
+
+
+DocumentOrText = Annotated[
+    Annotated[str, Tag("<string>")] | Annotated[DocumentIn, Tag("<object>")],
+    Discriminator(
+        _form,
+        custom_error_type="document_type",
+        custom_error_message="Input should be a text, or an object with 'text'",
+    ),
+]
+
+
+class IngestRequest(BaseModel):
+    """New documents, and what is in the index near them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    documents: list[DocumentOrText] = Field(description="Judged beside each other and beside their neighbours.")
+    neighbours: list[DocumentOrText] = Field(
+        default=[],
+        description="The documents of your index that are nearest to the new ones; where the service has an index of "
+        "its own, they are looked up there as well.",
+    )
+
+
+class DecisionOut(BaseModel):
+    """What should become of one new document."""
+
+    model_config = ConfigDict(title="Decision", extra="allow")
+
+    decision: str = Field(description="accept, quarantine or reject.")
+    id: str
+    suspicion: float
+    flagged: bool
+    reasons: list[str]
+    spans: list[dict[str, Any]]
+    group: str | None
+    neighbours: list[str]
+
+
+class Checked(BaseModel):
+    """The reply of /v1/ingest/check."""
+
+    decisions: list[DecisionOut] = Field(description="In the order of the documents.")
 
 
 class DocumentsRequest(BaseModel):
@@ -159,6 +225,7 @@ class ScreeningOut(BaseModel):
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
+    calibration: str | None = Field(None, description="Which coefficients these probabilities come from.")
 
 
 class Screened(BaseModel):
@@ -170,7 +237,10 @@ class Screened(BaseModel):
 class Answered(Screened):
     """The reply of /v1/answer."""
 
-    answer: dict[str, Any] = Field(description="text, abstained, screened, calls, and belief where there is one.")
+    answer: dict[str, Any] = Field(
+        description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
+        "or null) with promise and proof in words, and belief where there is one."
+    )
     generator: str
 
 
