@@ -144,7 +144,7 @@ def test_a_rest_has_to_stay_below_both_thresholds() -> None:
 
 def test_the_smallest_windows_say_where_it_is_with_their_marks() -> None:
     text = 'One is fine. He said: "(a lie stands here)." Three is fine. Four is a lie.'
-    parts = ["One is fine. He said: \"(a lie stands here", "a lie stands here", "stands here)", "Four is a lie"]
+    parts = ['One is fine. He said: "(a lie stands here', "a lie stands here", "stands here)", "Four is a lie"]
     starts = np.array([text.index(part) for part in parts])
     ends = starts + np.array([len(part) for part in parts])
     odds = np.array([0.95, 0.9, 0.2, 0.8])

@@ -6,7 +6,7 @@ import re
 
 from unpoison.kernels.alignment import Region
 
-__all__ = ["around", "sentences"]
+__all__ = ["SENTENCE_END", "around", "sentences"]
 
 SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f]")
 
