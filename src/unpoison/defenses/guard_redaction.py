@@ -63,7 +63,7 @@ def windows_of(
     threshold: float,
     reason: str,
 ) -> dict[int, list[Window]]:
-    """Windows in arrays, each of shape (n,), by their passage; those up to the threshold say nothing and are left out."""
+    """Windows in arrays, each of shape (n,), by their passage; those up to the threshold are left out."""
     found: dict[int, list[Window]] = {}
     for n in np.flatnonzero(probability > threshold).tolist():
         found.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
