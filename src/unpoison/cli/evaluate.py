@@ -155,7 +155,6 @@ def evaluate(
     from unpoison.cli.display import show
     from unpoison.cli.running import say
     from unpoison.driver import Limits
-    from unpoison.errors import OptionError
     from unpoison.evaluation.judging import judge_run
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
@@ -208,8 +207,7 @@ def evaluate(
         "baseline": None if baseline else False,
         "clean": None if clean else False,
     }
-    if certified and not clean:
-        raise OptionError("--certify counts answers given without an attack; leave out --no-clean")
+    runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
@@ -244,7 +242,6 @@ def evaluate(
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:
         runs.show_figures(found)
-    if certified:
-        runs.show_certified(found, to_stdout=not as_json)
+    runs.show_certified(found, wanted=certified, to_stdout=not as_json)
     runs.say_problems(found)
     raise typer.Exit(runs.say_outcome(run))

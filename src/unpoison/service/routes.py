@@ -12,7 +12,7 @@ from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
-from unpoison.service.schemas import AnswerRequest, Answered, Failure, Screened, ScreenRequest
+from unpoison.service.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
 
 __all__ = ["REFUSALS", "router"]
 
