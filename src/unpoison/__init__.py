@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from unpoison.errors import UnpoisonError
     from unpoison.passages import Passage, Query
     from unpoison.rag import Rag
-    from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Verdict
+    from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Span, Verdict
 
 __version__ = "0.1.0"
 
@@ -71,6 +71,7 @@ _HOMES = {
     "RobustRagDecoding": "defenses.robustrag_decoding",
     "SampledReliabilityRag": "defenses.reliabilityrag",
     "Screening": "types",
+    "Span": "types",
     "TrustRag": "defenses.trustrag",
     "UnpoisonError": "errors",
     "Vanilla": "defenses.vanilla",
@@ -82,7 +83,7 @@ __all__ = [
     "Answer", "AstuteRag", "Call", "Contest", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr",
     "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag",
     "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
-    "SampledReliabilityRag", "Screening", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
+    "SampledReliabilityRag", "Screening", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
 ]  # fmt: skip
 
 

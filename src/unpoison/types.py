@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.errors import InputError, shown
 from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
+from unpoison.spans import Span, united, without
 
 __all__ = [
     "MAX_PASSAGES",
@@ -28,11 +29,13 @@ __all__ = [
     "Reply",
     "Rival",
     "Screening",
+    "Span",
     "Vector",
     "Verdict",
     "as_passages",
     "as_query",
     "promised",
+    "united",
 ]
 
 T = TypeVar("T")
@@ -48,6 +51,11 @@ class Verdict:
         score: The defense's own trust score; higher is more trusted; scales differ between defenses.
         rank: 0 for the best of the kept, None when dropped.
         reason: One sentence, naming the neighbours that incriminate or support it.
+        spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
+            without these.
+
+    Raises:
+        ValueError: Spans that overlap or do not rise.
     """
 
     index: int
@@ -55,9 +63,26 @@ class Verdict:
     score: float
     rank: int | None
     reason: str
+    spans: tuple[Span, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.spans and united(self.spans) != tuple(self.spans):
+            raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {"index": self.index, "kept": self.kept, "score": self.score, "rank": self.rank, "reason": self.reason}
+        return {
+            "index": self.index,
+            "kept": self.kept,
+            "score": self.score,
+            "rank": self.rank,
+            "reason": self.reason,
+            "spans": [span.to_dict() for span in self.spans],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; without `spans` it has none."""
+        return cls(**{**data, "spans": tuple(map(Span.from_dict, data.get("spans", ())))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +228,11 @@ class Screening:
         ranks = sorted(v.rank for v in self.verdicts if v.kept and v.rank is not None)
         if ranks != list(range(sum(v.kept for v in self.verdicts))):
             raise ValueError(f"kept verdicts must have the ranks 0, 1, 2, ..., got {ranks}")
+        for verdict, passage in zip(self.verdicts, self.passages):
+            for span in verdict.spans:
+                whole = passage.text if span.field == "text" else passage.title or ""
+                if span.end > len(whole):
+                    raise ValueError(f"a span of passage {verdict.index} ends at {span.end} of {len(whole)} characters")
         for contest in self.contested:
             if contest.passages[-1] >= len(self.passages):
                 raise ValueError(f"passage {contest.passages[-1]} is contested, but there are {len(self.passages)}")
@@ -219,12 +249,13 @@ class Screening:
         reasons: Sequence[str],
         evidence: Evidence | None = None,
         contested: Sequence[Contest] = (),
+        spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
-        """Assemble a screening from a decision: `kept` best first, `scores` and `reasons` by position."""
+        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position."""
         rank = {int(index): place for place, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
-            Verdict(i, i in rank, value, rank.get(i), reason)
+            Verdict(i, i in rank, value, rank.get(i), reason, united(spans.get(i, ())))
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
         found = Evidence() if evidence is None else evidence
@@ -251,8 +282,30 @@ class Screening:
         """The dropped passages, in input order."""
         return tuple(self.passages[i] for i in self.dropped_indices)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The kept passages as a model should read them, best first: canonical, the title in front, spans cut.
+
+        "[removed]" stands where something visible was cut. With `Guard(action="redact")` give a model these, not the
+        passages: what a model reads is then what was screened.
+        """
+        return tuple(passage.shown for passage in self.read)
+
+    @property
+    def read(self) -> tuple[Passage, ...]:
+        """The kept passages, best first, their reading without their spans; the very objects where there are none."""
+        return tuple(without(self.passages[i], self.verdicts[i].spans) for i in self.kept_indices)
+
+    @property
+    def redacted_indices(self) -> tuple[int, ...]:
+        """Input positions of the kept passages that are read without their spans, best first."""
+        return tuple(i for i in self.kept_indices if self.verdicts[i].spans)
+
     def select(self, items: Sequence[T]) -> list[T]:
-        """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`."""
+        """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`.
+
+        They are whole, whatever is cut in `texts`.
+        """
         if len(items) != len(self.passages):
             raise InputError(
                 f"items holds {len(items)} objects but {len(self.passages)} passages were screened; pass the same list"
@@ -263,7 +316,8 @@ class Screening:
         """The same evidence with another threshold: dropped is what has a higher probability of being poison.
 
         The kept passages stand in input order. Nothing is computed again, so this costs nothing; what is contested
-        stays what it was.
+        stays what it was. What was kept without spans still is, or goes; of the others' spans those stay that have a
+        higher probability than the threshold, and what goes only now has none.
 
         Args:
             threshold: In [0, 1]; 1 keeps everything.
@@ -280,7 +334,15 @@ class Screening:
                 "screen again with other options, or use guard"
             )
         rank = {int(index): place for place, index in enumerate(np.flatnonzero(probability <= threshold))}
-        verdicts = tuple(replace(v, kept=v.index in rank, rank=rank.get(v.index)) for v in self.verdicts)
+        verdicts = tuple(
+            replace(
+                v,
+                kept=v.index in rank,
+                rank=rank.get(v.index),
+                spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
+            )
+            for v in self.verdicts
+        )
         arrays = {**self.evidence.arrays, "threshold": np.array(float(threshold))}
         return replace(self, verdicts=verdicts, evidence=replace(self.evidence, arrays=arrays))
 
@@ -297,10 +359,11 @@ class Screening:
         return page([self])
 
     def summary(self) -> dict[str, Any]:
-        """What output rows carry: defense, kept positions best first, verdicts; what is contested and notes, if any."""
+        """What output rows carry: defense, kept positions and texts, verdicts; what is contested and notes, if any."""
         found: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),
+            "texts": list(self.texts),
             "verdicts": [v.to_dict() for v in self.verdicts],
         }
         if self.contested:
@@ -343,7 +406,7 @@ class Screening:
                 defense=data["defense"],
                 query=data["query"],
                 passages=as_passages(data["passages"]),
-                verdicts=tuple(Verdict(**verdict) for verdict in data["verdicts"]),
+                verdicts=tuple(map(Verdict.from_dict, data["verdicts"])),
                 evidence=Evidence(
                     {name: np.array(a["values"], dtype=a["dtype"]) for name, a in evidence["arrays"].items()},
                     tuple(data.get("notes", ())),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unpoison.cli.beliefs import Namespace
+from unpoison.cli.own import from_here
 from unpoison.cli.screen import AsJson, EncoderCache, EncoderName, GeneratorName, Limit, NLIName, Output, RowsFile
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def ask(
             "--defense",
             "-d",
             metavar="NAME[:OPTIONS]",
+            callback=from_here,
             help="Such as trustrag or radar; see 'unpoison defenses'. By default guard, and "
             "guard:answer=guaranteed with --guarantee.",
         ),

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.gate_options import Against, FailIf, Junit, Sarif
+from unpoison.cli.own import from_here
+
 __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
@@ -20,10 +23,12 @@ Examples:
   unpoison evaluate --config grid.yaml
   unpoison evaluate --preset grada-table-1 ../shared/data -e minilm
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
+  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
 
 A run that was interrupted goes on where it stopped: give the same command again.
-Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done.
+Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with --fail-if
+or --against 1 when a gate failed, 2 for everything else.
 """
 
 RUNS = Path("unpoison-runs")
@@ -33,7 +38,9 @@ Texts = list[str] | None
 
 
 def _axis(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Axes: several values make a grid")
+    own = from_here if names[0] in ("--defense", "--attack") else None
+    panel = "Axes: several values make a grid"
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, callback=own)
 
 
 def evaluate(
@@ -46,7 +53,12 @@ def evaluate(
             "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
         ),
     ] = None,
-    defense: Annotated[Texts, _axis("--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured.")] = None,
+    defense: Annotated[
+        Texts,
+        _axis(
+            "--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured; your own as my_module:MyDefense."
+        ),
+    ] = None,
     attack: Annotated[
         Texts, _axis("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER],...", help="See 'unpoison attack --list'.")
     ] = None,
@@ -144,6 +156,10 @@ def evaluate(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per scenario.")] = None,
+    fail_if: FailIf = None,
+    against: Against = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of tables.")] = False,
 ) -> None:
     """Measure defenses under attack and without one, with 95 % intervals.
@@ -153,9 +169,11 @@ def evaluate(
     """
     from unpoison.cli import runs
     from unpoison.cli.display import show
+    from unpoison.cli.gates import Checks, measured_of
     from unpoison.cli.running import say
     from unpoison.driver import Limits
     from unpoison.evaluation.judging import judge_run
+    from unpoison.evaluation.measures import MEASURES
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
@@ -211,6 +229,7 @@ def evaluate(
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
+    checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
@@ -244,4 +263,6 @@ def evaluate(
         runs.show_figures(found)
     runs.show_certified(found, wanted=certified, to_stdout=not as_json)
     runs.say_problems(found)
-    raise typer.Exit(runs.say_outcome(run))
+    problems = [problem for summary in found.summaries for problem in summary.problems]
+    where = str(config) if config is not None else str((data or ["sample"])[0])
+    raise typer.Exit(checks.concluded(measured_of(found), problems, runs.say_outcome(run), where))

@@ -85,7 +85,7 @@ def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: in
     if passages and not screening.kept:
         answer = Answer("I don't know.", screening, abstained=True)
     else:
-        answer = plain.answer(query, screening.kept[:final])
+        answer = plain.answer(query, screening.read[:final])
     return _Done(screening, answer, (*calls, *answer.calls), screened, time.perf_counter() - began)
 
 

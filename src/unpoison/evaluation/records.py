@@ -118,9 +118,9 @@ class Record:
         """
         try:
             found: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-            found["verdicts"] = tuple(Verdict(**verdict) for verdict in values.get("verdicts", ()))
+            found["verdicts"] = tuple(map(Verdict.from_dict, values.get("verdicts", ())))
             return cls(**found)
-        except (TypeError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not a saved record: {error}; pass what Record.to_dict() wrote") from None
 
 

@@ -1,4 +1,4 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from unpoison import __version__
 from unpoison.defenses.guarantee import held, need_proof
 from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
-from unpoison.service.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
+from unpoison.service.schemas import (
+    Answered,
+    AnswerRequest,
+    Checked,
+    Failure,
+    IngestRequest,
+    Screened,
+    ScreenRequest,
+)
 
 __all__ = ["REFUSALS", "router"]
 
@@ -51,11 +60,18 @@ async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> 
     return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
 
 
+@router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
+async def check(body: IngestRequest, desk: DeskOfRequest) -> Json:
+    """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
+    return Json({"decisions": await desk.check(body.documents, body.neighbours)})
+
+
 @router.get("/v1/defenses")
 async def defenses(desk: DeskOfRequest) -> Json:
     """The configured defenses; the first is the default."""
     return Json(
         {
+            "version": __version__,
             "defenses": [
                 {
                     "name": name,
@@ -65,7 +81,7 @@ async def defenses(desk: DeskOfRequest) -> Json:
                     "default": name == desk.choices.default,
                 }
                 for name, defense in desk.choices.items()
-            ]
+            ],
         }
     )
 

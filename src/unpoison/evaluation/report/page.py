@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from itertools import islice
 
+from unpoison.evaluation.report.briefing import brief_of
 from unpoison.evaluation.report.charts import label
 from unpoison.evaluation.report.document import Section, document, figure_markup, resource, table_markup
 from unpoison.evaluation.report.figures import (
@@ -20,6 +21,7 @@ from unpoison.evaluation.report.figures import (
     sweep_figures,
     trade_off_figures,
 )
+from unpoison.evaluation.report.front import front
 from unpoison.evaluation.report.guarantees import certified_figures, certified_tables
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.report.questions import embedded, question_data
@@ -77,7 +79,8 @@ def page(report: Report) -> str:
         "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
     data = f'<script type="application/json" id="questions-data">{embedded(question_data(report))}</script>'
-    return document("Evaluation", lead, sections, data, resource("report.js"))
+    brief = brief_of(report)
+    return document(brief.title, lead, sections, data, resource("report.js"), front=front(brief))
 
 
 def _section(name: str, title: str, inner: str) -> Section | None:
