@@ -21,7 +21,14 @@ from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.runner import Runner
 
 SETS = ("nq_poisoned", "realtimeqa", "msmarco_poisoned")
-DEFENSES = ("vote", "vote:same=meaning", "vote:copies=once", "guard:answer=guaranteed", "robustrag", "robustrag:beta=100")
+DEFENSES = (
+    "vote",
+    "vote:same=meaning",
+    "vote:copies=once",
+    "guard:answer=guaranteed",
+    "robustrag",
+    "robustrag:beta=100",
+)
 ATTACKS = ("published", "corruptrag")
 
 

@@ -43,7 +43,8 @@ class Rag:
         candidates: How many are retrieved and screened, of which the `k` best that are kept are read; `k` by default.
 
     Raises:
-        OptionError: An option out of its range; a guarantee from a defense without proof; a generator beside a defense that is an object; or more candidates
+        OptionError: An option out of its range; a guarantee from a defense without proof; a generator beside a defense
+            that is an object; or more candidates
             than `k` for a defense that answers in its own way, and so from all that it is given.
         UnknownNameError: No defense of that name.
     """

@@ -172,7 +172,6 @@ def evaluate(
     from unpoison.cli.gates import Checks, measured_of
     from unpoison.cli.running import say
     from unpoison.driver import Limits
-    from unpoison.errors import OptionError
     from unpoison.evaluation.judging import judge_run
     from unpoison.evaluation.measures import MEASURES
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
@@ -226,8 +225,7 @@ def evaluate(
         "baseline": None if baseline else False,
         "clean": None if clean else False,
     }
-    if certified and not clean:
-        raise OptionError("--certify counts answers given without an attack; leave out --no-clean")
+    runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
@@ -263,8 +261,7 @@ def evaluate(
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:
         runs.show_figures(found)
-    if certified:
-        runs.show_certified(found, to_stdout=not as_json)
+    runs.show_certified(found, wanted=certified, to_stdout=not as_json)
     runs.say_problems(found)
     problems = [problem for summary in found.summaries for problem in summary.problems]
     where = str(config) if config is not None else str((data or ["sample"])[0])

@@ -30,6 +30,7 @@ from unpoison.rendering import plain
 
 __all__ = [
     "Chosen",
+    "check_certified",
     "check_outputs",
     "choose",
     "presets_table",
@@ -144,8 +145,20 @@ def show_figures(report: Report) -> None:
         show(published_table(report, report.preset))
 
 
-def show_certified(report: Report, *, to_stdout: bool) -> None:
-    """Certified accuracy, or why there is none."""
+def check_certified(certified: bool, clean: bool) -> None:
+    """See early that there will be something to certify.
+
+    Raises:
+        OptionError: Answers without an attack are not measured.
+    """
+    if certified and not clean:
+        raise OptionError("--certify counts answers given without an attack; leave out --no-clean")
+
+
+def show_certified(report: Report, *, wanted: bool, to_stdout: bool) -> None:
+    """Certified accuracy, or why there is none, where it is wanted."""
+    if not wanted:
+        return
     tables = certified_tables(report)
     if not tables:
         say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")

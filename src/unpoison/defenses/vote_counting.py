@@ -89,7 +89,9 @@ def counted(
         question: The user's.
         ballots: One for each passage.
         texts: What each passage reads.
-        least, same, seconds: The options of `Vote`.
+        least: Votes that the answer needs.
+        same: `written` or `meaning`, as for `Vote`.
+        seconds: Votes that a candidate needs, with `meaning`.
         once: Whether near-copies have one vote together.
         judges: Whether an NLI model decides what says the same.
 

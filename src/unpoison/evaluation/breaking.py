@@ -48,7 +48,8 @@ def breaks(
 
     Args:
         defense: One whose answers come with a guarantee.
-        question, passages: What it is shown.
+        question: What is asked.
+        passages: What it is shown.
         pool: What the attacker may put in: texts or passages, one at least.
         most: Changed passages at most, also where more are guaranteed.
         tries: Of the random search; the others try once.
@@ -105,7 +106,7 @@ def _candidates(
 
 
 def _strongest(passages: list[Any], answer: Answer, pool: list[Any], m: int, rng: random.Random) -> list[Any]:
-    """m of the passages behind the answer say what most of the others say, or all the same thing of the pool."""
+    """M of the passages behind the answer say what most of the others say, or all the same thing of the pool."""
     kept = list(answer.screening.kept_indices)
     behind = rng.sample(kept, min(m, len(kept)))
     scores = {i: verdict.score for i, verdict in enumerate(answer.screening.verdicts) if not verdict.kept}

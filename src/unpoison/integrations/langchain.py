@@ -148,7 +148,8 @@ def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], di
     """A runnable from `{"query": ..., "documents": [...]}` to an answer in spite of poisoned documents.
 
     For defenses that do more than leave documents out, such as RADAR and TrustRAG's second stage. It returns
-    `{"answer": str, "abstained": bool, "guarantee": int or None, "promise": that as a sentence, "documents": the trusted ones, "calls": the account of all model calls}`.
+    `{"answer": str, "abstained": bool, "guarantee": what it withstands, or None, "promise": that as
+    a sentence, "documents": the trusted ones, "calls": the account of all model calls}`.
 
     Args:
         defense: One with a generator, or an option string such as "radar:generator=openai:gpt-4o-mini".

@@ -58,9 +58,9 @@ def form(question: str, text: str) -> str:
     answer = read_answer(said, asked)
     if asked.polar and answer.yes is not None:
         return "yes" if answer.yes else "no"
-    if (answer.dates or answer.counts) and not (answer.said - asked.stems) and not answer.signs:
-        if answer.yes is None and not answer.denied:
-            return _quantity(answer, asked, question)
+    words_beside = answer.said - asked.stems or answer.signs or answer.denied or answer.yes is not None
+    if (answer.dates or answer.counts) and not words_beside:
+        return _quantity(answer, asked, question)
     words = " ".join(answer.told).removesuffix("'s").removesuffix("'").strip()
     return _ALIASES.get(words, words)
 
@@ -97,7 +97,9 @@ def _count(count: Count | Figure, asked: Asked, wanted: str) -> str:
     """A number with one name of its unit; without a unit in the one that is asked for."""
     if isinstance(count, Figure):
         parts = "-".join(map(str, count.parts))
-        return f"{parts} {count.unit}".strip() if count.kind == "range" else f"{count.kind} {parts} {count.unit}".strip()
+        return (
+            f"{parts} {count.unit}".strip() if count.kind == "range" else f"{count.kind} {parts} {count.unit}".strip()
+        )
     unit = count.unit or (wanted if wanted in MEASURES else "")
     if unit in MEASURES:
         unit = _UNITS[MEASURES[unit]]
