@@ -35,6 +35,7 @@ MADE_WHEN_RUN = {
     "attacks/shape.py": "an escaped answer",
     "attacks/tan.py": "an escaped answer",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
+    "redteam/secrets.py": "escaped values, joined",
     "models/codec.py": "names, and escaped marks, joined",
 }
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""
