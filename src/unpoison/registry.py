@@ -48,6 +48,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "ragdefender": "unpoison.defenses.ragdefender:RagDefender",
         "trustrag": "unpoison.defenses.trustrag:TrustRag",
         "radar": "unpoison.defenses.radar:Radar",
+        "vote": "unpoison.defenses.vote:Vote",
         "vanilla": "unpoison.defenses.vanilla:Vanilla",
         "no-rag": "unpoison.defenses.vanilla:NoRag",
         "perplexity": "unpoison.defenses.perplexity:Perplexity",

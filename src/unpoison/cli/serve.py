@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,6 +50,13 @@ class Level(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
+
+
+class Texts(StrEnum):
+    """What the audit log holds in place of texts."""
+
+    HASH = "hash"
+    KEEP = "keep"
 
 
 def serve(
@@ -138,6 +146,19 @@ def serve(
     log_dropped: Annotated[
         bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
     ] = False,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every verdict to this file, for 'unpoison audit'; it rotates."),
+    ] = None,
+    audit_texts: Annotated[
+        Texts, typer.Option(help="What stands there for questions and texts: keyed hashes, or themselves.")
+    ] = Texts.HASH,
+    audit_size: Annotated[
+        int, typer.Option(min=1, metavar="BYTES", help="A file of the audit log that would be larger is put aside.")
+    ] = 64 * 2**20,
+    audit_files: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Files of the audit log; the oldest is deleted.")
+    ] = 8,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
 
@@ -146,6 +167,7 @@ def serve(
     from contextlib import closing, nullcontext
     from functools import partial
 
+    from unpoison.at_rest.audit_log import AuditLog
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
@@ -178,7 +200,10 @@ def serve(
         "beliefs": store,
         "limits": Limits(in_flight=in_flight, deadline=timeout, retries=retries),
     }
-    with nullcontext() if store is None else closing(store):
+    audit = None
+    if audit_log is not None:
+        audit = AuditLog(audit_log, texts=audit_texts.value, size=audit_size, files=audit_files)
+    with nullcontext() if store is None else closing(store), audit or nullcontext():
         specs = defense or ["guard"]
         _all_used(specs, given)
         make = partial(_made, given)
@@ -191,6 +216,7 @@ def serve(
             origins=allow_origin or (),
             make=make if allow_options else None,
             log_dropped=log_dropped,
+            audit=audit,
         )
         run(app, host=host, port=port, bounds=bounds, log_level=log_level.value)
 

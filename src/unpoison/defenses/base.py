@@ -45,6 +45,7 @@ class Defense(ABC):
         summary: One line for `unpoison defenses`.
         calls: How often an answer asks the generator, as a function of the k passages.
         source: The paper.
+        certifies: Whether its answers come with a guarantee.
         tightens: The options that a stranger may set without weakening the defense or making it dearer, and to which
             side: "lower" or "higher" than they are. A service lets requests set these and no others.
     """
@@ -54,7 +55,9 @@ class Defense(ABC):
     summary: ClassVar[str] = ""
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    certifies: bool = False
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
+    action: Literal["drop", "redact"] = "drop"
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class Defense(ABC):
             verbatim=verbatim,
             trust_embeddings=self.trust_embeddings,
             drop_orders=self.orders == "drop",
+            cut_orders=self.action == "redact",
         )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
@@ -104,9 +108,17 @@ class Defense(ABC):
         entry = self.admitted(query, passages)
         if entry.refused:
             screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
-            return entry.answer(abstention(result_of(screening, Screening, self, "screening")))
+            answer = abstention(result_of(screening, Screening, self, "screening"))
+            if self.certifies:
+                answer = replace(answer, guarantee=0, proof="all passages give orders: nothing was read")
+            return entry.answer(answer)
         answer = yield from as_flow(self.answering(entry.query, entry.passages), self, "answering")
         return entry.answer(result_of(answer, Answer, self, "answering"))
+
+    @property
+    def answers_itself(self) -> bool:
+        """Whether it has a way of its own to answer, beside the plain answer from what it kept."""
+        return type(self).answering is not Defense.answering or self.certifies
 
     def styled(self, style: Style | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
@@ -131,7 +143,7 @@ class Defense(ABC):
         """The plain answer from what a screening kept."""
         if screening.passages and not screening.kept:
             return abstention(screening)
-        texts = [passage.reading for passage in screening.kept]
+        texts = screening.texts
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "answer")
         return answered(reply, screening)

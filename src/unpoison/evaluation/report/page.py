@@ -22,6 +22,7 @@ from unpoison.evaluation.report.figures import (
     trade_off_figures,
 )
 from unpoison.evaluation.report.front import front
+from unpoison.evaluation.report.guarantees import certified_figures, certified_tables
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.report.questions import embedded, question_data
 from unpoison.evaluation.report.tables import (
@@ -48,6 +49,7 @@ def page(report: Report) -> str:
     sections = [
         _preset(report),
         _results(report),
+        _certified(report),
         _figures("poisons", "More poison", "What is left of it with each poison planted.", poison_figures(report)),
         _figures(
             "trade-off",
@@ -113,6 +115,13 @@ def _results(report: Report) -> Section | None:
     left = len(tables) - MAX_TABLES
     note = f"<p>{left} further tables are left out; the CSV export has all of them.</p>" if left > 0 else ""
     return "results", "Results", shown + note
+
+
+def _certified(report: Report) -> Section | None:
+    tables = "\n".join(map(table_markup, certified_tables(report)[:MAX_TABLES]))
+    told = "Right without an attack, and proved to stay right whatever any m of the passages become."
+    pictures = _figures("", "", told, certified_figures(report))
+    return _section("certified", "What is guaranteed", tables + (pictures[2] if pictures else ""))
 
 
 def _figures(name: str, title: str, told: str, found: Iterable[Figure]) -> Section | None:
