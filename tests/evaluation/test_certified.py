@@ -86,7 +86,7 @@ def test_a_run_shows_it_in_every_format(report: Report) -> None:
     rows = {row[0]: row for row in table.rows}
     assert rows["vanilla"][2] == "no proof"
     assert rows["vote"][1].startswith("100.0 [") and rows["vote"][3].startswith("100.0 [")
-    assert rows["vote"][1:] == rows["guard:answer=guaranteed"][1:]
+    assert rows["vote"] [1:] == rows["guard:answer=guaranteed"][1:]
     assert rows["vote"][-1].endswith("published")
     (figure,) = certified_figures(report)
     assert [point.value for point in figure.series[0].points] == [1.0, 1.0, 1.0, 0.0], "six say so: two are withstood"

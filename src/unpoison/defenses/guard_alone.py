@@ -41,7 +41,9 @@ def screened_alone(name: str, query: Query, passages: tuple[Passage, ...]) -> Sc
         for passage in passages
     ]
     evidence = Evidence({"hides": hides}, ("each passage was judged by itself",) if passages else ())
-    return Screening.decided(name, query, passages, kept=kept, scores=1 - hides, reasons=reasons, evidence=evidence)
+    return Screening.decided(
+        name, query, passages, kept=kept, scores=1 - hides, reasons=reasons, evidence=evidence
+    )
 
 
 def answered_alone(query: Query, screening: Screening, generator: Generator | None) -> Flow[Answer]:

@@ -135,11 +135,7 @@ class RobustRag(Defense):
         else:
             (reply,) = yield from generate([self._final(query.reading, hints)], "final answer")
             answer = answered(reply, screening, details)
-        m = (
-            (yield from self._withstood(query.reading, answer.text, hints, votes, len(weights)))
-            if self._provable
-            else 0
-        )
+        m = (yield from self._withstood(query.reading, answer.text, hints, votes, len(weights))) if self._provable else 0
         return self._with_proof(answer, m, f"the keywords that {threshold:g} or more of {len(weights)} answers state")
 
     @property

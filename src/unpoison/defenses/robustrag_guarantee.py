@@ -63,7 +63,9 @@ def doubts(votes: Mapping[str, float], answers: int, m: int, rule: Rule) -> Doub
         count: all(rule.reached(count - min(r, count), answers - r + a) for r, a in moves)
         for count in {*votes.values()}
     }
-    comes = {count: any(rule.reached(count + a, answers - r + a) for r, a in moves) for count in {*votes.values(), 0.0}}
+    comes = {
+        count: any(rule.reached(count + a, answers - r + a) for r, a in moves) for count in {*votes.values(), 0.0}
+    }
     if comes[0.0]:
         return None
     sure = frozenset(word for word, count in votes.items() if stays[count])

@@ -97,9 +97,7 @@ def _count(count: Count | Figure, asked: Asked, wanted: str) -> str:
     """A number with one name of its unit; without a unit in the one that is asked for."""
     if isinstance(count, Figure):
         parts = "-".join(map(str, count.parts))
-        return (
-            f"{parts} {count.unit}".strip() if count.kind == "range" else f"{count.kind} {parts} {count.unit}".strip()
-        )
+        return f"{parts} {count.unit}".strip() if count.kind == "range" else f"{count.kind} {parts} {count.unit}".strip()
     unit = count.unit or (wanted if wanted in MEASURES else "")
     if unit in MEASURES:
         unit = _UNITS[MEASURES[unit]]
