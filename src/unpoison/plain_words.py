@@ -39,6 +39,8 @@ MEANINGS = {
 }
 """How clauses of Guard begin, and what they mean."""
 
+NOTHING, TOO_LITTLE = "Nothing speaks against it", "Too little speaks against it"
+
 ORDER = (
     "reads like an invented claim",
     "gives orders to the system instead of information",
@@ -59,13 +61,20 @@ _SPACES = re.compile(r"\s+")
 LONGEST = 1000
 
 
-def in_plain_words(reason: str) -> Told:
-    """Translate a reason; one that is not known stays as it is."""
+def in_plain_words(reason: str, *, kept: bool = False) -> Told:
+    """Translate a reason; one that is not known stays as it is.
+
+    Args:
+        reason: As the defense gave it.
+        kept: Whether the passage was kept: what Guard weighed and found too light is not said against it.
+    """
     numbers = _SPACES.sub(" ", reason[:LONGEST]).strip()
     start, _, clauses = numbers.partition(": ")
     if not start.startswith("probability of poison"):
         known = next((words for sign, words in OTHERS if sign in numbers), numbers)
         return Told(_sentence(known), numbers)
+    if kept:
+        return Told(NOTHING if clauses == "nothing remarkable" else TOO_LITTLE, numbers)
     found = [_meaning(clause) for clause in clauses.split("; ")]
     told = sorted(dict.fromkeys(filter(None, found)), key=lambda words: ORDER.index(words) if words in ORDER else 9)
     if not told:

@@ -180,7 +180,7 @@ def _section(screening: Screening, number: int, kinds: Sequence[str] = ()) -> st
 
 
 def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
-    told = in_plain_words(verdict.reason)
+    told = in_plain_words(verdict.reason, kept=verdict.kept)
     numbers = ""
     if told.words.lower() != told.numbers.lower():
         numbers = f'<details class="numbers"><summary>the numbers</summary>{_escaped(told.numbers)}</details>'

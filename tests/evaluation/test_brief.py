@@ -177,6 +177,13 @@ def test_reasons_in_plain_words(reason: str, words: str) -> None:
     assert told == (words, reason)
 
 
+def test_a_kept_passage_is_not_accused() -> None:
+    told = in_plain_words("probability of poison 0.21: it repeats the question", kept=True)
+    assert told == ("Too little speaks against it", "probability of poison 0.21: it repeats the question")
+    assert in_plain_words("probability of poison 0.01: nothing remarkable", kept=True)[0] == "Nothing speaks against it"
+    assert in_plain_words("retrieval rank 1", kept=True)[0].startswith("Nothing was checked")
+
+
 def test_every_clause_that_guard_knows_has_plain_words() -> None:
     from unpoison.defenses.guard_reasons import GROUPS
 

@@ -148,6 +148,8 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
                 state["since"][name] = time.monotonic() + 0.3
         if mode == "half" and state["planted"] % 3 == 0:
             raise HTTPException(500, "half done")  # it was planted all the same
+        if mode == "denied":  # it was planted all the same
+            return JSONResponse({}, 303, {"Location": "/x"}) if state["planted"] % 2 else JSONResponse({}, 400)
         return {"id": "always-the-same" if mode == "same-id" else name}
 
     @app.delete("/documents/{name}")

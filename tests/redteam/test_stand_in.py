@@ -184,6 +184,17 @@ def test_an_id_that_is_given_twice_is_never_deleted(stand_in, tmp_path):
     )
 
 
+def test_a_plant_that_was_done_and_redirected_or_denied_is_found_and_removed(stand_in, tmp_path):
+    system = stand_in("--mode", "denied")
+    before = system.index
+    result = command(system.config(tmp_path, limit=2, rehearse=False), "--json")
+    told = json.loads(result.stdout)
+    assert told["cells"][1]["failed"] == 2
+    assert "redirected (303)" in result.stderr
+    assert "status 400" in result.stderr
+    assert (system.index, told["cleanup"]["remaining"]) == (before, [])
+
+
 def test_find_spares_a_document_whose_id_was_given_for_ours(stand_in, tmp_path):
     """A system that answers with the id of a document of its own, as one that drops duplicates does."""
     system = stand_in()

@@ -132,8 +132,9 @@ def demo(
                     *(trick.screening for trick in tried),
                 ],
                 "Two questions of the built-in sample, each screened by four defenses: first a catch, then an honest "
-                "miss; and then tricks. An attacker has planted texts that repeat the question, so that the search finds "
-                "them first, and state a wrong answer. Each defense says of every text whether a model may read it, and why.",
+                "miss; and then tricks. An attacker has planted texts that repeat the question, so that the search "
+                "finds them first, and state a wrong answer. Each defense says of every text if a model may read it, "
+                "and why.",
                 [
                     *(case.labels for case in (catch, miss) for name in DEFENSES if name != WITHOUT),
                     *[()] * len(tried),

@@ -253,10 +253,9 @@ def evaluate(
     found = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
         write_report(found, path)
-    if markdown is not None:
-        markdown.write_text(as_markdown(found), encoding="utf-8")
-    if csv is not None:
-        csv.write_text(as_csv(found), encoding="utf-8")
+    for path, text_of in ((markdown, as_markdown), (csv, as_csv)):
+        if path is not None:
+            path.write_text(text_of(found), encoding="utf-8")
     if as_json:
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:

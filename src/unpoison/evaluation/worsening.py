@@ -17,7 +17,7 @@ from unpoison.evaluation.intervals import Estimate, holm, mcnemar_exact
 
 __all__ = ["COMPARED", "read_measured", "worsened"]
 
-COMPARED = ("poisoned", "asr", "accuracy", "accuracy_lost", "asr_after", "gold_kept", "clean_kept")
+COMPARED = ("poisoned", "asr", "accuracy", "asr_after", "gold_kept", "clean_kept")
 """The measures that are compared, where both runs have them."""
 
 SIGNIFICANT = 0.05

@@ -151,12 +151,9 @@ def _entry(heading: str, paragraph: str) -> Fact | None:
         or not (any(map(str.isdigit, value)) or value[0].isupper())
     ):
         return None
-    return Fact(
-        "value",
-        f"What is the {key if key[:2].isupper() else key[0].lower() + key[1:]} under “{heading}”?",
-        value,
-        f"{key}: {value}",
-    )
+    be = "are" if key.endswith("s") and not key.endswith(("ss", "us", "is")) else "is"
+    named = key if key[:2].isupper() else key[0].lower() + key[1:]
+    return Fact("value", f"What {be} the {named} under “{heading}”?", value, f"{key}: {value}")
 
 
 def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:

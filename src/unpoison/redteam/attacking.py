@@ -33,6 +33,9 @@ REHEARSAL = (
 LONGEST_ANSWER = 65_536
 """Characters of an answer that are kept and judged."""
 
+MOST_LEFT = 3
+"""Questions that may leave documents behind before the run ends."""
+
 MOST_PASSAGES = 1000
 """Of an answer, that are looked at."""
 
@@ -65,7 +68,7 @@ class Campaign:
         self._masked, self._progress = masked, progress
         self._remover = Remover(target, journal, pace, config.wait)
         self._trials: dict[tuple[str, str, int], Trial] = {}
-        self._failures, self._lock = 0, Lock()
+        self._failures, self._left, self._lock = 0, 0, Lock()
         self.problems: list[str] = []
 
     def run(
@@ -190,6 +193,7 @@ class Campaign:
             removed_from = self._pace.clock.now()
             reason = self._withdrawn(canaries)
         if reason:
+            self._stuck(reason)
             return trial if trial.failed else replace(trial, stage="remove", error=self._masked(reason))
         if trial.failed or not trial.read:
             return trial
@@ -289,6 +293,17 @@ class Campaign:
         """Remove what was planted under these marks; why something may remain, "" if nothing does."""
         plants = [self._journal.history.plants[canary] for canary in canaries if canary in self._journal.history.plants]
         return "; ".join(filter(None, [self._remover.remove(plant) for plant in plants]))
+
+    def _stuck(self, reason: str) -> None:
+        """Plant no more where several documents could not be taken back."""
+        with self._lock:
+            self._left += 1
+            if self._left == MOST_LEFT:
+                self.problems.append(
+                    f"{self._left} questions have left documents behind, so nothing more is planted: "
+                    f"{self._masked(reason)}"
+                )
+                self._pace.stop()
 
     def _failure(self, trial: Trial, stage: str, error: UnpoisonError) -> Trial:
         """The trial, failed; and the end of the run where nothing else happens any more."""

@@ -32,8 +32,8 @@ ABSENT = (404, 410)
 _AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """What may be otherwise a moment later."""
 
-_NOT_DONE = frozenset((*range(300, 408), *range(409, 500), 501, 503))
-"""What says that nothing was done; after another failure nobody knows."""
+_NOT_DONE = frozenset((*range(400, 408), *range(409, 500), 501, 503))
+"""What says that nothing was done; after another failure, or a redirect to what was made, nobody knows."""
 
 
 class Response(NamedTuple):

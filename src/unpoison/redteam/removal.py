@@ -158,7 +158,7 @@ def planted(target: Target, journal: Journal, pace: Pace, document: Document, qu
             "plant", lambda: checked_handles(target.plant([document]) or own, "plant"), repeat=bool(own)
         )
     except TargetError as error:
-        if error.refused:
+        if error.refused and (error.retryable or getattr(target, "find", None) is None):  # otherwise it is looked for
             journal.append("refused", canary=document.canary)
         raise
     plant.handles = tuple(handles)  # known here even if the disk is full

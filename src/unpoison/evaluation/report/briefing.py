@@ -219,7 +219,7 @@ def _case(head: _Headline, record: Record, screened: Record | None, staged: Stag
     candidates = staged.context.candidates
     place = next((i for i in record.read if i in record.poison), next(iter(record.poison), None))
     judged = None if place is None or screened is None or place >= len(screened.verdicts) else screened.verdicts[place]
-    told = in_plain_words(judged.reason) if judged is not None else None
+    told = in_plain_words(judged.reason, kept=judged.kept) if judged is not None else None
     outcome = (
         f"got past {head.name}" if through else f"stopped by {head.name}" if stopped else "nothing stood in its way"
     )
