@@ -8,11 +8,12 @@ from typing import Any
 
 from unpoison.errors import OptionError, TargetError, UnknownNameError, shown
 from unpoison.redteam.addresses import Hosts
+from unpoison.redteam.fields import read_headers
 from unpoison.redteam.http_client import ABSENT, HttpClient
 from unpoison.redteam.paths import Path
 from unpoison.redteam.secrets import Secrets
 from unpoison.redteam.targets import Answered, Document, checked_handles
-from unpoison.redteam.templates import KINDS, Request, read_headers
+from unpoison.redteam.templates import KINDS, Request
 
 __all__ = ["HttpTarget"]
 

@@ -8,15 +8,15 @@ looked at again, so a poison that holds `${NAME}` stays a poison.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote
 
 from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.redteam.fields import PART, read_file, read_headers, read_url, refuse_plain
 from unpoison.redteam.paths import Path
-from unpoison.redteam.secrets import SENSITIVE, VARIABLE, Secrets
+from unpoison.redteam.secrets import Secrets
 
 __all__ = ["KINDS", "Filled", "Request"]
 
@@ -58,7 +58,6 @@ _NEEDED_PATHS: dict[str, tuple[str, ...]] = {
 COMMON = ("method", "url", "headers", "body", "file")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-_PART = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|\{([a-z]{1,20})\}")
 _MOST_MEMBERS = 10_000
 
 
@@ -128,10 +127,10 @@ class Request:
         own = cls(
             kind=kind,
             method=method,
-            url=_url(values.get("url"), kind),
+            url=read_url(values.get("url"), kind),
             headers={**headers, **read_headers(values.get("headers"), kind)},
             body=values.get("body"),
-            file=_file(values.get("file"), values.get("body"), kind),
+            file=read_file(values.get("file"), values.get("body"), kind),
             paths={
                 name: Path.of(values[name], f"{kind}.{name}")
                 for name in KINDS[kind]
@@ -149,7 +148,7 @@ class Request:
             OptionError: A place that is missing or unknown, or a secret in plain text.
         """
         texts = [self.url, *_strings(self.body, f"{self.kind}.body"), *(self.file or {}).values()]
-        used = {match[2] for text in texts for match in _PART.finditer(text) if match[2]}
+        used = {match[2] for text in texts for match in PART.finditer(text) if match[2]}
         allowed = PLACES[self.kind]
         for name in used - set(allowed):
             raise OptionError(
@@ -168,7 +167,7 @@ class Request:
     def marks(self) -> bool:
         """Whether what it plants carries the canary."""
         texts = [self.url, *_strings(self.body, self.kind), *(self.file or {}).values()]
-        return any(match[2] in ("canary", "uuid") for text in texts for match in _PART.finditer(text))
+        return any(match[2] in ("canary", "uuid") for text in texts for match in PART.finditer(text))
 
     def filled(self, values: Mapping[str, str], secrets: Secrets) -> Filled:
         """The request with its values.
@@ -197,68 +196,6 @@ class Request:
         return Filled(base.method, base.url, headers, content.encode("utf-8", "replace"))
 
 
-def read_headers(values: object, owner: str) -> dict[str, str]:
-    """Headers of the configuration.
-
-    Raises:
-        OptionError: They are no mapping of texts, or hold a secret in plain text.
-    """
-    if values is None:
-        return {}
-    if not isinstance(values, Mapping):
-        raise OptionError(f"{owner}.headers must be a mapping of names to texts, got {shown(values)}")
-    made = {}
-    for name, value in values.items():
-        if not isinstance(name, str) or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-            raise OptionError(f"{owner}.headers: {shown(name)} is no name of a header")
-        if not isinstance(value, (str, int)) or isinstance(value, bool):
-            raise OptionError(f"{owner}.headers.{name} must be a text")
-        if name.lower() in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
-            raise OptionError(f"{owner}.headers.{name} cannot be set; leave it out")
-        _refuse_plain(f"{owner}.headers.{name}", name, str(value))
-        made[name] = str(value)
-    return made
-
-
-def _refuse_plain(owner: str, name: str, value: str) -> None:
-    """A secret stands in the environment, for configurations are committed and journals are kept."""
-    if SENSITIVE.search(name) and value and not _PART.search(value):
-        raise OptionError(f"{owner} looks like a secret in plain text; write ${{NAME}} and put it into the environment")
-
-
-def _url(value: object, kind: str) -> str:
-    if not isinstance(value, str) or not value.isprintable() or " " in value:
-        raise OptionError(f"{kind}.url must be an address such as http://127.0.0.1:8000/{kind}, got {shown(value)}")
-    try:
-        parts = urlsplit(value)
-    except ValueError:
-        parts = urlsplit("")
-    host = VARIABLE.sub("", parts.netloc)
-    if parts.scheme not in ("http", "https") or not parts.netloc or "{" in host or "@" in host or "\\" in value:
-        raise OptionError(
-            f"{kind}.url must begin with http:// or https:// and a host without user, password or {{place}}, "
-            f"got {shown(value.partition('@')[2] or value)}"
-        )
-    for name, text in parse_qsl(parts.query, keep_blank_values=True):
-        _refuse_plain(f"{kind}.url", name, text)
-    return value
-
-
-def _file(value: object, body: object, kind: str) -> dict[str, str] | None:
-    if value is None:
-        return None
-    names = {"field": "file", "name": "{canary}.txt", "content": "{text}"}
-    fields = isinstance(body, Mapping) and all(isinstance(text, str) for text in body.values())
-    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
-        raise OptionError(f"{kind}.file must be a mapping with {', '.join(names)}, got {shown(value)}")
-    if not fields and body is not None:
-        raise OptionError(f"{kind}.body must map names to texts where a file is sent, got {shown(body)}")
-    for name in value:
-        if name not in names:
-            raise UnknownNameError(f"field of {kind}.file", str(name), names)
-    return {**names, **value}
-
-
 def _strings(body: Any, owner: str) -> list[str]:
     """Every string of a body.
 
@@ -278,7 +215,7 @@ def _strings(body: Any, owner: str) -> list[str]:
                 if not isinstance(key, str):
                     raise OptionError(f"{owner}: {shown(key)} must be a text; write it in quotes")
                 if isinstance(one, str):
-                    _refuse_plain(f"{owner}.{key}", key, one)
+                    refuse_plain(f"{owner}.{key}", key, one)
                 waiting.append(one)
         elif isinstance(value, list):
             waiting.extend(value)
@@ -299,9 +236,7 @@ def _filled_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
 
 def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
     """One pass over the template: what is filled in is not looked at."""
-    return _PART.sub(
-        lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text
-    )
+    return PART.sub(lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text)
 
 
 def _encoded(values: Mapping[str, str]) -> dict[str, str]:
