@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unpoison.cli.beliefs import Namespace
+from unpoison.cli.own import from_here
 from unpoison.cli.screen import EncoderCache, EncoderName, NLIName
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def serve(
         typer.Option(
             "--defense",
             "-d",
+            callback=from_here,
             metavar="NAME[:OPTIONS]",
             help="Requests may name it; the first is their default. Give the option once for each. [default: guard]",
         ),

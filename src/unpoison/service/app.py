@@ -11,6 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from unpoison import __version__
 from unpoison.at_rest.audit_log import AuditLog
+from unpoison.at_rest.ingest import Ingest
 from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
@@ -37,6 +38,7 @@ def create_app(
     make: Callable[[str], Defense] | None = None,
     log_dropped: bool = False,
     audit: AuditLog | None = None,
+    ingest: Ingest | None = None,
 ) -> FastAPI:
     """The service as an ASGI application.
 
@@ -53,6 +55,7 @@ def create_app(
             and only so that it gets stricter; without it they cannot set any.
         log_dropped: Whether the access log quotes questions and what was dropped.
         audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
+        ingest: Judges the documents of /v1/ingest/check; by default beside those alone that the request brings.
 
     Returns:
         The application. Its lifespan must run: it starts and stops the threads.
@@ -68,6 +71,7 @@ def create_app(
         on_poison=among("on_poison", on_poison, ("drop", "demote", "monitor")),
         log_dropped=log_dropped,
         audit=None if audit is None else Auditor(audit, metrics, on_poison),
+        ingest=ingest or Ingest(),
     )
 
     @asynccontextmanager

@@ -9,7 +9,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request
 
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
+from unpoison.errors import InputError
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
 from unpoison.service.auditing import Auditor
@@ -36,6 +39,7 @@ class Desk:
         log_dropped: Whether the access log quotes it.
         audit: Writes the audit log.
         stopping: Whether the service is about to end.
+        ingest: The gate before an index.
         work: Where defenses run, while the application runs.
     """
 
@@ -46,6 +50,7 @@ class Desk:
     log_dropped: bool = False
     audit: Auditor | None = None
     stopping: bool = False
+    ingest: Ingest = field(default_factory=Ingest)
     work: Work = field(init=False)
 
     async def screen(
@@ -97,6 +102,26 @@ class Desk:
         if self.audit is not None:
             await self.audit.record(request, result)
 
+    async def check(
+        self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
+    ) -> list[dict[str, Any]]:
+        """Read, bound, and judge new documents; nothing is added anywhere."""
+        new = [Document.of(_given(one), position) for position, one in enumerate(documents)]
+        indexed = [Document.of(_given(one), position) for position, one in enumerate(beside)]
+        self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
+        for position, one in enumerate(new):
+            if len(one.passage.raw) > self.bounds.characters:
+                raise InputError(
+                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
+                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
+                )
+        cut = [
+            replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
+            for one in indexed
+        ]
+        found = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
+        return [decision.to_dict() for decision in found.decisions]
+
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
         read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])
         self.bounds.check(query, read)
@@ -116,6 +141,10 @@ class Desk:
                     for i, passage in zip(screening.dropped_indices, screening.dropped)
                 ],
             }
+
+
+def _given(one: str | PassageIn) -> object:
+    return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
 
 
 def asked(body: ScreenRequest) -> Query:
