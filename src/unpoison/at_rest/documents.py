@@ -133,7 +133,7 @@ def moment(value: object) -> datetime | None:
 def _metadata(value: object) -> Mapping[str, Any]:
     """What a row or object says of itself, the outer fields before those of its metadata."""
     if isinstance(value, Mapping):
-        inner = next((value[name] for name in METADATA if isinstance(value.get(name), Mapping)), {})
+        inner: Mapping[str, Any] = next((value[name] for name in METADATA if isinstance(value.get(name), Mapping)), {})
         return {**inner, **{name: found for name, found in value.items() if found is not None}}
     node = getattr(value, "node", value)
     inner = next((found for name in METADATA if isinstance(found := getattr(node, name, None), Mapping)), {})

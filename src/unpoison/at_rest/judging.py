@@ -22,7 +22,7 @@ Matrix = NDArray[np.float64]
 
 CLAIM = {
     "own": 0.45, "others": 0.47, "weaker": 0.47, "mates": 0.45, "third": -1.5, "echo": 5.0, "usual": -0.35,
-    "common": -0.6, "base": -2.1,
+    "common": -0.6, "base": -3.5,
 }  # fmt: skip
 """Weights of what the defense said by the unit's own question and by those of others, of the weaker of the two, of its
 copies times how alike they are, of how alike the third neighbour is, of a question in front that is answered, and of

@@ -161,7 +161,7 @@ def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: N
 
 def _merged(place: Places, score: Matrix, more: Places, found: Matrix) -> tuple[Places, Matrix]:
     """The best of both, each row once, ties to the earlier row."""
-    places, scores = np.hstack([place, more]), np.round(np.hstack([score, found]), 5)
+    places, scores = np.hstack([place, more]), np.round(np.hstack([score, found]), 5).astype(np.float32)
     order = np.argsort(places, axis=1, kind="stable")
     places, scores = np.take_along_axis(places, order, axis=1), np.take_along_axis(scores, order, axis=1)
     again = np.zeros(places.shape, bool)

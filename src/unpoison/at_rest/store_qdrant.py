@@ -48,7 +48,8 @@ class QdrantStore(Store):
     def documents(self) -> Iterator[Document]:
         for point in self._points():
             payload = point.payload or {}
-            inner = payload.get("metadata") if isinstance(payload.get("metadata"), Mapping) else {}
+            metadata = payload.get("metadata")
+            inner: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
             text = next((payload[name] for name in TEXTS if isinstance(payload.get(name), str)), None)
             if text is None:
                 raise InputError(f"point {shown(point.id)} of {self.name} has no text; it needs a payload field 'text'")
