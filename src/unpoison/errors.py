@@ -7,6 +7,7 @@
     ├── OptionError (ValueError)      an option that does not exist or is out of its range
     ├── UnknownNameError (LookupError)  no defense, model or attack of that name
     ├── MissingExtraError (ImportError)  an optional dependency that is not installed
+    ├── FlowError (TypeError)         a defense or attack of your own yields or returns something else than it must
     ├── StoreError                    a store of beliefs or passages cannot be reached
     ├── WorkerError                   a process of a batch has died
     ├── TargetError                   a system under test failed, or its reply cannot be used
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeadlineError",
+    "FlowError",
     "InputError",
     "MissingExtraError",
     "ModelError",
@@ -68,6 +70,10 @@ class UnknownNameError(UnpoisonError, LookupError):
 
 class MissingExtraError(UnpoisonError, ImportError):
     """An optional dependency that is not installed."""
+
+
+class FlowError(UnpoisonError, TypeError):
+    """A defense or attack of somebody's own yields or returns something else than it must."""
 
 
 class StoreError(UnpoisonError):

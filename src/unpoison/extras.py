@@ -23,6 +23,7 @@ EXTRAS = {
     "anthropic": "anthropic",
     "sklearn": "reference",
     "pyarrow": "parquet",
+    "pypdf": "files",
     "datasets": "data",
     "matplotlib": "plot",
     "redis": "redis",

@@ -76,6 +76,9 @@ def run(
     budget: Annotated[int | None, typer.Option(min=1, help="Requests at most.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per attack.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write one page for who signs it; works offline.")
+    ] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
@@ -88,6 +91,7 @@ def run(
     from unpoison.cli.running import say
     from unpoison.cli.runs import check_outputs, progress
     from unpoison.redteam import Config, Hosts, run_test
+    from unpoison.redteam.briefing import redteam_page
     from unpoison.redteam.building import secrets_of_environment
     from unpoison.redteam.measures import MEASURES
     from unpoison.redteam.testing import rehearsal_of_requests
@@ -95,7 +99,7 @@ def run(
     chosen = Config.load(config).changed(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    check_outputs(csv)
+    check_outputs(csv, report)
     where = journal or config.with_suffix(".journal")
     with redteaming.masked(secrets):
         if dry_run:
@@ -105,6 +109,8 @@ def run(
             results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=told)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
+    if report is not None:
+        report.write_text(secrets.masked(redteam_page(results)), encoding="utf-8")
     if as_json:
         sys.stdout.write(results.to_json())
     else:
