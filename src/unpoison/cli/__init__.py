@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `scan`, `quarantine`, `audit`, `trace`, `beliefs`, `guard`, `models`,
-`attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `scan`, `quarantine`, `audit`, `trace`, `beliefs`, `guard`,
+`models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -32,15 +32,15 @@ from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.models import models
+from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
+from unpoison.cli.quarantine import quarantine
 from unpoison.cli.questions import EXAMPLES as QUESTIONS_EXAMPLES
 from unpoison.cli.questions import questions
 from unpoison.cli.redteam import redteam
-from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
-from unpoison.cli.schema import schema
-from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
-from unpoison.cli.quarantine import quarantine
 from unpoison.cli.scan import EXAMPLES as SCAN_EXAMPLES
 from unpoison.cli.scan import scan
+from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
+from unpoison.cli.schema import schema
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
