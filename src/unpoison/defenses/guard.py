@@ -175,7 +175,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
-                    "calibration": np.array(model.calibration),
+                    "calibration": np.array(look.model.calibration),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
