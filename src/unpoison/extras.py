@@ -38,6 +38,7 @@ EXTRAS = {
     "llama_index": "llamaindex",
     "haystack": "haystack",
     "ray": "ray",
+    "httpx": "redteam",
 }
 """Module -> the extra of this project that installs it."""
 

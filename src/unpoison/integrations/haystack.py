@@ -27,13 +27,16 @@ __all__ = ["IngestGate", "Screen"]
 class Screen:
     """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
 
+    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
+    front, "[removed]" where something was cut, and without its embedding.
+
     A saved pipeline holds an option string and a list, no objects. Haystack loads it where the caller allows our
     module: `Pipeline.loads(text, allowed_modules=["unpoison.integrations.haystack"])`.
 
     Args:
         defense: A defense, or an option string such as "grada:keep=5". Models are loaded by `warm_up`.
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
-        annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank and reason.
+        annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
             that are kept whatever is found.
 
@@ -50,7 +53,7 @@ class Screen:
         exempt: Exempt | None = None,
     ) -> None:
         self.exempt = exempt
-        self._screener = Screener(_passage, _annotated, defense, mode=mode, annotate=annotate, exempt=exempt)
+        self._screener = Screener(_passage, _annotated, _redacted, defense, mode=mode, annotate=annotate, exempt=exempt)
 
     def warm_up(self) -> None:
         """Load the defense's models.
@@ -123,6 +126,11 @@ def _passage(document: Document) -> Passage:
 
 def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
     return replace(document, meta={**(document.meta or {}), "unpoison": dict(verdict)})
+
+
+def _redacted(document: Document, text: str) -> Document:
+    meta = {name: value for name, value in (document.meta or {}).items() if name != "title"}
+    return replace(document, content=text, meta=meta, embedding=None, sparse_embedding=None)
 
 
 @component

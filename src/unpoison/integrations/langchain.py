@@ -22,7 +22,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, shown
 from unpoison.integrations.gate import Gate, Gated
-from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.integrations.screener import Exempt, Mode, Screener, passage, readable
 from unpoison.types import Answer, Passage
 
 __all__ = ["GuardedVectorStore", "ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
@@ -31,10 +31,13 @@ __all__ = ["GuardedVectorStore", "ScreenedRetriever", "ScreeningCompressor", "an
 class ScreeningCompressor(BaseDocumentCompressor):
     """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
 
+    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
+    front, "[removed]" where something was cut.
+
     Attributes:
         defense: A defense, or an option string such as "grada:keep=5".
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
-        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank and reason.
+        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are kept whatever is found.
 
     Raises:
@@ -58,7 +61,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         exempt: Exempt | None = None,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, **given).prepared()
+        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given)
         self._screener = screener
 
@@ -145,7 +148,7 @@ def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], di
     """A runnable from `{"query": ..., "documents": [...]}` to an answer in spite of poisoned documents.
 
     For defenses that do more than leave documents out, such as RADAR and TrustRAG's second stage. It returns
-    `{"answer": str, "abstained": bool, "documents": the trusted ones, "calls": the account of all model calls}`.
+    `{"answer": str, "abstained": bool, "guarantee": int or None, "promise": that as a sentence, "documents": the trusted ones, "calls": the account of all model calls}`.
 
     Args:
         defense: One with a generator, or an option string such as "radar:generator=openai:gpt-4o-mini".
@@ -180,11 +183,18 @@ def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
     return document.model_copy(update={"metadata": {**(document.metadata or {}), "unpoison": dict(verdict)}})
 
 
+def _redacted(document: Document, text: str) -> Document:
+    metadata = {name: value for name, value in (document.metadata or {}).items() if name != "title"}
+    return document.model_copy(update={"page_content": text, "metadata": metadata})
+
+
 def _told(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "abstained": answer.abstained,
-        "documents": answer.screening.select(documents),
+        "guarantee": answer.guarantee,
+        "promise": answer.promise,
+        "documents": readable(answer.screening, documents, _redacted),
         "calls": answer.calls,
     }
 

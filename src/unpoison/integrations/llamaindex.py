@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import PrivateAttr
 
 from unpoison.at_rest.ingest import Ingest
@@ -27,12 +27,15 @@ __all__ = ["GuardedIndex", "ScreeningPostprocessor"]
 class ScreeningPostprocessor(BaseNodePostprocessor):
     """Drops the nodes that a defense does not trust; the others come back as the objects they were, best first.
 
+    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
+    front, "[removed]" where something was cut, and without its embedding.
+
     The bare text of the nodes is screened. Where the query bundle and all nodes bring embeddings, these are used.
 
     Attributes:
         defense: A defense, or an option string such as "grada:keep=5".
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
-        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank and reason; it is
+        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans; it is
             excluded from what the language model and the encoder read.
         exempt: Ids and sources, or a function of a passage, that are kept whatever is found.
 
@@ -57,7 +60,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         **framework: Any,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, **given).prepared()
+        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given, **framework)
         self._screener = screener
 
@@ -116,6 +119,23 @@ def _annotated(found: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScor
         }
     )
     return found.model_copy(update={"node": noted})
+
+
+def _redacted(found: NodeWithScore, text: str) -> NodeWithScore:
+    """A text node of the same name: other kinds of node keep their text elsewhere."""
+    node = found.node
+    metadata = {name: value for name, value in (node.metadata or {}).items() if name != "title"}
+    if isinstance(node, TextNode):
+        cut = node.model_copy(update={"text": text, "metadata": metadata, "embedding": None})
+    else:
+        cut = TextNode(
+            id_=node.node_id,
+            text=text,
+            metadata=metadata,
+            excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
+            excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
+        )
+    return found.model_copy(update={"node": cut})
 
 
 class GuardedIndex:

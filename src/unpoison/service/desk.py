@@ -15,6 +15,7 @@ from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
+from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
 from unpoison.service.gate import Record
@@ -36,6 +37,7 @@ class Desk:
         metrics: Counters.
         on_poison: What the rerank dialects do with what was dropped.
         log_dropped: Whether the access log quotes it.
+        audit: Writes the audit log.
         stopping: Whether the service is about to end.
         ingest: The gate before an index.
         work: Where defenses run, while the application runs.
@@ -46,6 +48,7 @@ class Desk:
     metrics: Metrics
     on_poison: Literal["drop", "demote", "monitor"] = "drop"
     log_dropped: bool = False
+    audit: Auditor | None = None
     stopping: bool = False
     ingest: Ingest = field(default_factory=Ingest)
     work: Work = field(init=False)
@@ -58,6 +61,7 @@ class Desk:
         found = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
         screening = windows.merged(query, read, [one.screening for one in found], most)
         self._count(request, screening, [call for one in found for call in one.calls])
+        await self._audited(request, screening)
         return screening
 
     async def rerank(
@@ -90,7 +94,13 @@ class Desk:
             if part is not whole
         ]
         evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
-        return replace(answer, screening=replace(answer.screening, evidence=evidence))
+        answer = replace(answer, screening=replace(answer.screening, evidence=evidence))
+        await self._audited(request, answer)
+        return answer
+
+    async def _audited(self, request: Request, result: Screening | Answer) -> None:
+        if self.audit is not None:
+            await self.audit.record(request, result)
 
     async def check(
         self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
@@ -148,7 +158,7 @@ def told(screening: Screening) -> dict[str, Any]:
     evidence = screening.evidence
     return {
         **screening.summary(),
-        **{name: evidence[name].tolist() for name in ("threshold", "probability") if name in evidence},
+        **{name: evidence[name].tolist() for name in ("threshold", "probability", "calibration") if name in evidence},
     }
 
 

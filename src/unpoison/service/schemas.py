@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
 
 __all__ = [
+    "AnswerRequest",
     "Answered",
     "Checked",
     "CohereReranked",
@@ -34,6 +35,8 @@ class PassageIn(BaseModel):
     id: str | int | None = None
     title: str | None = None
     source: str | None = None
+    author: str | None = Field(None, description="For the audit log.")
+    added_at: str | None = Field(None, description="For the audit log: when the document was added.")
     score: FiniteFloat | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
@@ -66,6 +69,14 @@ class ScreenRequest(BaseModel):
         None,
         validation_alias=AliasChoices("embedding", "query_embedding"),
         description="The question's vector, by the encoder of the passages' vectors.",
+    )
+
+
+class AnswerRequest(ScreenRequest):
+    """What to answer, by which of the configured defenses, and how sure."""
+
+    guarantee: int = Field(
+        0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
     )
 
 
@@ -155,6 +166,18 @@ class TextsRequest(BaseModel):
         return value
 
 
+class SpanOut(BaseModel):
+    """A part of a passage, and why it is suspicious."""
+
+    model_config = ConfigDict(title="Span")
+
+    start: int = Field(description="In characters (Unicode code points) of the text as it was sent.")
+    end: int = Field(description="Behind the last character.")
+    probability: float
+    reason: str
+    field: Literal["text", "title"] = Field(description="Where the positions are.")
+
+
 class VerdictOut(BaseModel):
     """What the defense says of one passage."""
 
@@ -165,6 +188,7 @@ class VerdictOut(BaseModel):
     score: float
     rank: int | None
     reason: str
+    spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without these.")
 
 
 class RivalOut(BaseModel):
@@ -193,11 +217,15 @@ class ScreeningOut(BaseModel):
 
     defense: str
     kept: list[int] = Field(description="Positions, best first.")
+    texts: list[str] = Field(
+        description="The kept passages as a model should read them: canonical, the title in front, spans cut."
+    )
     verdicts: list[VerdictOut]
     contested: list[ContestOut] = Field([], description="Left out when nothing is.")
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
+    calibration: str | None = Field(None, description="Which coefficients these probabilities come from.")
 
 
 class Screened(BaseModel):
@@ -209,7 +237,10 @@ class Screened(BaseModel):
 class Answered(Screened):
     """The reply of /v1/answer."""
 
-    answer: dict[str, Any] = Field(description="text, abstained, screened, calls, and belief where there is one.")
+    answer: dict[str, Any] = Field(
+        description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
+        "or null) with promise and proof in words, and belief where there is one."
+    )
     generator: str
 
 
