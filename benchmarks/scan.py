@@ -84,7 +84,8 @@ def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
                 wrong = (len(found.flagged) - caught) / (len(documents) - len(poisons))
                 cells = (
                     f"{name}, {len(documents) - len(poisons):,}", attack, f"{len(poisons)} ({per} each)",
-                    "yes" if front else "no", f"{first:.0%}", f"{double:.0%}", f"{caught / len(poisons):.0%}", f"{wrong:.2%}",
+                    "yes" if front else "no", f"{first:.0%}", f"{double:.0%}", f"{caught / len(poisons):.0%}",
+                    f"{wrong:.2%}",
                 )  # fmt: skip
                 print(f"| {' | '.join(cells)} |", flush=True)
 

@@ -28,7 +28,7 @@ def towns(count: int = 25) -> list[dict[str, str]]:
     return [
         {
             "id": f"town-{i}",
-            "text": f"{town} is a market town on the river {TOWNS[-1 - i]}. Its parish church dates from {1400 + 7 * i} "
+            "text": f"{town} is a market town on the river {TOWNS[-1 - i]}. Its church dates from {1400 + 7 * i} "
             f"and was rebuilt after a fire; the wool trade declined in the {1800 + i}s. In the census of "
             f"{2001 + i % 20} the parish had {900 + 37 * i} inhabitants. A station, closed in {1950 + i}, served it.",
         }
