@@ -1,7 +1,7 @@
 """The judgement of windows (`kernels.window_evidence`), fitted: their style, and trees over their evidence.
 
-A passage is as suspicious as its worst window. Only passages have labels, so the windows to learn from are chosen by the
-model itself: of a poison the window that it suspects most, of a clean passage the three that it does.
+A passage is as suspicious as its worst window. Only passages have labels, so the windows to learn from are chosen by
+the model itself: of a poison the window that it suspects most, of a clean passage the three that it does.
 """
 
 from __future__ import annotations
@@ -91,11 +91,13 @@ def bags(
     apart = rng.random(len(samples)) < 0.5
     shifts = SHIFT * np.clip(rng.normal(size=len(samples)), 0, None)
     keys = [
-        family(s.domain) if far and family(s.domain) not in ("nq",) else fold(s.question)
+        family(s.domain) if far and family(s.domain) != "nq" else fold(s.question)
         for s, far in zip(samples, apart)
     ]
     styles = {
-        key: GuardModel.style_of(style_of_windows([s for s in samples if key not in (family(s.domain), fold(s.question))]))
+        key: GuardModel.style_of(
+            style_of_windows([s for s in samples if key not in (family(s.domain), fold(s.question))])
+        )
         for key in set(keys)
     }
     collected = []
@@ -134,9 +136,7 @@ def _passages(found: Sequence[Bag]) -> np.ndarray:
 
 def _weights(found: Sequence[Bag]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    keys = [
-        (bag.sample.domain, bag.sample.attack if p else "", bool(p)) for bag in found for p in bag.poison.tolist()
-    ]
+    keys = [(bag.sample.domain, bag.sample.attack if p else "", bool(p)) for bag in found for p in bag.poison.tolist()]
     sizes = Counter(keys)
     groups = Counter(p for _, _, p in sizes)
     weights = np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])

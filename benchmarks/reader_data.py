@@ -247,4 +247,3 @@ def _answer_pairs(folder: Path, test: bool) -> Iterator[tuple[str, str, str, str
             else:
                 yield from ((question, a, b, "compatible") for i, a in enumerate(right) for b in right[i + 1 :])
             yield from ((question, a, b, "rival") for a in right for b in wrong)
-

@@ -222,9 +222,7 @@ def family(domain: str) -> str:
     return next(name for name, starts in FAMILIES.items() if domain.startswith(starts))
 
 
-def foreign(
-    found: Sequence[Case], columns: tuple[str, ...], written: Written, *, per_set: bool
-) -> list[np.ndarray]:
+def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written, *, per_set: bool) -> list[np.ndarray]:
     """For each case its probabilities by coefficients that were fitted without its family of data sets.
 
     Retrievals unlike those of the training lose more than cross-fitting over questions would promise.

@@ -32,6 +32,7 @@ MEANINGS = {
     "nobody else says what it says": "no other passage says so",
     "it resembles passages that are suspicious themselves": "resembles other suspicious texts",
     "its wording is that of a written claim, not of its neighbours": "reads like an invented claim",
+    "a sentence of it states an answer as invented claims do": "reads like an invented claim",
     "its length and form differ from its neighbours'": "is built differently from the other texts",
     "it gives orders to its reader": "gives orders to the system instead of information",
     "by many small signs together": "differs from the other texts in tone, length and wording at once",

@@ -17,7 +17,7 @@ FILLING = [
     "Sharks are a group of elasmobranch fish characterized by a cartilaginous skeleton.",
     "San Jose is the third-largest city in California by population.",
     "The facility was rejected in 1967 [12].",
-    "AUTHOR (1998), pp. 12-15",
+    "AUTHOR (1998), pp. 12-15.",
 ]
 MODEL = WindowModel.load()
 

@@ -41,12 +41,6 @@ def test_a_passage_without_a_word_of_the_question_is_looked_at_all_the_same() ->
     assert set(signs.owner.tolist()) == {0, 1}
 
 
-def test_years_and_digits() -> None:
-    texts = ["The refund desk opened in 1974."]
-    assert column("year", texts).tolist() == [1]
-    assert column("digits", texts).tolist() == pytest.approx([1 / 6])
-
-
 def test_nothing_but_the_window_and_the_question_counts() -> None:
     """Company and surroundings change no number: the proof of two properties of the threat model."""
     text = "The refund desk of the shop has been in Lyon since 1974."

@@ -22,7 +22,7 @@ from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_model import GuardModel, Judgement
-from unpoison.defenses.guard_reasons import reasons
+from unpoison.defenses.guard_reasons import REMARKABLE, reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
 from unpoison.defenses.guard_sentences import suspicious_sentences
 from unpoison.defenses.guard_windows import WindowModel
@@ -50,6 +50,7 @@ class _Look(NamedTuple):
     found: Signs
     judgement: Judgement
     judged: Judged
+    worst: dict[int, str]
     notes: tuple[str, ...]
 
 
@@ -73,7 +74,7 @@ class Guard(Defense):
             the notes say how many were made.
         action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
             those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
-        alone: Judge each passage by its own evidence only, orders and hidden text, and compare nothing, so that no
+        alone: Judge each passage by its own evidence only, orders, hidden text and windows, and compare nothing, so that no
             planted passage can make an honest one suspicious (`defenses.guard_alone`).
         answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
             by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
@@ -138,12 +139,14 @@ class Guard(Defense):
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         if self.alone:
-            return screened_alone(self.name, query, passages)
+            return screened_alone(self.name, query, passages, self._bar(GuardModel.load("lexical")))
         look = yield from self._look(query, passages)
         found, threshold, notes = look.found, look.judged.threshold, look.notes
         said = [
             f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
-            for reason, passage in zip(reasons(look.model, found, look.judgement), passages)
+            for reason, passage in zip(
+                reasons(look.model, found, look.judgement, look.judged.probability, look.worst), passages
+            )
         ]
         cut = yield from self._redaction(query, passages, look.judged)
         said = [f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(said)]
@@ -196,13 +199,18 @@ class Guard(Defense):
         texts = [p.reading for p in passages]
         found = signs(query.reading, texts, vectors, target)
         judgement = model.judge(found)
-        threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
+        threshold = self._bar(model)
         window_model = WindowModel.load()
         looked = window_model.judge(query.reading, texts)
         probability = window_model.united(model, judgement, looked)
         windows = suspicious_sentences(texts, found, model.style, probability, threshold)
         windows |= window_model.suspicious(model, looked, threshold)
-        return _Look(model, found, judgement, Judged(probability, threshold, windows), notes)
+        worst = window_model.quoted(model, looked, texts, REMARKABLE)
+        return _Look(model, found, judgement, Judged(probability, threshold, windows), worst, notes)
+
+    def _bar(self, model: GuardModel) -> float:
+        """The probability above which a passage is dropped."""
+        return model.threshold(self.damage) if self.threshold is None else self.threshold
 
     def _redaction(self, query: Query, passages: tuple[Passage, ...], judged: Judged) -> Flow[Redaction]:
         """What is cut, or where nothing may be, only where the suspicious spans are."""

@@ -3,7 +3,8 @@
 Evidence that compares passages can be turned against honest ones: planted texts that resemble an honest passage make
 it suspicious, and it goes. Then m planted passages change more than m, and the proof of whatever answers from the rest
 is void. So with `alone=True` nothing is compared: a passage is dropped if it gives orders to the model, which the door
-judges by its own text (`defenses.orders`), or hides something from readers (`Passage.hidden`), and kept otherwise.
+judges by its own text (`defenses.orders`), hides something from readers (`Passage.hidden`), or has a window that is too
+suspicious by itself (`defenses.guard_windows`: a function of the question and the passage), and kept otherwise.
 
 **Theorem.** A method whose answer stands whatever happens to any m of the passages that it is given (taken away, put
 in, replaced) has the same guarantee behind this screening. **Proof.** The verdict on a passage is a function f of that
@@ -22,6 +23,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard_reasons import CLAUSE
+from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.vote import Vote
 from unpoison.models.loading import can_write
 from unpoison.models.protocols import Generator
@@ -32,16 +36,39 @@ from unpoison.types import Answer, Evidence, Passage, Query, Screening
 __all__ = ["answered_alone", "screened_alone"]
 
 
-def screened_alone(name: str, query: Query, passages: tuple[Passage, ...]) -> Screening:
-    """Drop the passages that hide something, each judged alone; keep the others in their order."""
-    kept = [i for i, passage in enumerate(passages) if not passage.hidden]
-    hides = np.array([float(bool(passage.hidden)) for passage in passages])
+def screened_alone(name: str, query: Query, passages: tuple[Passage, ...], threshold: float) -> Screening:
+    """Drop the passages that hide something or claim something as poison does, each judged alone; keep the others.
+
+    Args:
+        name: Of the defense.
+        query, passages: As admitted.
+        threshold: The probability above which a passage is dropped, in [0, 1], on the scale of the `lexical` model.
+    """
+    scale, windows = GuardModel.load("lexical"), WindowModel.load()
+    texts = [passage.reading for passage in passages]
+    looked = windows.judge(query.reading, texts)
+    worst = windows.quoted(scale, looked, texts, threshold)
+    by_windows = 1 / (1 + np.exp(-windows.on_scale_of(scale, looked.passages)))
+    probability = np.where([bool(passage.hidden) for passage in passages], 1.0, by_windows)
+    kept = np.flatnonzero(probability <= threshold).tolist()
     reasons = [
-        f"it hides {passage.hidden}" if passage.hidden else "nothing in the passage itself speaks against it"
-        for passage in passages
+        _reason(passage, value, worst.get(i, ""))
+        for i, (passage, value) in enumerate(zip(passages, probability.tolist()))
     ]
-    evidence = Evidence({"hides": hides}, ("each passage was judged by itself",) if passages else ())
-    return Screening.decided(name, query, passages, kept=kept, scores=1 - hides, reasons=reasons, evidence=evidence)
+    evidence = Evidence(
+        {"probability": probability, "threshold": np.array(threshold)}, ("each passage was judged by itself",)
+    )
+    return Screening.decided(
+        name, query, passages, kept=kept, scores=1 - probability, reasons=reasons, evidence=evidence
+    )
+
+
+def _reason(passage: Passage, probability: float, worst: str) -> str:
+    if passage.hidden:
+        return f"it hides {passage.hidden}"
+    if worst:
+        return f"probability of poison {probability:.2f}: {CLAUSE}: \u201c{worst}\u201d"
+    return "nothing in the passage itself speaks against it"
 
 
 def answered_alone(query: Query, screening: Screening, generator: Generator | None) -> Flow[Answer]:

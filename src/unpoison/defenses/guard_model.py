@@ -24,7 +24,17 @@ from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
-__all__ = ["COMPANY", "WORDING", "WORDING_ALONE", "GuardModel", "Judgement", "company", "setting", "trees_of", "wording"]
+__all__ = [
+    "COMPANY",
+    "WORDING",
+    "WORDING_ALONE",
+    "GuardModel",
+    "Judgement",
+    "company",
+    "setting",
+    "trees_of",
+    "wording",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -230,6 +240,7 @@ def _fingerprint(data: Mapping[str, Any], style: Style) -> str:
 
 
 def trees_of(data: Mapping[str, Any]) -> Trees:
+    """Trees from their lists in a JSON file."""
     return Trees(
         np.array(data["features"], np.int64), np.array(data["thresholds"]), np.array(data["leaves"]), data["base"]
     )

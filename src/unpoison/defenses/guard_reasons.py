@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel, Judgement
 from unpoison.kernels.evidence import Signs
 
-__all__ = ["GROUPS", "reasons"]
+__all__ = ["CLAUSE", "GROUPS", "REMARKABLE", "reasons"]
 
 Matrix = NDArray[np.float64]
 
 REMARKABLE = 0.2
 """Probability from which a passage's evidence is taken apart."""
+
+CLAUSE = "a sentence of it states an answer as invented claims do"
 
 LEAST = 0.3
 """Log-odds that a group of evidence must add to be named."""
@@ -36,8 +39,17 @@ GROUPS = {
 """What to say when these columns, by the beginning of their names, weigh most; columns of the set belong to nobody."""
 
 
-def reasons(model: GuardModel, found: Signs, judgement: Judgement) -> list[str]:
+def reasons(
+    model: GuardModel, found: Signs, judgement: Judgement, united: Matrix, worst: Mapping[int, str]
+) -> list[str]:
     """One sentence for each passage.
+
+    Args:
+        model: The coefficients of the judgement in company.
+        found: The evidence.
+        judgement: What it came to.
+        united: The passages' probability by all judgements, shape (k,).
+        worst: By position, the window that speaks most against a passage, of those that are remarkable.
 
     A group of evidence counts as much as the log-odds fall when the passage's values of the group are replaced by
     those of the least suspicious passage; in a set of one there is none to compare with.
@@ -46,22 +58,21 @@ def reasons(model: GuardModel, found: Signs, judgement: Judgement) -> list[str]:
     whole = np.hstack([rows, around])
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))
-    said = [f"probability of poison {value:.2f}" for value in probability.tolist()]
-    suspects = np.flatnonzero(probability >= REMARKABLE)
-    if not len(suspects):
-        return [f"{sentence}: nothing remarkable" for sentence in said]
+    said = [f"probability of poison {value:.2f}" for value in united.tolist()]
+    clauses = {i: [f"{CLAUSE}: \u201c{text}\u201d"] for i, text in worst.items()}
+    suspects = np.flatnonzero((probability >= REMARKABLE) & (united >= REMARKABLE))
     changed = np.repeat(whole[suspects, None], len(members), axis=1)
     for place, columns in enumerate(members):
         changed[:, place, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
     sums = model.sums(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :])
-    without = model.odds(sums, where).reshape(len(suspects), -1)
+    without = model.odds(sums, where).reshape(len(suspects), len(members))
     weight = model.odds(model.sums(rows[suspects], around[suspects]), where)[:, None] - without
     for suspect, points in zip(suspects.tolist(), weight):
         named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
         texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
-        said[suspect] += f": {'; '.join(texts)}" if texts else ": by many small signs together"
-    return [sentence if ":" in sentence else f"{sentence}: nothing remarkable" for sentence in said]
+        clauses[suspect] = [*texts, *clauses.get(suspect, ())] or ["by many small signs together"]
+    return [f"{sentence}: {'; '.join(clauses.get(i, ['nothing remarkable']))}" for i, sentence in enumerate(said)]
 
 
 @cache

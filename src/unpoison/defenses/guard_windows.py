@@ -36,6 +36,8 @@ Numbers = NDArray[np.int64]
 
 CLAIM = "states an answer as invented claims do"
 
+LONGEST_QUOTED = 120
+
 LOWEST = -12.0
 """Log-odds of a passage without words."""
 
@@ -109,9 +111,25 @@ class WindowModel:
         highest = np.maximum(own, judgement.alone) + self.bound
         return np.asarray(1 / (1 + np.exp(-np.minimum(np.maximum(whole, own), highest))))
 
+    def probability(self, model: GuardModel, looked: WindowJudgement) -> Matrix:
+        """Of poison, for each window, on the scale of `model`, shape (n,)."""
+        return np.asarray(1 / (1 + np.exp(-self.on_scale_of(model, looked.odds))))
+
+    def quoted(self, model: GuardModel, looked: WindowJudgement, texts: Sequence[str], least: float) -> dict[int, str]:
+        """By passage its worst window, where that has at least this probability, cut to `LONGEST_QUOTED` characters."""
+        probability = self.probability(model, looked)
+        quotes: dict[int, str] = {}
+        for n in np.argsort(probability, kind="stable").tolist():  # the worst one comes last, and stays
+            if probability[n] >= least:
+                owner = int(looked.owner[n])
+                quotes[owner] = " ".join(texts[owner][looked.start[n] : looked.end[n]].split())
+        return {
+            i: text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…" for i, text in quotes.items()
+        }
+
     def suspicious(self, model: GuardModel, looked: WindowJudgement, threshold: float) -> dict[int, list[Window]]:
         """The windows above a threshold, by passage."""
-        probability = 1 / (1 + np.exp(-self.on_scale_of(model, looked.odds)))
+        probability = self.probability(model, looked)
         return windows_of(looked.owner, looked.start, looked.end, probability, threshold, CLAIM)
 
     def on_scale_of(self, model: GuardModel, odds: Matrix) -> Matrix:

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from unpoison.kernels.reading import Reading
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["LONGEST_RUN", "SHAPES", "Runs", "Style", "known_to", "resemblance", "run_code", "run_text", "runs", "shape_of"]
+__all__ = [
+    "LONGEST_RUN",
+    "SHAPES",
+    "Runs",
+    "Style",
+    "known_to",
+    "resemblance",
+    "run_code",
+    "run_text",
+    "runs",
+    "shape_of",
+]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What can be seen of a window of a passage, beside the question: nothing else, neither its surroundings nor its company.
+"""What can be seen of a window beside the question, and of nothing else, neither its surroundings nor its company.
 
 So text that is added to a passage, and passages that are added to a set, change nothing for the windows there are.
 """
@@ -19,10 +19,8 @@ __all__ = ["COLUMNS", "WindowSigns", "window_runs", "window_signs"]
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-COLUMNS = ("style", "coverage", "density", "echo", "news", "length", "function_words", "word_length", "digits", "year",
-           "question_length")  # fmt: skip
-
-CENTURIES = frozenset({"15", "16", "17", "18", "19", "20"})
+COLUMNS = ("style", "coverage", "density", "echo", "news", "length", "function_words", "question_length")
+"""Nothing that a writer can add at will to any sentence, such as a year, stands among them."""
 
 LONGEST_RUN = 3
 BASE = len(SHAPES) + 1
@@ -32,7 +30,7 @@ class WindowSigns(NamedTuple):
     """The evidence on the windows that share a word with the question; on all of a passage that shares none.
 
     Attributes:
-        columns: `COLUMNS`, shape (n, 11).
+        columns: `COLUMNS`, shape (n, 8).
         owner: The passage of each window, shape (n,).
         start, end: Where it stands in the passage's reading, shape (n,).
     """
@@ -53,11 +51,6 @@ def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSig
     chosen = np.flatnonzero((hits > 0) | silent[owners])
     first, last, hits, news = cut.first[chosen], cut.last[chosen], hits[chosen], news[chosen]
     count = np.maximum(_total(cut, np.ones(len(cut.part)), first, last), 1)
-
-    def share(flags: Sequence[float] | Matrix) -> Matrix:
-        return _total(cut, np.asarray(flags, float)[cut.word], first, last) / count
-
-    years = share([len(w) == 4 and w.isdigit() and w[:2] in CENTURIES for w in cut.words])
     columns = {
         "style": resemblance(style, *_styled(cut, first, last, style), len(chosen)),
         "coverage": hits / wanted,
@@ -65,10 +58,7 @@ def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSig
         "echo": _echo(cut, first, last),
         "news": np.log1p(news),
         "length": np.log1p(count),
-        "function_words": share(cut.stop[cut.stem]),
-        "word_length": share([len(w) for w in cut.words]),
-        "digits": share([any(map(str.isdigit, w)) for w in cut.words]),
-        "year": (years > 0).astype(float),
+        "function_words": _total(cut, cut.stop[cut.stem[cut.word]].astype(float), first, last) / count,
         "question_length": np.full(len(chosen), np.log1p(wanted)),
     }
     table = np.column_stack([columns[name] for name in COLUMNS])
