@@ -35,7 +35,7 @@ class PgvectorStore(Store):
         with self._reached(0):
             self._connection = connection or self._library.connect(address)
         if not new and not self._columns():
-            raise InputError(f"there is no {self.name}, or it has no columns; name one that is there")
+            raise InputError(f"{self.name} is not there, or has no columns; name one that is")
 
     def documents(self) -> Iterator[Document]:
         for row in self._rows("", None):

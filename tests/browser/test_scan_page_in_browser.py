@@ -1,0 +1,35 @@
+"""The page of a scan in headless Chromium: keys decide, decisions stay, and the export is what quarantine reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from at_rest.corpora import honest, planted
+from chromium import found_browser, opened
+from unpoison.at_rest import scan
+from unpoison.at_rest.page import page
+from unpoison.at_rest.quarantine import decided
+
+pytestmark = pytest.mark.browser
+
+
+def test_decisions_are_made_by_keys_and_exported(tmp_path: Path) -> None:
+    browser = found_browser()
+    path = tmp_path / "work.html"
+    path.write_text(page(scan([*honest(15), *planted()]), "documents"), encoding="utf-8")
+    (tmp_path / "profile").mkdir()
+    with opened(browser, path.as_uri(), tmp_path / "profile") as tab:
+        first = tab.evaluate("document.querySelector('article').dataset.id")
+        key = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
+        tab.evaluate("document.querySelector('article').focus()")
+        tab.evaluate(key % "q")
+        tab.evaluate(key % "j")
+        tab.evaluate(key % "k")
+        assert tab.evaluate("document.getElementById('progress').textContent").startswith("2 of ")
+        exported = tab.evaluate("exported()")
+    (tmp_path / "decisions.json").write_text(exported)
+    assert [row["decision"] for row in json.loads(exported)["decisions"]] == ["quarantine", "keep"]
+    assert decided(tmp_path / "decisions.json") == [first]
