@@ -34,6 +34,7 @@ MADE_WHEN_RUN = {
     "evaluation/judging.py": "an escaped name, then a bounded repetition",
     "attacks/shape.py": "an escaped answer",
     "attacks/tan.py": "an escaped answer",
+    "kernels/orders.py": "a class of ideographs",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "models/codec.py": "names, and escaped marks, joined",
 }
