@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `keys`, `beliefs`, `guard`, `models`, `attack`, `evaluate`
+and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -28,6 +29,8 @@ from unpoison.cli.demo import demo
 from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
+from unpoison.cli.keys import EXAMPLES as KEYS_EXAMPLES
+from unpoison.cli.keys import keys
 from unpoison.cli.models import models
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
@@ -74,7 +77,8 @@ app.command(epilog=ASK_EXAMPLES)(ask)
 app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
-app.command(epilog=SERVE_EXAMPLES)(serve)
+app.command(epilog=SERVE_EXAMPLES, context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"})(serve)
+app.command(epilog=KEYS_EXAMPLES)(keys)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
