@@ -58,8 +58,8 @@ class Draining(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._stopping()
-        if sig == signal.SIGTERM and self._drain and self._end is None and not self.should_exit:
-            self._end = self._clock() + self._drain
+        if sig == signal.SIGTERM:  # uvicorn would raise it again in the end, but this end was asked for
+            self._end = self._clock() + (self._drain if self._end is None else 0.0)
         else:
             super().handle_exit(sig, frame)
 
