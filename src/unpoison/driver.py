@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from unpoison.errors import DeadlineError, ModelError, OptionError
 from unpoison.jobs import Job, Plan, model_error, plan
-from unpoison.models.protocols import Models
-from unpoison.requests import Flow, Request
+from unpoison.models.protocols import Listener, Models
+from unpoison.requests import Flow, Generate, Request
 from unpoison.threads import on_thread, started
 from unpoison.types import Call, Reply
 
@@ -138,14 +138,22 @@ def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T,
         flow.close()
 
 
-async def arun(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T, tuple[Call, ...]]:
-    """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere."""
+async def arun(
+    flow: Flow[T], models: Models, limits: Limits | None = None, listener: Listener | None = None
+) -> tuple[T, tuple[Call, ...]]:
+    """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere.
+
+    A listener hears of the screening before the model is asked for the answer, and then the reply as it comes.
+    """
     clock, calls = _Clock(limits or _USUAL), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
     try:
         step = _advance(flow, None)
         while not isinstance(step, _Ended):
-            plans = [plan(request, models) for request in step]
+            for request in step:
+                if listener is not None and isinstance(request, Generate) and request.final is not None:
+                    listener.screened(request.final)
+            plans = [plan(request, models, listener) for request in step]
             done = await _all_of_async([job for planned in plans for job in planned.jobs], clock, gate)
             step = _advance(flow, _replies(plans, done, calls))
         return step.value, tuple(calls)

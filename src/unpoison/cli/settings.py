@@ -54,7 +54,7 @@ def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | Non
 
 def _long(parameter: Any) -> str:
     """`max-body` of the option --max-body."""
-    return max(parameter.opts, key=len).lstrip("-").replace("_", "-")
+    return str(max(parameter.opts, key=len)).lstrip("-").replace("_", "-")
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.streaming import Event, streamed
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
@@ -99,7 +100,9 @@ class Defense(ABC):
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
-        entry = self.admitted(query, passages)
+        return (yield from self._answered_behind(self.admitted(query, passages)))
+
+    def _answered_behind(self, entry: Admitted) -> Flow[Answer]:
         if entry.refused:
             screening = yield from self.screening(entry.query, entry.passages)
             return entry.answer(abstention(screening))
@@ -130,7 +133,7 @@ class Defense(ABC):
             return abstention(screening)
         texts = [passage.reading for passage in screening.kept]
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
-        (reply,) = yield from generate([prompt], "answer")
+        (reply,) = yield from generate([prompt], "answer", screening)
         return answered(reply, screening)
 
     def all_kept(
@@ -208,6 +211,19 @@ class Defense(ABC):
         self._require_generator()
         answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
         return replace(answer, calls=calls)
+
+    def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
+        """`aanswer` as it comes: one `Screening`, then pieces of text, then the `Answer`.
+
+        The answer counts: where a vote over the passages decides otherwise, its text is not that of the pieces. A
+        generator that cannot stream gives its text as one piece.
+
+        Raises:
+            UnpoisonError: As `answer`, at any event.
+        """
+        self._require_generator()
+        entry = self.admitted(query, passages)
+        return streamed(self._answered_behind(entry), self.models, self.limits, entry.screening)
 
     def _require_generator(self) -> None:
         if self.models.generator is None:

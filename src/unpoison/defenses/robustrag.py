@@ -119,7 +119,7 @@ class RobustRag(Defense):
         details["keywords"] = hints = self._above(self._votes(answers, weights), threshold)
         if not hints and self.empty_hints == "abstain":
             return abstention(screening, details)
-        (reply,) = yield from generate([self._final(query.reading, hints)], "final answer")
+        (reply,) = yield from generate([self._final(query.reading, hints)], "final answer", screening)
         return answered(reply, screening, details)
 
     def _isolated(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:

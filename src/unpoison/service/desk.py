@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Depends, Request
 
 from unpoison.defenses.base import Defense
+from unpoison.defenses.streaming import Event
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
 from unpoison.service.bounds import Bounds
@@ -75,9 +77,24 @@ class Desk:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Answer:
         """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
-        read, most = self._read(query, passages), self.bounds.characters
-        shown = windows.cut(read, most)
-        answer = await self.work.answer(defense, query, shown)
+        read = self._read(query, passages)
+        shown = windows.cut(read, self.bounds.characters)
+        return self._answered(request, await self.work.answer(defense, query, shown), read, shown)
+
+    async def stream(
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> AsyncIterator[Event]:
+        """`answer` as it comes."""
+        read = self._read(query, passages)
+        shown = windows.cut(read, self.bounds.characters)
+        async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
+            async for event in stream:
+                yield self._answered(request, event, read, shown) if isinstance(event, Answer) else event
+
+    def _answered(
+        self, request: Request, answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]
+    ) -> Answer:
+        """Count an answer, and say in it which passages were read in part."""
         self._count(request, answer.screening, answer.calls)
         notes = [
             f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
 
 __all__ = [
+    "AnswerRequest",
     "Answered",
     "CohereReranked",
     "DocumentsRequest",
@@ -65,6 +66,12 @@ class ScreenRequest(BaseModel):
         validation_alias=AliasChoices("embedding", "query_embedding"),
         description="The question's vector, by the encoder of the passages' vectors.",
     )
+
+
+class AnswerRequest(ScreenRequest):
+    """What to answer."""
+
+    stream: bool = Field(False, description="Reply by server-sent events: screening, text, answer, or error.")
 
 
 class DocumentsRequest(BaseModel):

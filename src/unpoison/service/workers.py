@@ -142,7 +142,7 @@ class _Workers:
         self._running.remove(worker)
         from prometheus_client.multiprocess import mark_process_dead
 
-        mark_process_dead(worker.pid, self._counts)  # its gauges; what it counted stays counted
+        mark_process_dead(worker.pid, self._counts)  # type: ignore[no-untyped-call]  # its gauges; what it counted stays counted
 
     def _pass_on(self, sig: int) -> None:
         self._each(lambda worker: worker.send_signal(sig))
