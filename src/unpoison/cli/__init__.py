@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `keys`, `beliefs`, `guard`, `models`, `attack`, `evaluate`
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `beliefs`, `guard`, `models`, `attack`, `evaluate`
 and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
@@ -31,6 +31,8 @@ from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.keys import EXAMPLES as KEYS_EXAMPLES
 from unpoison.cli.keys import keys
+from unpoison.cli.mcp import EXAMPLES as MCP_EXAMPLES
+from unpoison.cli.mcp import mcp
 from unpoison.cli.models import models
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
@@ -79,6 +81,7 @@ app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=SERVE_EXAMPLES, context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"})(serve)
 app.command(epilog=KEYS_EXAMPLES)(keys)
+app.command(epilog=MCP_EXAMPLES)(mcp)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")

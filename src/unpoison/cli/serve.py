@@ -15,6 +15,7 @@ from unpoison.cli.settings import read_settings
 
 if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
+    from unpoison.driver import Limits
     from unpoison.service.keys import Keys
 
 __all__ = ["EXAMPLES", "serve"]
@@ -145,6 +146,9 @@ def serve(
         list[str] | None,
         typer.Option(metavar="URL", help="A web origin whose pages may call the service (CORS)."),
     ] = None,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Offer the tools of the Model Context Protocol to agents, at /mcp.")
+    ] = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Bytes of one request.")] = 8 * 1024 * 1024,
     max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Passages of one request.")] = 1000,
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one passage.")] = 20_000,
@@ -229,6 +233,7 @@ def serve(
             keys=allowed,
             rates=LocalRates(1 / workers) if rates is None else RedisRates(rates, 1 / workers),
             root_path=root_path,
+            mcp=mcp,
             hosts=allow_host or (() if public or unix_socket else (*LOOPBACK, "[::1]")),
             origins=allow_origin or (),
             make=make if allow_options else None,
@@ -253,6 +258,20 @@ def _keys(path: Path | None) -> Keys | None:
     if path is not None:
         return KeyFile(path, own)
     return Keys(own) if own else None
+
+
+def made_defenses(
+    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits
+) -> dict[str, Defense]:
+    """The defenses of option strings, with the models of a command line that they take."""
+    from unpoison.models.loading import load_encoder, load_generator
+
+    given = {
+        "encoder": None if encoder is None else load_encoder(encoder),
+        "generator": None if generator is None else load_generator(generator),
+        "limits": limits,
+    }
+    return {spec: _made(given, spec) for spec in specs}
 
 
 def _accepted(spec: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Literal
 
 from fastapi import FastAPI
@@ -23,6 +23,7 @@ from unpoison.service.gate import Gate
 from unpoison.service.keys import Key, Keys
 from unpoison.service.metrics import Metrics
 from unpoison.service.rates import LocalRates, Rates
+from unpoison.service.tools import over_http, tools
 from unpoison.service.work import Work
 
 __all__ = ["create_app"]
@@ -37,6 +38,7 @@ def create_app(
     keys: Keys | None = None,
     rates: Rates | None = None,
     root_path: str = "",
+    mcp: bool = False,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     make: Callable[[str], Defense] | None = None,
@@ -54,6 +56,7 @@ def create_app(
         keys: Several keys with names, scopes and rates, instead of `key`; see `service.keys`.
         rates: Where their requests are counted; in this process by default.
         root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
+        mcp: Whether agents find the tools of the Model Context Protocol at `/mcp`.
         hosts: The names by which the service may be called, empty for any.
         origins: The web origins whose pages may call the service; none by default.
         make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
@@ -83,11 +86,14 @@ def create_app(
         log_dropped=log_dropped,
     )
 
+    agents = tools(desk) if mcp else None
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         desk.work = Work(limits.threads)
         try:
-            yield
+            async with nullcontext() if agents is None else agents.session_manager.run():
+                yield
         finally:
             desk.stopping = True
             await desk.work.close()
@@ -108,6 +114,8 @@ def create_app(
     app.include_router(routes.router)
     app.include_router(rerank.router)
     app.include_router(inspector.router)
+    if agents is not None:
+        app.router.routes.extend(over_http(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()
     app.add_middleware(
         Gate,

@@ -50,12 +50,24 @@ class Desk:
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
-        """Read, bound, screen, count. Passages longer than the bound are judged in windows."""
+        """Read, bound, screen, count, and log. Passages longer than the bound are judged in windows."""
+        screening, calls = await self._judged(defense, query, passages)
+        self._count(request, screening, calls)
+        return screening
+
+    async def judged(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
+        """`screen` for what has no request of its own: counted, not logged."""
+        screening, calls = await self._judged(defense, query, passages)
+        self.metrics.screened(screening.defense, screening, calls)
+        return screening
+
+    async def _judged(
+        self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> tuple[Screening, list[Call]]:
         read, most = self._read(query, passages), self.bounds.characters
         found = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
         screening = windows.merged(query, read, [one.screening for one in found], most)
-        self._count(request, screening, [call for one in found for call in one.calls])
-        return screening
+        return screening, [call for one in found for call in one.calls]
 
     async def rerank(
         self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]

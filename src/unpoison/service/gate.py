@@ -31,6 +31,9 @@ __all__ = ["Gate", "Record"]
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """What machines ask every few seconds is not worth a line of the log."""
 
+PLAIN = ("/mcp",)
+"""Routes of others, which do not say their pattern."""
+
 PATIENCE = 2.0
 """Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
 the reply of a request that was only watched in vain."""
@@ -158,7 +161,7 @@ class Gate:
             await failed(500, "InternalError", message)(scope, receive, reply)
         finally:
             body.let_go()
-            route = getattr(scope.get("route"), "path", None)
+            route = getattr(scope.get("route"), "path", None) or (scope["path"] if scope["path"] in PLAIN else None)
             record.route = route or record.route
             record.ms = round(1000 * (time.perf_counter() - began), 1)
             self.metrics.replied(record.route, record.status, record.ms / 1000, record.key)
