@@ -59,7 +59,7 @@ class _Base:
         if not wanted or attempt > self._retries:
             raise found from None
         wait = getattr(found, "retry_after", None)
-        return min(0.5 * 2 ** (attempt - 1) if wait is None else wait, LONGEST_WAIT)
+        return min(0.5 * 2.0 ** (attempt - 1) if wait is None else float(wait), LONGEST_WAIT)
 
 
 class Client(_Base):

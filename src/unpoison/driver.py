@@ -23,6 +23,7 @@ from unpoison.jobs import Job, Plan, model_error, plan
 from unpoison.models.protocols import Listener, Models
 from unpoison.requests import Flow, Generate, Request
 from unpoison.threads import on_thread, started
+from unpoison.tracing import Mark, called
 from unpoison.types import Call, Reply
 
 __all__ = ["Limits", "arun", "run"]
@@ -191,6 +192,11 @@ def _replies(plans: Sequence[Plan], done: Sequence[_Outcome], calls: list[Call])
 
 def _attempt(job: Job, clock: _Clock) -> _Outcome:
     """Call once, and again while that may help and the answer is still wanted."""
+    with called(job.kind, job.model, job.purpose, job.items) as mark:
+        return _marked(_tried(job, clock), mark)
+
+
+def _tried(job: Job, clock: _Clock) -> _Outcome:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -205,6 +211,11 @@ def _attempt(job: Job, clock: _Clock) -> _Outcome:
 
 
 async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Outcome:
+    with called(job.kind, job.model, job.purpose, job.items) as mark:
+        return _marked(await _tried_async(job, clock, gate), mark)
+
+
+async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Outcome:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -219,6 +230,18 @@ async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _O
             return _outcome(job, value, began, attempt)
         await asyncio.sleep(pause)
         attempt += 1
+
+
+def _marked(outcome: _Outcome, mark: Mark) -> _Outcome:
+    """Tell the trace what a call took."""
+    call = outcome.call
+    mark("unpoison.attempts", call.attempts)
+    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
+        if count is not None:
+            mark(f"gen_ai.usage.{name}_tokens", count)
+    if call.cached:
+        mark("unpoison.cached", True)
+    return outcome
 
 
 def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_Outcome]:

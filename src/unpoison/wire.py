@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ AGAIN = (429, 503)
 FIELDS = ("text", "id", "title", "source", "score")
 
 
-class Ranked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ranked:
     """One document that may be read: its position in the request, and a score in (0, 1] that says the order."""
 
     index: int
@@ -116,10 +118,12 @@ def _sent(passage: Passage) -> dict[str, Any]:
 
 
 def reranking(query: str, documents: Iterable[str], top: int | None, defense: str | None) -> dict[str, Any]:
+    """The body of a rerank request."""
     return {"model": defense or "default", "query": query, "documents": list(documents), "top_n": top}
 
 
 def ranked(data: Any) -> list[Ranked]:
+    """What a rerank request is replied with."""
     try:
         return [Ranked(int(row["index"]), float(row["relevance_score"])) for row in data["results"]]
     except (KeyError, TypeError, ValueError):
@@ -131,6 +135,11 @@ class RefusedError(ModelError):
 
 
 def content(response: Any) -> Any:
+    """The content of a response.
+
+    Raises:
+        UnpoisonError: It is a failure.
+    """
     if response.status_code != 200:
         raise failure(response)
     try:
@@ -174,6 +183,7 @@ def _sentence(data: Any, status: int | None) -> str:
 
 
 def unreachable(sdk: Any, error: Exception) -> ModelError:
+    """What the transport of a client raised, in our words."""
     if isinstance(error, sdk.TimeoutException):
         return DeadlineError("the service did not reply in time; raise timeout, or send fewer passages", retryable=True)
     return ModelError(f"the service cannot be reached ({type(error).__name__}); check its address", retryable=True)

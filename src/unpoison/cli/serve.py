@@ -171,6 +171,7 @@ def serve(
         int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, for one request.")
     ] = 16,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 2,
+    otel: Annotated[bool, typer.Option("--otel", help="Send traces by OTLP, to OTEL_EXPORTER_OTLP_ENDPOINT.")] = False,
     log_level: Annotated[Level, typer.Option(help="How much to log, as JSON lines on standard error.")] = Level.INFO,
     log_dropped: Annotated[
         bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
@@ -183,6 +184,7 @@ def serve(
     from contextlib import closing, nullcontext
     from functools import partial
 
+    from unpoison import tracing
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
@@ -199,6 +201,8 @@ def serve(
         status = supervise(workers, listening, patience=drain + grace + 5, log_level=log_level.value)
         unlinked(listening, unix_socket)
         raise typer.Exit(status)
+    if otel:
+        tracing.exported()
     public = unix_socket is None and host not in LOOPBACK
     allowed = _keys(keys)
     if allowed is None and public:

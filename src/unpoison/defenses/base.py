@@ -22,6 +22,7 @@ from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProba
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
 from unpoison.styles import Style
+from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
 __all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
@@ -178,12 +179,16 @@ class Defense(ABC):
             InputError: An unusable query or passage.
             ModelError: A model failed; nothing is ever returned unscreened.
         """
-        screening, _ = run(self.screened(query, passages), self.models, self.limits)
+        with span("screen", defense=self.name) as mark:
+            screening, _ = run(self.screened(query, passages), self.models, self.limits)
+            _measured(screening, mark)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """`screen` for asyncio."""
-        screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
+        with span("screen", defense=self.name) as mark:
+            screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
+            _measured(screening, mark)
         return screening
 
     def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
@@ -203,13 +208,17 @@ class Defense(ABC):
             DeadlineError: The deadline passed.
         """
         self._require_generator()
-        answer, calls = run(self._answered(query, passages), self.models, self.limits)
+        with span("answer", defense=self.name) as mark:
+            answer, calls = run(self._answered(query, passages), self.models, self.limits)
+            _measured(answer.screening, mark)
         return replace(answer, calls=calls)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         """`answer` for asyncio."""
         self._require_generator()
-        answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
+        with span("answer", defense=self.name) as mark:
+            answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
+            _measured(answer.screening, mark)
         return replace(answer, calls=calls)
 
     def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
@@ -231,6 +240,12 @@ class Defense(ABC):
                 f"{type(self).__name__} was given no generator, so it can screen but not answer; "
                 "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
             )
+
+
+def _measured(screening: Screening, mark: Mark) -> None:
+    """Tell the trace what became of the passages."""
+    mark("passages", len(screening.passages))
+    mark("dropped", len(screening.dropped_indices))
 
 
 def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:

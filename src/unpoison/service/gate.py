@@ -25,6 +25,7 @@ from unpoison.service.bounds import Bounds
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import Metrics
 from unpoison.service.overload import Places, Sampled
+from unpoison.tracing import served
 
 __all__ = ["Gate", "Record"]
 
@@ -65,6 +66,7 @@ class Record:
         id: The request's, from its X-Request-Id header where that is a plain word.
         route: The route's pattern.
         key: The name of the key that was shown.
+        trace: The trace's, where traces are recorded.
         defense, k, dropped: What was screened, None where nothing was.
         calls: Calls of language models.
         error: The kind of the failure, None for none.
@@ -78,6 +80,7 @@ class Record:
     method: str
     route: str = "other"
     key: str | None = None
+    trace: str | None = None
     status: int = 500
     defense: str | None = None
     k: int | None = None
@@ -145,7 +148,16 @@ class Gate:
             scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
         if record.method == "HEAD":  # what GET says, without its body
             scope = {**scope, "method": "GET"}
-        body = _Body(receive, self)
+        with served(record.method, headers) as trace:
+            if trace is not None:
+                record.trace = f"{trace.get_span_context().trace_id:032x}"
+            await self._serve(scope, headers, _Body(receive, self), reply)
+            if trace is not None:
+                trace.update_name(f"{record.method} {record.route}")
+                trace.set_attributes({"http.route": record.route, "http.response.status_code": record.status})
+
+    async def _serve(self, scope: Scope, headers: Headers, body: _Body, reply: _Reply) -> None:
+        record: Record = scope["state"]["record"]
         began = time.perf_counter()
         try:
             await self.admission.admit(scope, headers, record)
@@ -158,7 +170,7 @@ class Gate:
             if reply.started:
                 raise
             message = f"this is a fault of the service, not of the request; its log says more under {record.id}"
-            await failed(500, "InternalError", message)(scope, receive, reply)
+            await failed(500, "InternalError", message)(scope, body, reply)
         finally:
             body.let_go()
             route = getattr(scope.get("route"), "path", None) or (scope["path"] if scope["path"] in PLAIN else None)

@@ -18,6 +18,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.driver import arun, run
 from unpoison.threads import started
+from unpoison.tracing import span
 from unpoison.types import Answer, Call, Passage, Query, Screening
 
 __all__ = ["Screened", "Work", "warm_up"]
@@ -57,9 +58,14 @@ class Work:
             UnpoisonError: As `Defense.screen`.
         """
         flow, models, limits = defense.screened(query, passages), defense.models, defense.limits
-        if asks_models(defense):
-            return Screened(*await self._asking(arun(flow, models, limits)))
-        return Screened(*await self._computing(partial(run, flow, models, limits)))
+        with span("screen", defense=defense.name) as mark:
+            if asks_models(defense):
+                found = Screened(*await self._asking(arun(flow, models, limits)))
+            else:
+                found = Screened(*await self._computing(partial(run, flow, models, limits)))
+            mark("passages", len(passages))
+            mark("dropped", len(found.screening.dropped_indices))
+        return found
 
     async def answer(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> Answer:
         """Answer in spite of poisoned passages.
