@@ -115,8 +115,8 @@ def test_proxies_end_connections_before_the_service_does() -> None:
 
 def test_the_build_is_given_what_it_needs_and_no_more() -> None:
     allowed = {line.removeprefix("!") for line in read("Dockerfile.dockerignore").split() if line.startswith("!")}
-    copied = {name for line in re.findall(r"^COPY (?!--)(.*) \S+$", read("Dockerfile"), re.MULTILINE) for name in line.split()}
-    assert copied == allowed
+    lines = re.findall(r"^COPY (?!--)(.*) \S+$", read("Dockerfile"), re.MULTILINE)
+    assert {name for line in lines for name in line.split()} == allowed
     extras = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for names in re.findall(r"EXTRAS=([\w,]+)", read("Dockerfile")):
         assert set(names.split(",")) <= set(extras)
