@@ -23,6 +23,7 @@ EXTRAS = {
     "anthropic": "anthropic",
     "sklearn": "reference",
     "pyarrow": "parquet",
+    "pypdf": "files",
     "datasets": "data",
     "matplotlib": "plot",
     "redis": "redis",
@@ -33,13 +34,13 @@ EXTRAS = {
     "jinja2": "serve",
     "mcp": "mcp",
     "opentelemetry": "otel",
-    "httpx": "client",
     "faiss": "faiss",
     "qdrant_client": "qdrant",
     "langchain_core": "langchain",
     "llama_index": "llamaindex",
     "haystack": "haystack",
     "ray": "ray",
+    "httpx": "client",
 }
 """Module -> the extra of this project that installs it."""
 

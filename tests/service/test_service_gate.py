@@ -195,7 +195,7 @@ def test_log_has_facts_and_no_texts(serving: Serving, logged: Log) -> None:
     (line,) = logged()
     assert line.pop("ms") >= 0
     assert re.fullmatch("[0-9a-f]{32}", line.pop("id"))
-    told = {"method": "POST", "route": "/v1/screen", "key": "default", "status": 200}
+    told = {"method": "POST", "route": "/v1/screen", "key": "default", "status": 200, "client": "testclient"}
     assert line == {**told, "defense": "marked", "k": 4, "dropped": 2}
 
 

@@ -21,6 +21,7 @@ from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.tables import figure, heading
 from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
@@ -35,6 +36,7 @@ __all__ = [
     "progress",
     "say_outcome",
     "say_problems",
+    "show_certified",
     "show_figures",
 ]
 
@@ -140,6 +142,18 @@ def show_figures(report: Report) -> None:
         show(table, "")
     if report.preset is not None:
         show(published_table(report, report.preset))
+
+
+def show_certified(report: Report, *, to_stdout: bool) -> None:
+    """Certified accuracy, or why there is none."""
+    tables = certified_tables(report)
+    if not tables:
+        say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")
+    for found in tables if to_stdout else ():
+        table = Table(*found.columns, box=None, padding=(0, 1), title=Text(plain(found.title), style="bold"))
+        for row in found.rows:
+            table.add_row(*(Text(plain(cell)) for cell in row))
+        show(table, "")
 
 
 def figures_tables(report: Report) -> Iterator[Table]:

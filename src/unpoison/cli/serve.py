@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unpoison.cli.beliefs import Namespace
+from unpoison.cli.own import from_here
 from unpoison.cli.screen import EncoderCache, EncoderName, NLIName
 from unpoison.cli.settings import read_settings
 
@@ -57,6 +58,13 @@ class Level(StrEnum):
     ERROR = "error"
 
 
+class Texts(StrEnum):
+    """What the audit log holds in place of texts."""
+
+    HASH = "hash"
+    KEEP = "keep"
+
+
 def serve(
     config: Annotated[
         Path | None,
@@ -67,6 +75,7 @@ def serve(
         typer.Option(
             "--defense",
             "-d",
+            callback=from_here,
             metavar="NAME[:OPTIONS]",
             help="Requests may name it; the first is their default. Give the option once for each. [default: guard]",
         ),
@@ -176,6 +185,19 @@ def serve(
     log_dropped: Annotated[
         bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
     ] = False,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every verdict to this file, for 'unpoison audit'; it rotates."),
+    ] = None,
+    audit_texts: Annotated[
+        Texts, typer.Option(help="What stands there for questions and texts: keyed hashes, or themselves.")
+    ] = Texts.HASH,
+    audit_size: Annotated[
+        int, typer.Option(min=1, metavar="BYTES", help="A file of the audit log that would be larger is put aside.")
+    ] = 64 * 2**20,
+    audit_files: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Files of the audit log; the oldest is deleted.")
+    ] = 8,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
 
@@ -185,6 +207,7 @@ def serve(
     from functools import partial
 
     from unpoison import tracing
+    from unpoison.at_rest.audit_log import AuditLog
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
@@ -226,7 +249,10 @@ def serve(
         "beliefs": store,
         "limits": Limits(in_flight=in_flight, deadline=timeout, retries=retries),
     }
-    with nullcontext() if store is None else closing(store):
+    audit = None
+    if audit_log is not None:
+        audit = AuditLog(audit_log, texts=audit_texts.value, size=audit_size, files=audit_files)
+    with nullcontext() if store is None else closing(store), audit or nullcontext():
         specs = defense or ["guard"]
         _all_used(specs, given)
         make = partial(_made, given)
@@ -242,6 +268,7 @@ def serve(
             origins=allow_origin or (),
             make=make if allow_options else None,
             log_dropped=log_dropped,
+            audit=audit,
         )
         place = listening or listen(host, port, unix_socket)
         try:

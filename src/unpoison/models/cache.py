@@ -130,6 +130,7 @@ class CachedGenerator:
             self.astream = self._astream
         if isinstance(generator, BatchGenerator):
             self.generate_batch = self._generate_batch
+            self.isolated = bool(getattr(generator, "isolated", False))
         if hasattr(generator, "read") and hasattr(generator, "relations"):  # a reader, which remembers by itself
             self.read, self.relations = generator.read, generator.relations
         if isinstance(generator, TokenByToken):  # distributions are too large to keep

@@ -10,10 +10,14 @@ from typing import Annotated, Any, Literal, cast
 
 from fastapi import Depends, Request
 
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
+from unpoison.errors import InputError
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
+from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
 from unpoison.service.gate import Record
@@ -35,7 +39,9 @@ class Desk:
         metrics: Counters.
         on_poison: What the rerank dialects do with what was dropped.
         log_dropped: Whether the access log quotes it.
+        audit: Writes the audit log.
         stopping: Whether the service is about to end.
+        ingest: The gate before an index.
         work: Where defenses run, while the application runs.
     """
 
@@ -44,7 +50,9 @@ class Desk:
     metrics: Metrics
     on_poison: Literal["drop", "demote", "monitor"] = "drop"
     log_dropped: bool = False
+    audit: Auditor | None = None
     stopping: bool = False
+    ingest: Ingest = field(default_factory=Ingest)
     work: Work = field(init=False)
 
     async def screen(
@@ -53,10 +61,11 @@ class Desk:
         """Read, bound, screen, count, and log. Passages longer than the bound are judged in windows."""
         screening, calls = await self._judged(defense, query, passages)
         self._count(request, screening, calls)
+        await self._audited(request, screening)
         return screening
 
     async def judged(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
-        """`screen` for what has no request of its own: counted, not logged."""
+        """`screen` for what has no request of its own: counted, neither logged nor audited."""
         screening, calls = await self._judged(defense, query, passages)
         self.metrics.screened(screening.defense, screening, calls)
         return screening
@@ -91,7 +100,7 @@ class Desk:
         """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
         read = self._read(query, passages)
         shown = windows.cut(read, self.bounds.characters)
-        return self._answered(request, await self.work.answer(defense, query, shown), read, shown)
+        return await self._answered(request, await self.work.answer(defense, query, shown), read, shown)
 
     async def stream(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
@@ -101,12 +110,12 @@ class Desk:
         shown = windows.cut(read, self.bounds.characters)
         async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
             async for event in stream:
-                yield self._answered(request, event, read, shown) if isinstance(event, Answer) else event
+                yield (await self._answered(request, event, read, shown)) if isinstance(event, Answer) else event
 
-    def _answered(
+    async def _answered(
         self, request: Request, answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]
     ) -> Answer:
-        """Count an answer, and say in it which passages were read in part."""
+        """Count and audit an answer, and say in it which passages were read in part."""
         self._count(request, answer.screening, answer.calls)
         notes = [
             f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"
@@ -114,7 +123,33 @@ class Desk:
             if part is not whole
         ]
         evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
-        return replace(answer, screening=replace(answer.screening, evidence=evidence))
+        answer = replace(answer, screening=replace(answer.screening, evidence=evidence))
+        await self._audited(request, answer)
+        return answer
+
+    async def _audited(self, request: Request, result: Screening | Answer) -> None:
+        if self.audit is not None:
+            await self.audit.record(request, result)
+
+    async def check(
+        self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
+    ) -> list[dict[str, Any]]:
+        """Read, bound, and judge new documents; nothing is added anywhere."""
+        new = [Document.of(_given(one), position) for position, one in enumerate(documents)]
+        indexed = [Document.of(_given(one), position) for position, one in enumerate(beside)]
+        self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
+        for position, one in enumerate(new):
+            if len(one.passage.raw) > self.bounds.characters:
+                raise InputError(
+                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
+                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
+                )
+        cut = [
+            replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
+            for one in indexed
+        ]
+        found = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
+        return [decision.to_dict() for decision in found.decisions]
 
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
         read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])
@@ -137,6 +172,10 @@ class Desk:
             }
 
 
+def _given(one: str | PassageIn) -> object:
+    return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
+
+
 def asked(body: ScreenRequest) -> Query:
     """The question of a request, with its embedding where it brings one."""
     embedding: Any = body.embedding
@@ -148,7 +187,7 @@ def told(screening: Screening) -> dict[str, Any]:
     evidence = screening.evidence
     return {
         **screening.summary(),
-        **{name: evidence[name].tolist() for name in ("threshold", "probability") if name in evidence},
+        **{name: evidence[name].tolist() for name in ("threshold", "probability", "calibration") if name in evidence},
     }
 
 

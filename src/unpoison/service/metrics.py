@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from platform import python_version
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -16,6 +17,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from unpoison import __version__
 from unpoison.types import Call, Screening
 
 __all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
@@ -29,6 +31,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        build = Gauge(
+            "unpoison_build_info", "1; the labels say what runs.", ("version", "python"), registry=registry,
+            multiprocess_mode="max",
+        )  # fmt: skip
+        build.labels(__version__, python_version()).set(1)
         self.requests = Counter("unpoison_requests", "Requests.", ("route", "status"), registry=registry)
         self.seconds = Histogram(
             "unpoison_request_seconds", "Time to reply.", ("route",), buckets=SECONDS, registry=registry
@@ -41,6 +48,9 @@ class Metrics:
             "unpoison_unscreened", "Requests passed through unscreened, in monitor mode.", ("reason",),
             registry=registry,
         )  # fmt: skip
+        self.unaudited = Counter(
+            "unpoison_unaudited", "Requests that are missing in the audit log.", ("reason",), registry=registry
+        )
         self.passages = Counter("unpoison_passages", "Passages.", ("defense", "verdict"), registry=registry)
         self.attacked = Counter(
             "unpoison_screenings", "Screenings, by whether they dropped anything.", ("defense", "dropped"),

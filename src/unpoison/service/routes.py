@@ -1,4 +1,4 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from unpoison import __version__
+from unpoison.defenses.guarantee import held, need_proof
+from unpoison.errors import InputError
 from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
-from unpoison.service.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
+from unpoison.service.schemas import (
+    Answered,
+    AnswerRequest,
+    Checked,
+    Failure,
+    IngestRequest,
+    Screened,
+    ScreenRequest,
+)
 from unpoison.service.streams import streaming
 
 __all__ = ["REFUSALS", "router"]
@@ -48,10 +58,20 @@ async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> 
     generator = defense.models.generator
     if generator is None:
         raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
+    if body.guarantee:
+        need_proof(defense, "guarantee")
+    if body.stream and body.guarantee:
+        raise InputError("guarantee and stream exclude each other: nothing may be said before it is proved; send one")
     if body.stream:
         return await streaming(request, desk.stream(request, defense, asked(body), body.passages), generator.name)
-    found = await desk.answer(request, defense, asked(body), body.passages)
+    found = held(await desk.answer(request, defense, asked(body), body.passages), body.guarantee)
     return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
+
+
+@router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
+async def check(body: IngestRequest, desk: DeskOfRequest) -> Json:
+    """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
+    return Json({"decisions": await desk.check(body.documents, body.neighbours)})
 
 
 @router.get("/v1/defenses")
@@ -59,15 +79,17 @@ async def defenses(desk: DeskOfRequest) -> Json:
     """The configured defenses; the first is the default."""
     return Json(
         {
+            "version": __version__,
             "defenses": [
                 {
                     "name": name,
                     "summary": defense.summary,
                     "answers": defense.models.generator is not None,
+                    "guarantees": defense.certifies,
                     "default": name == desk.choices.default,
                 }
                 for name, defense in desk.choices.items()
-            ]
+            ],
         }
     )
 
