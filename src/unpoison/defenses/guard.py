@@ -24,7 +24,8 @@ from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
-from unpoison.defenses.guard_windows import suspicious_sentences
+from unpoison.defenses.guard_sentences import suspicious_sentences
+from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
@@ -175,7 +176,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
-                    "calibration": np.array(model.calibration),
+                    "calibration": np.array(f"{look.model.calibration}-{WindowModel.load().calibration}"),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
@@ -196,8 +197,12 @@ class Guard(Defense):
         found = signs(query.reading, texts, vectors, target)
         judgement = model.judge(found)
         threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
-        windows = suspicious_sentences(texts, found, model.style, judgement.probability, threshold)
-        return _Look(model, found, judgement, Judged(judgement.probability, threshold, windows), notes)
+        window_model = WindowModel.load()
+        looked = window_model.judge(query.reading, texts)
+        probability = window_model.united(model, judgement, looked)
+        windows = suspicious_sentences(texts, found, model.style, probability, threshold)
+        windows |= window_model.suspicious(model, looked, threshold)
+        return _Look(model, found, judgement, Judged(probability, threshold, windows), notes)
 
     def _redaction(self, query: Query, passages: tuple[Passage, ...], judged: Judged) -> Flow[Redaction]:
         """What is cut, or where nothing may be, only where the suspicious spans are."""

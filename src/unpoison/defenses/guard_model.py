@@ -24,7 +24,7 @@ from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
-__all__ = ["COMPANY", "WORDING", "GuardModel", "Judgement", "company", "setting", "wording"]
+__all__ = ["COMPANY", "WORDING", "WORDING_ALONE", "GuardModel", "Judgement", "company", "setting", "trees_of", "wording"]
 
 Matrix = NDArray[np.float64]
 
@@ -35,6 +35,9 @@ WORDING = ("wording", "wording_contrast", "wording_claim", "wording_most", "word
 COMPANY = ("suspicion", "suspicion_contrast", "suspicious_support", "suspicious_words", "suspicious_mates",
            "suspicious_others", "suspicious_most")  # fmt: skip
 """Columns of the second step: what the first thought of the passage and of those that resemble it."""
+
+WORDING_ALONE = ("wording", "wording_claim", "wording_most", "wording_least")
+"""Of these the columns that look at one passage."""
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
@@ -51,6 +54,7 @@ class GuardModel:
         columns: The evidence that the trees look at, in order; `WORDING` stands behind them.
         style: How invented claims are built, and how other texts are.
         first, second: The trees of the first two steps.
+        alone_columns, alone: Columns that do not depend on the other passages, and trees over these.
         slope, context, base: The second step's sum s becomes the log-odds slope * s + context . setting + base.
         damage: Shares of clean passages, rising.
         thresholds: The probability above which at most that share is dropped, on each clean data set of the training.
@@ -62,6 +66,8 @@ class GuardModel:
     style: Style
     first: Trees
     second: Trees
+    alone_columns: tuple[str, ...]
+    alone: Trees
     slope: float
     context: Matrix
     base: float
@@ -85,8 +91,10 @@ class GuardModel:
         return cls(
             columns=tuple(data["columns"]),
             style=style,
-            first=_trees(data["first"]),
-            second=_trees(data["second"]),
+            first=trees_of(data["first"]),
+            second=trees_of(data["second"]),
+            alone_columns=tuple(data["alone_columns"]),
+            alone=trees_of(data["alone"]),
             slope=data["calibration"]["slope"],
             context=np.array(data["calibration"]["context"]),
             base=data["calibration"]["base"],
@@ -121,7 +129,9 @@ class GuardModel:
         around = company(evaluate(self.first, rows), found)
         sums = self.sums(rows, around)
         where = setting(sums, found)
-        return Judgement(rows, around, where, _share(self.odds(sums, where)))
+        names = (*self.columns, *WORDING)
+        alone = evaluate(self.alone, rows[:, [names.index(name) for name in self.alone_columns]])
+        return Judgement(rows, around, where, _share(self.odds(sums, where)), alone)
 
     def sums(self, rows: Matrix, around: Matrix) -> Matrix:
         """What the second step says of rows of evidence, with what the first said of the others, shape (n,)."""
@@ -140,12 +150,14 @@ class Judgement(NamedTuple):
         around: `COMPANY`, shape (k, 7).
         where: The set as a whole, see `setting`, shape (3,).
         probability: Of poison, at even odds of clean and poison, shape (k,).
+        alone: Log-odds of poison by what does not depend on the other passages, shape (k,).
     """
 
     rows: Matrix
     around: Matrix
     where: Matrix
     probability: Matrix
+    alone: Matrix
 
 
 def wording(found: Signs, style: Style) -> tuple[Matrix, ...]:
@@ -217,7 +229,7 @@ def _fingerprint(data: Mapping[str, Any], style: Style) -> str:
     return digest.hexdigest()
 
 
-def _trees(data: Mapping[str, Any]) -> Trees:
+def trees_of(data: Mapping[str, Any]) -> Trees:
     return Trees(
         np.array(data["features"], np.int64), np.array(data["thresholds"]), np.array(data["leaves"]), data["base"]
     )
