@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from unpoison.at_rest.documents import Document
 from unpoison.kernels.canonical import LONGEST, Hidden, canonical
-from unpoison.kernels.reading import SENTENCE_END
+from unpoison.kernels.sentences import SENTENCE_END
 
 __all__ = ["Unit", "sentences", "units_of"]
 
