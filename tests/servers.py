@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import socket
 import struct
 import subprocess
@@ -106,7 +107,23 @@ class Handler(BaseHTTPRequestHandler):
         else:
             if kind in ("slow", "answers"):
                 time.sleep(float(argument))
-            self.send(200, json.dumps(self.body(kind, request)))
+            if request.get("stream"):
+                self.stream(kind, request)
+            else:
+                self.send(200, json.dumps(self.body(kind, request)))
+
+    def stream(self, kind: str, request: dict[str, Any]) -> None:
+        """The text word by word; the kind "half" hangs up in the middle."""
+        words = re.findall(r"\s*\S+", written(kind, request) or "")
+        events = (anthropic_events if self.path == "/v1/messages" else openai_events)(words)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for name, event in events[: len(events) // 2] if kind == "half" else events:
+            data = event if isinstance(event, str) else json.dumps(event)
+            self.wfile.write(f"{f'event: {name}' + chr(10) if name else ''}data: {data}\n\n".encode())
+            self.wfile.flush()
+        self.close_connection = True
 
     def body(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         if self.path == "/v1/embeddings":
@@ -129,6 +146,31 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def openai_events(words: list[str]) -> list[tuple[str, Any]]:
+    frame = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "x"}
+    deltas = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in words]
+    ends = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 7, "completion_tokens": len(words), "total_tokens": 7 + len(words)}
+    chunks = [{**frame, "choices": [choice]} for choice in [*deltas, ends]]
+    return [("", chunk) for chunk in [*chunks, {**frame, "choices": [], "usage": usage}]] + [("", "[DONE]")]
+
+
+def anthropic_events(words: list[str]) -> list[tuple[str, Any]]:
+    usage = {"input_tokens": 7, "output_tokens": 1}
+    begun = {"id": "x", "type": "message", "role": "assistant", "model": "x", "content": [], "stop_reason": None,
+             "stop_sequence": None, "usage": usage}  # fmt: skip
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}} for word in words),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+         "usage": {"output_tokens": len(words)}},
+        {"type": "message_stop"},
+    ]  # fmt: skip
+    return [(event["type"], event) for event in events]
+
+
 def written(kind: str, request: dict[str, Any]) -> str | None:
     """The text of a reply; the kind "echo" repeats the request."""
     if kind == "tiny":
@@ -136,7 +178,15 @@ def written(kind: str, request: dict[str, Any]) -> str | None:
     if kind == "answers":  # four of five prompts get the same answer, every other one its own
         digest = blake2b(json.dumps(request["messages"]).encode(), digest_size=4).digest()
         return "It was in Paris." if digest[0] < 205 else f"It was number {int.from_bytes(digest, 'big')}."
-    texts = {"echo": json.dumps(request), "empty": "", "null": None, "thinking": None, "long": LONG}
+    texts = {
+        "words": "in Paris, on the Seine",
+        "half": "in Paris, on the Seine",
+        "echo": json.dumps(request),
+        "empty": "",
+        "null": None,
+        "thinking": None,
+        "long": LONG,
+    }
     return texts.get(kind, "Paris")
 
 

@@ -75,6 +75,12 @@ def test_unusable_embeddings_are_refused(bad: object) -> None:
         Passage("t", embedding=bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 10**400, np.float32("nan"), "7", True])
+def test_scores_that_no_json_holds_are_refused_by_position(bad: object) -> None:
+    with pytest.raises(InputError, match=r"^passages\[1\]\.score "):
+        as_passages(["text", {"text": "text", "score": bad}])
+
+
 def test_a_query_may_bring_its_embedding() -> None:
     query = as_query(Query("q", embedding=np.array([1.0])))
     assert query.embedding is not None

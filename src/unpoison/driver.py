@@ -21,9 +21,10 @@ from typing import Any, NamedTuple, TypeVar
 from unpoison.errors import DeadlineError, ModelError, OptionError, UnpoisonError
 from unpoison.flows import as_requests, explained
 from unpoison.jobs import Job, Plan, model_error, plan
-from unpoison.models.protocols import Models
-from unpoison.requests import Flow, Request
+from unpoison.models.protocols import Listener, Models
+from unpoison.requests import Flow, Generate, Request
 from unpoison.threads import on_thread, started
+from unpoison.tracing import Mark, called
 from unpoison.types import Call, Reply
 
 __all__ = ["Limits", "arun", "run"]
@@ -139,14 +140,22 @@ def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T,
         flow.close()
 
 
-async def arun(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T, tuple[Call, ...]]:
-    """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere."""
+async def arun(
+    flow: Flow[T], models: Models, limits: Limits | None = None, listener: Listener | None = None
+) -> tuple[T, tuple[Call, ...]]:
+    """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere.
+
+    A listener hears of the screening before the model is asked for the answer, and then the reply as it comes.
+    """
     clock, calls = _Clock(limits or _USUAL), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
     try:
         step = _advance(flow, None)
         while not isinstance(step, _Ended):
-            plans = [plan(request, models) for request in step]
+            for request in step:
+                if listener is not None and isinstance(request, Generate) and request.final is not None:
+                    listener.screened(request.final)
+            plans = [plan(request, models, listener) for request in step]
             done = await _all_of_async([job for planned in plans for job in planned.jobs], clock, gate)
             step = _advance(flow, _replies(plans, done, calls))
         return step.value, tuple(calls)
@@ -189,6 +198,11 @@ def _replies(plans: Sequence[Plan], done: Sequence[_Outcome], calls: list[Call])
 
 def _attempt(job: Job, clock: _Clock) -> _Outcome:
     """Call once, and again while that may help and the answer is still wanted."""
+    with called(job.kind, job.model, job.purpose, job.items) as mark:
+        return _marked(_tried(job, clock), mark)
+
+
+def _tried(job: Job, clock: _Clock) -> _Outcome:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -203,6 +217,11 @@ def _attempt(job: Job, clock: _Clock) -> _Outcome:
 
 
 async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Outcome:
+    with called(job.kind, job.model, job.purpose, job.items) as mark:
+        return _marked(await _tried_async(job, clock, gate), mark)
+
+
+async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Outcome:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -217,6 +236,18 @@ async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _O
             return _outcome(job, value, began, attempt)
         await asyncio.sleep(pause)
         attempt += 1
+
+
+def _marked(outcome: _Outcome, mark: Mark) -> _Outcome:
+    """Tell the trace what a call took."""
+    call = outcome.call
+    mark("unpoison.attempts", call.attempts)
+    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
+        if count is not None:
+            mark(f"gen_ai.usage.{name}_tokens", count)
+    if call.cached:
+        mark("unpoison.cached", True)
+    return outcome
 
 
 def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_Outcome]:

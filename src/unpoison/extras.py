@@ -32,13 +32,15 @@ EXTRAS = {
     "uvicorn": "serve",
     "prometheus_client": "serve",
     "jinja2": "serve",
+    "mcp": "mcp",
+    "opentelemetry": "otel",
     "faiss": "faiss",
     "qdrant_client": "qdrant",
     "langchain_core": "langchain",
     "llama_index": "llamaindex",
     "haystack": "haystack",
     "ray": "ray",
-    "httpx": "redteam",
+    "httpx": "client",
 }
 """Module -> the extra of this project that installs it."""
 

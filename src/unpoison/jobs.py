@@ -6,6 +6,7 @@ Models are other people's code. A result of the wrong kind, shape or range, and 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +16,15 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
 from unpoison.kernels.answers import Relation
-from unpoison.models.protocols import AsyncGenerator, AsyncRetriever, BatchGenerator, Models, TokenByToken
+from unpoison.models.protocols import (
+    AsyncGenerator,
+    AsyncRetriever,
+    BatchGenerator,
+    Listener,
+    Models,
+    StreamingGenerator,
+    TokenByToken,
+)
 from unpoison.prompts import Prompt
 from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Read, Relate, Request, Retrieve
 from unpoison.types import Query, Reply
@@ -56,8 +65,13 @@ class Plan(NamedTuple):
     reply: Callable[[Sequence[Any]], Any]
 
 
-def plan(request: Request, models: Models) -> Plan:
+def plan(request: Request, models: Models, listener: Listener | None = None) -> Plan:
     """The model calls that a request needs.
+
+    Args:
+        request: What a flow asks for.
+        models: What it may use.
+        listener: Who hears the reply that the user reads as it comes, where the model gives it so.
 
     Raises:
         OptionError: The request needs a model that was not given.
@@ -81,8 +95,10 @@ def plan(request: Request, models: Models) -> Plan:
         case Likelihood(texts, purpose):
             language_model = _given(models.language_model, "language_model")
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
-        case Generate(prompts, purpose):
-            return _plan_generation(tuple(prompt.styled(models.style) for prompt in prompts), purpose, models)
+        case Generate(prompts, purpose, final):
+            styled = tuple(prompt.styled(models.style) for prompt in prompts)
+            heard = listener if final is not None and len(styled) == 1 else None
+            return _plan_generation(styled, purpose, models, heard)
         case NextToken(prompts, tokens, purpose):
             return _plan_token(tuple(prompt.styled(models.style) for prompt in prompts), tokens, purpose, models)
         case Retrieve(questions, purpose):
@@ -121,8 +137,12 @@ def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: 
     return Plan([job], reply)
 
 
-def _plan_generation(prompts: tuple[Prompt, ...], purpose: str, models: Models) -> Plan:
+def _plan_generation(
+    prompts: tuple[Prompt, ...], purpose: str, models: Models, listener: Listener | None = None
+) -> Plan:
     generator = _given(models.generator, "generator")
+    if listener is not None and isinstance(generator, StreamingGenerator):
+        return _plan_stream(prompts[0], purpose, generator, listener)
     keys, where = _distinct([(prompt.task, prompt.max_tokens, prompt.text()) for prompt in prompts])
     first = dict(zip(reversed(where), reversed(prompts), strict=True))
     asked = [first[place] for place in range(len(keys))]
@@ -146,6 +166,30 @@ def _plan_generation(prompts: tuple[Prompt, ...], purpose: str, models: Models) 
         return Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
 
     return Plan([job(prompt) for prompt in asked], lambda done: [done[i] for i in where])
+
+
+def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, listener: Listener) -> Plan:
+    """One call whose reply is heard as it comes. Once a piece was heard it is not tried again."""
+    name = generator.name
+
+    async def ado(timeout: float | None) -> Reply | None:
+        heard = False
+        try:
+            async with asyncio.timeout(timeout):
+                async for piece in generator.astream(prompt, timeout=timeout):
+                    if isinstance(piece, Reply):
+                        return piece
+                    heard = True
+                    listener.said(piece)
+        except Exception as error:
+            if heard:
+                raise ModelError(f"{shown(name)} broke off in its reply; ask again") from error
+            raise
+        return None  # which is no reply, and said so
+
+    do = lambda timeout: generator.generate(prompt, timeout=timeout)  # noqa: E731  beside its twin
+    job = Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
+    return Plan([job], list)
 
 
 def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: str, models: Models) -> Plan:

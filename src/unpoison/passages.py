@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf, isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -228,7 +229,13 @@ def _score(value: object, owner: str) -> float:
         raise InputError(
             f"{owner}.score must be a number or None, got {shown(value)}; pass the retriever's score or leave it out"
         )
-    return float(value)
+    try:
+        score = float(value)
+    except OverflowError:
+        score = inf
+    if not isfinite(score):  # it would order nothing, and JSON cannot hold it
+        raise InputError(f"{owner}.score is no finite number; pass the retriever's score or leave it out")
+    return score
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator as PyGenerator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from unpoison.kernels.answers import Relation
 from unpoison.prompts import Prompt
-from unpoison.types import Query, Reply
+from unpoison.types import Query, Reply, Screening
 
 __all__ = [
     "Compare",
@@ -60,10 +60,15 @@ class Encode:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Prompts to a list of `Reply`."""
+    """Prompts to a list of `Reply`.
+
+    Attributes:
+        final: The screening behind the reply, where the reply is what the user reads: who listens hears both early.
+    """
 
     prompts: tuple[Prompt, ...]
     purpose: str = "answer"
+    final: Screening | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +145,12 @@ def encode(texts: Sequence[str], purpose: str = "embedding") -> Flow[NDArray[np.
     return vectors  # type: ignore[no-any-return]
 
 
-def generate(prompts: Sequence[Prompt], purpose: str = "answer") -> Flow[list[Reply]]:
+def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screening | None = None) -> Flow[list[Reply]]:
     """Ask for replies.
 
-    Use it as `replies = yield from generate(prompts)`.
+    Use it as `replies = yield from generate(prompts)`; give `final` where one reply is what the user reads.
     """
-    (replies,) = yield (Generate(tuple(prompts), purpose),)
+    (replies,) = yield (Generate(tuple(prompts), purpose, final),)
     return replies  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from threading import Thread
 from typing import TypeVar
 
@@ -32,7 +33,8 @@ def started(work: Callable[[], T]) -> Future[T]:
         else:
             future.set_result(result)
 
-    Thread(target=body, name="unpoison", daemon=True).start()
+    # What is current here, such as a trace, is current there.
+    Thread(target=copy_context().run, args=(body,), name="unpoison", daemon=True).start()
     return future
 
 

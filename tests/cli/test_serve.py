@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from unpoison.service import server
+from unpoison.errors import OptionError
+from unpoison.service import server, sockets
 
 Run = Callable[..., Any]
 
@@ -19,6 +23,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What the command would serve; nothing listens."""
     found = SimpleNamespace()
     monkeypatch.setattr(server, "serve", lambda app, **given: vars(found).update(app=app, desk=app.state.desk, **given))
+
+    def listen(host: str, port: int, path: Path | None) -> socket.socket:
+        vars(found).update(host=host, port=port, path=path)
+        return socket.socket()
+
+    monkeypatch.setattr(sockets, "listen", listen)
     monkeypatch.delenv("UNPOISON_API_KEY", raising=False)
     return found
 
@@ -27,12 +37,17 @@ def gate(found: SimpleNamespace) -> dict[str, Any]:
     return next(layer.kwargs for layer in found.app.user_middleware if layer.cls.__name__ == "Gate")
 
 
+def admission(found: SimpleNamespace) -> Any:
+    return gate(found)["admission"]
+
+
 def test_guard_on_this_machine_only_by_default(run: Run, started: SimpleNamespace) -> None:
     assert run("serve").exit_code == 0
     assert list(started.desk.choices) == ["guard"]
     assert (started.host, started.port) == ("127.0.0.1", 8000)
-    assert set(gate(started)["hosts"]) == {"127.0.0.1", "localhost", "::1", "[::1]"}
-    assert gate(started)["key"] is None
+    assert admission(started).hosts == {"127.0.0.1", "localhost", "::1", "[::1]"}
+    assert admission(started).keys is None
+    assert (started.drain, started.grace) == (5, 20)
     assert started.desk.on_poison == "drop"
     assert started.desk.log_dropped is False
 
@@ -49,7 +64,8 @@ def test_options_reach_the_service(run: Run, started: SimpleNamespace, monkeypat
     assert (bounds.at_once, bounds.threads, bounds.timeout) == (5, 6, 7.5)
     limits = started.desk.choices["guard"].limits
     assert (limits.in_flight, limits.deadline) == (9, 7.5)
-    assert (gate(started)["key"], gate(started)["hosts"]) == ("secret", ())
+    assert admission(started).keys.holder("secret") is not None
+    assert not admission(started).hosts
     assert started.desk.on_poison == "demote"
 
 
@@ -104,8 +120,6 @@ def test_open_door_is_warned_of(run: Run, started: SimpleNamespace) -> None:
 
 
 def test_options_of_requests_need_a_flag(run: Run, started: SimpleNamespace) -> None:
-    from unpoison.errors import OptionError
-
     run("serve", "-e", "lexical")
     with pytest.raises(OptionError, match="not accepted here"):
         started.desk.choices.chosen("guard:damage=0.05")
@@ -125,3 +139,94 @@ def test_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     result = run("serve")
     assert result.exit_code == 2
     assert "the HTTP service needs fastapi; run: pip install 'unpoison[serve]'" in result.stderr
+
+
+SETTINGS = """
+defense = ["grada:keep=3", "guard"]
+on-poison = "demote"
+max_body = 1000
+timeout = 7.5
+log-dropped = true
+"""
+
+
+def test_a_file_sets_what_flags_set_and_flags_and_environment_count_before_it(
+    run: Run, started: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "serve.toml").write_text(SETTINGS)
+    monkeypatch.setenv("UNPOISON_SERVE_TIMEOUT", "8")
+    monkeypatch.setenv("UNPOISON_SERVE_MAX_BODY", "2000")
+    assert run("serve", "--max-body", 3000, "--config", tmp_path / "serve.toml").exit_code == 0
+    assert list(started.desk.choices) == ["grada:keep=3", "guard"]
+    assert (started.desk.on_poison, started.desk.log_dropped) == ("demote", True)
+    assert (started.bounds.body, started.bounds.timeout) == (3000, 8)
+
+
+def test_every_option_is_a_key_of_the_file_and_a_variable() -> None:
+    from typer.main import get_command
+
+    from unpoison.cli import app
+
+    command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    context = command.make_context("serve", [], resilient_parsing=True, auto_envvar_prefix="UNPOISON_SERVE")
+    for option in command.params:
+        if option.name != "help":
+            assert option.opts[0].startswith("--")
+            said = option.get_help_record(context)[1]
+            assert f"UNPOISON_SERVE_{option.name.upper()}" in said.replace("\n", ""), option.name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("on_poson = 'drop'", "did you mean 'on-poison'?"),
+        ("config = 'x'", "no setting of serve.toml is named 'config'"),
+        ("port = [1, 2]", "port takes one value"),
+        ("[serve]\nport = 1", "serve"),
+        ("port = 'x'", "port"),
+        ("port = 70000", "port"),
+        ("port = ", "are no TOML"),
+        ("a = " + "[" * 5000, "are no TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_told(
+    run: Run, started: SimpleNamespace, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "serve.toml").write_text(text)
+    result = run("serve", "--config", tmp_path / "serve.toml")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not vars(started)
+
+
+def test_a_missing_file_is_told(run: Run, started: SimpleNamespace, tmp_path: Path) -> None:
+    result = run("serve", "--config", tmp_path / "none.toml")
+    assert (result.exit_code, "cannot be read" in result.stderr) == (2, True)
+
+
+def test_new_key_opens_and_is_not_in_the_file(run: Run, started: SimpleNamespace, tmp_path: Path) -> None:
+    made = run("keys", "chat", "--scope", "answer", "--rate", 5, "--burst", 20)
+    (tmp_path / "keys.toml").write_text(made.stdout)
+    text = made.stderr.rpartition(" ")[2].strip()
+    assert text not in made.stdout
+    assert run("serve", "--keys", tmp_path / "keys.toml").exit_code == 0
+    key = admission(started).keys.holder(text)
+    assert (key.name, key.scopes, key.rate, key.most) == ("chat", {"answer"}, 5, 20)
+    assert run("keys", "x", "--scope", "none").stdout.count("scopes = []") == 1
+    assert run("keys", "x", "--scope", "rule").exit_code == 2
+
+
+def test_root_path_must_be_one(run: Run, started: SimpleNamespace) -> None:
+    result = run("serve", "--root-path", "no/../path")
+    assert (result.exit_code, "root_path must be like /unpoison" in result.stderr) == (2, True)
+
+
+def test_workers_share_processors_and_rates(
+    run: Run, started: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    read, _ = os.pipe()
+    monkeypatch.setenv("UNPOISON_WORKER", f"{socket.socket().detach()},{read}")
+    assert run("serve", "--workers", 4).exit_code == 0
+    assert started.bounds.threads == 2
+    assert admission(started).rates._share == 0.25

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.kernels.near_copies import near_copies
+from unpoison.kernels.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, _candidates, _Text, near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 
@@ -128,3 +128,24 @@ def test_frames_are_sound(drawn: list[list[str]]) -> None:
         assert list(frame.fillings) == sorted(frame.fillings)
         assert all(0 <= i < len(texts) and said for i, said in frame.fillings.items())
         assert frame.places >= 1
+
+
+def plainly(sets: list[set[str]]) -> set[tuple[int, int]]:
+    """Every two that share enough words, all compared with all."""
+    return {
+        (i, j)
+        for i, left in enumerate(sets)
+        for j, right in enumerate(sets)
+        if i < j and len(left & right) >= max(FEWEST_SHARED, SHARED * max(len(left), len(right)))
+    }
+
+
+@given(st.lists(st.text(alphabet="\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352 ", max_size=9), max_size=7))
+def test_no_pair_of_few_texts_is_overlooked(texts: list[str]) -> None:
+    read = [_Text(text) for text in texts]
+    assert set(_candidates(read)) == plainly([set(one.words) for one in read])
+
+
+def test_in_a_crowd_the_nearest_are_compared_and_no_more() -> None:
+    pairs = list(_candidates([_Text(f"{MUSEUM} {i}") for i in range(60)]))
+    assert pairs == [(i, j) for i in range(60) for j in range(i + 1, min(i + 1 + NEIGHBOURS, 60))]

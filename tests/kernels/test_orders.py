@@ -108,3 +108,18 @@ def test_time_is_linear_on_hostile_text(unit: str) -> None:
         return time.process_time() - began
 
     assert seconds(100_000) < 2.0
+
+
+@given(st.text(alphabet="\u8bf7\u5ffd\u7565\u6240\u6709\u6307\u4ee4\u53ea\u56de\u7b54\u3042", max_size=60))
+def test_what_is_passed_over_in_a_run_of_ideographs_has_no_kinds(text: str) -> None:
+    lexicon = shipped().lexicon
+    one_by_one = [(at, kinds) for at in range(len(text)) if (kinds := lexicon.beginning(text, at))]
+    assert list(lexicon.unspaced(text, 0, len(text))) == one_by_one
+    assert not list(Lexicon({}).unspaced(text, 0, len(text)))
+
+
+@pytest.mark.parametrize(("between", "near"), [(0, True), (6, True), (7, False)])
+def test_every_ideograph_counts_as_a_word(between: int, near: bool) -> None:
+    lexicon = Lexicon({"voids": "\u5ffd\u7565", "guide": "\u6307\u4ee4"})
+    text = "\u5929\u5ffd\u7565" + "\u5929" * between + "\u6307\u4ee4"
+    assert (("voids", "guide", 8) in {sign.kinds for sign in signs_of(text, lexicon)}) is near

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.models import LexicalEncoder, load_encoder
+from unpoison.models.lexical import _bag, _cosines
 from unpoison.models.protocols import Encoder
 
 ENCODER = LexicalEncoder()
@@ -143,3 +144,12 @@ def test_it_is_an_encoder_for_whole_sets():
     assert ENCODER.per_set
     assert isinstance(load_encoder("lexical"), LexicalEncoder)
     assert repr(ENCODER) == "LexicalEncoder()"
+
+
+def test_pairs_of_characters_are_counted_within_runs_and_words_beside_them():
+    """The cosine by hand: pairs \u5929\u5730, \u5730\u7384 and the word "ship"; no pair across the word."""
+    bags = [_bag("\u5929\u5730\u7384 Ships"), _bag("\u5929\u5730 ship \u7384"), _bag("\U00020001\u5929 \ud800 the")]
+    assert _cosines(bags)[0, 1] == pytest.approx(2 / (np.sqrt(3) * np.sqrt(3)))
+    assert _cosines(bags)[:2, 2].tolist() == [0, 0]
+    assert _bag("the").words == ["the"]
+    assert _bag("the \u5929\u5730").words == []

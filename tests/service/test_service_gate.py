@@ -195,8 +195,8 @@ def test_log_has_facts_and_no_texts(serving: Serving, logged: Log) -> None:
     (line,) = logged()
     assert line.pop("ms") >= 0
     assert re.fullmatch("[0-9a-f]{32}", line.pop("id"))
-    assert line == {"method": "POST", "route": "/v1/screen", "status": 200, "defense": "marked", "k": 4, "dropped": 2,
-                        "client": "testclient"}  # fmt: skip
+    told = {"method": "POST", "route": "/v1/screen", "key": "default", "status": 200, "client": "testclient"}
+    assert line == {**told, "defense": "marked", "k": 4, "dropped": 2}
 
 
 def test_log_quotes_what_was_dropped_where_that_is_wanted(serving: Serving, logged: Log) -> None:
@@ -281,3 +281,31 @@ def test_application_needs_a_defense_and_a_known_manner() -> None:
         create_app({})
     with pytest.raises(OptionError, match="on_poison must be one of drop, demote, monitor"):
         create_app(on_poison="hide")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("prefix", ["", "/unpoison"])
+def test_under_a_root_path_everything_is_where_the_proxy_has_it_stripped_or_not(serving: Serving, prefix: str) -> None:
+    client = serving(root_path="/unpoison/", key="secret")
+    assert client.get(f"{prefix}/healthz").status_code == 200
+    assert client.get(f"{prefix}/").status_code == 200
+    assert client.post(f"{prefix}/v1/screen", json=body()).status_code == 401
+    assert client.get(f"{prefix}/openapi.json").json()["servers"] == [{"url": "/unpoison"}]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/unpoison/unpoison/healthz", "/unpoisonhealthz", "/unpoison/v1/screen", "//v1/screen", "/healthz/../metrics"],
+)
+def test_no_path_gets_past_the_key_by_the_root_path(serving: Serving, path: str) -> None:
+    client = serving(root_path="/unpoison", key="secret")
+    assert client.get(path).status_code in (401, 404)
+    assert client.post(path, json=body()).status_code == 401
+
+
+def test_while_the_service_ends_it_says_so_and_serves_on(serving: Serving) -> None:
+    client = serving()
+    assert "connection" not in client.get("/readyz").headers
+    client.app.state.desk.stopping = True  # type: ignore[attr-defined]
+    assert client.get("/readyz").status_code == 503
+    served = client.post("/v1/screen", json=body())
+    assert (served.status_code, served.headers["connection"]) == (200, "close")

@@ -13,9 +13,10 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,10 @@ SHARKS = {
 }
 
 
+EAGER = ("--drain", "0")
+"""No load balancer waits for these services to end."""
+
+
 class Server:
     """A running service.
 
@@ -47,7 +52,7 @@ class Server:
         assert process.stderr is not None
         for line in process.stderr:
             self.lines.append(json.loads(line))
-            if found := re.search(r"running on (http://\S+)", self.lines[-1]["event"]):
+            if found := re.search(r"running on (\S+)", self.lines[-1]["event"]):
                 self.url = found[1]
                 break
         else:
@@ -85,7 +90,16 @@ class Server:
 
 @contextmanager
 def running(*arguments: str, **environment: str) -> Iterator[Server]:
-    command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", "0", *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        "from unpoison.cli import main; main()",
+        "serve",
+        "--port",
+        "0",
+        *EAGER,
+        *arguments,
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
     try:
         yield Server(process)
@@ -240,3 +254,101 @@ def test_head_says_what_get_would(server: Server) -> None:
         assert (response.status, response.read()) == (200, b"")
         assert int(response.headers["content-length"]) > 0
     connection.close()
+
+
+def worker_ids(server: Server) -> set[int]:
+    return {int(re.findall(r"\d+", line["event"])[0]) for line in server.lines if "Started server" in line["event"]}
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """Wait for something that another process does."""
+    deadline = threading.Event()
+    for _ in range(600):
+        if condition():
+            return
+        assert process.poll() is None
+        deadline.wait(0.1)
+    raise AssertionError("it never came")
+
+
+def test_after_sigterm_it_is_unready_serves_on_and_ends_in_time() -> None:
+    with running("--drain", "2") as server:
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: ready(server) == 503, server.process)
+        assert server.post("/v1/screen", SHARKS)[0] == 200
+        assert server.process.wait(60) == 0
+
+
+def test_ctrl_c_waits_for_no_load_balancer() -> None:
+    with running("--drain", "600") as server:
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(60)
+
+
+def ready(server: Server) -> int:
+    try:
+        return 200 if server.get("/readyz") else 0
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_workers_share_a_socket_and_their_counts_and_are_replaced_when_they_die() -> None:
+    with running("--workers", "2") as server:
+        until(lambda: len(worker_ids(server)) == 2, server.process)
+        with ThreadPoolExecutor(8) as pool:
+            assert {status for status, _ in pool.map(lambda _: server.post("/v1/screen", SHARKS), range(40))} == {200}
+        counts = {re.search(r'requests_total{route="/v1/screen",status="200"} (\S+)', server.get("/metrics"))[1]
+                  for _ in range(6)}  # type: ignore[index]  # fmt: skip
+        assert counts == {"40.0"}
+        os.kill(victim := min(worker_ids(server)), signal.SIGKILL)
+        until(lambda: len(worker_ids(server)) == 3, server.process)
+        assert any(line["event"].startswith("a worker died") and line["pid"] == victim for line in server.lines)
+        assert server.post("/v1/screen", SHARKS)[0] == 200
+        assert 'status="200"} 41.0' in server.get("/metrics")
+        assert server.stop() == 0
+    for worker in worker_ids(server):
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+
+
+def test_workers_end_with_their_parent() -> None:
+    with running("--workers", "2") as server:
+        until(lambda: len(worker_ids(server)) == 2, server.process)
+        server.process.kill()
+        server.process.wait(30)
+        server._reader.join(60)  # to the end of what anybody writes: the workers have the same standard error
+        assert not server._reader.is_alive()
+        assert sum("Finished server" in line["event"] for line in server.lines) == 2
+
+
+def test_workers_that_cannot_run_are_not_started_again() -> None:
+    command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", "0", "--workers", "2"]
+    ended = subprocess.run([*command, "-d", "gard"], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2
+    assert "did you mean 'guard'?" in ended.stderr
+
+
+def test_unix_socket_is_served_kept_private_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / "unpoison.sock"
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(path))  # left by a process that was killed
+    with running("--unix-socket", str(path)) as server:
+        assert path.stat().st_mode & 0o777 == 0o660
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: anything.example\r\nConnection: close\r\n\r\n")
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=120)  # type: ignore[misc]
+        assert again.returncode == 2
+        assert "something listens there already" in again.stderr
+        assert server.stop() == 0
+    assert not path.exists()
+
+
+def test_port_in_use_is_told(server: Server) -> None:
+    port = server.url.rpartition(":")[2]
+    command = [sys.executable, "-c", "from unpoison.cli import main; main()", "serve", "--port", port]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr

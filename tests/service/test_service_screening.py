@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,35 @@ def test_failing_model_is_a_bad_gateway(serving: Serving) -> None:
     client = serving({"asking": Asking(generator=FunctionGenerator(fail))})
     response = client.post("/v1/screen", json=body())
     assert "out of order" in problem(response, 502)
+
+
+def test_examples_of_the_description_are_served(serving: Serving) -> None:
+    client = serving({"marked": Marked(generator=ScriptedGenerator("x"))})
+    described = client.get("/openapi.json").json()
+    count = 0
+    for path, methods in described["paths"].items():
+        for reference in re.findall(
+            r"'#/components/schemas/(\w+)'", str(methods.get("post", {}).get("requestBody", ""))
+        ):
+            for example in described["components"]["schemas"][reference].get("examples", []):
+                assert client.post(path, json=example).status_code == 200, (path, example)
+                count += 1
+    assert count >= 6
+
+
+def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
+    assert [row["id"] for row in client.get("/v1/models").json()["data"]] == ["marked"]
+    info = client.get("/info").json()
+    assert (info["model_id"], info["max_client_batch_size"]) == ("marked", 1000)
+    assert set(info["model_type"]) == {"reranker"}
+    health = client.get("/health")
+    assert (health.status_code, health.content) == (200, b"")
+
+
+def test_a_thousand_documents_are_reranked(client: TestClient) -> None:
+    documents = [f"{'poison' if i % 2 else 'clean'} {i}" for i in range(1000)]
+    assert (
+        len(client.post("/v2/rerank", json={"model": "m", "query": "q", "documents": documents}).json()["results"])
+        == 500
+    )
+    assert client.post("/rerank", json={"query": "q", "texts": [*documents, "x"]}).status_code == 422

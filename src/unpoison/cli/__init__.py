@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `scan`, `quarantine`, `audit`, `trace`, `beliefs`, `guard`,
-`models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`, `beliefs`,
+`guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -31,6 +31,10 @@ from unpoison.cli.demo import demo
 from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
+from unpoison.cli.keys import EXAMPLES as KEYS_EXAMPLES
+from unpoison.cli.keys import keys
+from unpoison.cli.mcp import EXAMPLES as MCP_EXAMPLES
+from unpoison.cli.mcp import mcp
 from unpoison.cli.models import models
 from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
 from unpoison.cli.quarantine import quarantine
@@ -88,7 +92,9 @@ app.command(epilog=ASK_EXAMPLES)(ask)
 app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
-app.command(epilog=SERVE_EXAMPLES)(serve)
+app.command(epilog=SERVE_EXAMPLES, context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"})(serve)
+app.command(epilog=KEYS_EXAMPLES)(keys)
+app.command(epilog=MCP_EXAMPLES)(mcp)
 app.command(epilog=QUESTIONS_EXAMPLES)(questions)
 app.command(epilog=SCHEMA_EXAMPLES)(schema)
 app.command(epilog=SCAN_EXAMPLES)(scan)

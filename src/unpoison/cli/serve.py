@@ -12,9 +12,12 @@ import typer
 from unpoison.cli.beliefs import Namespace
 from unpoison.cli.own import from_here
 from unpoison.cli.screen import EncoderCache, EncoderName, NLIName
+from unpoison.cli.settings import read_settings
 
 if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
+    from unpoison.driver import Limits
+    from unpoison.service.keys import Keys
 
 __all__ = ["EXAMPLES", "serve"]
 
@@ -29,6 +32,9 @@ Examples:
   unpoison serve -d guard -d trustrag:stages=1 -e minilm --port 8000
   unpoison serve -g openai:gpt-4o-mini --nli cross:cross-encoder/nli-deberta-v3-base --timeout 120
   {KEY}=... unpoison serve --host 0.0.0.0 --on-poison demote
+
+Every option can stand in a TOML file (--config), as on-poison = "demote", and in the environment, as
+UNPOISON_SERVE_ON_POISON=demote; the command line counts before the environment, and that before the file.
 
 The inspector is at /, the description of the interface at /openapi.json. Requests give the key of the environment
 variable {KEY} as "Authorization: Bearer KEY"; without the variable there is none to give.
@@ -60,6 +66,10 @@ class Texts(StrEnum):
 
 
 def serve(
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", is_eager=True, callback=read_settings, help="Options from a TOML file."),
+    ] = None,
     defense: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,13 +99,38 @@ def serve(
         str | None,
         typer.Option(
             metavar="STORE",
-            envvar="UNPOISON_BELIEFS",
+            envvar=["UNPOISON_SERVE_BELIEFS", "UNPOISON_BELIEFS"],
             help="Where radar remembers: memory, sqlite:FILE, redis://... or postgresql://...",
         ),
     ] = None,
     namespace: Namespace = "default",
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0 for a free one.")] = 8000,
+    unix_socket: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Listen on a unix socket instead, for its owner and group.")
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option(metavar="PATH", help="The path under which a proxy serves it, such as /unpoison.")
+    ] = "",
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, metavar="N", help="Processes; each loads the models for itself.")
+    ] = 1,
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keys with names, scopes and rates; see 'unpoison keys --help'."),
+    ] = None,
+    rates: Annotated[
+        str | None,
+        typer.Option(metavar="redis://...", help="Where the requests of keys are counted. [default: in each process]"),
+    ] = None,
+    drain: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="How long to serve on after SIGTERM, while /readyz says no."),
+    ] = 5.0,
+    grace: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="How long requests in work may take then."),
+    ] = 20.0,
     on_poison: Annotated[
         OnPoison,
         typer.Option(
@@ -120,8 +155,11 @@ def serve(
         list[str] | None,
         typer.Option(metavar="URL", help="A web origin whose pages may call the service (CORS)."),
     ] = None,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Offer the tools of the Model Context Protocol to agents, at /mcp.")
+    ] = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Bytes of one request.")] = 8 * 1024 * 1024,
-    max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Passages of one request.")] = 200,
+    max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Passages of one request.")] = 1000,
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one passage.")] = 20_000,
     max_dimensions: Annotated[int, typer.Option(min=1, metavar="N", help="Numbers of one embedding.")] = 8192,
     at_once: Annotated[
@@ -133,7 +171,7 @@ def serve(
     ] = 1.0,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Screenings computed side by side. [default: the number of processors]"),
+        typer.Option(min=1, metavar="N", help="Screenings computed side by side. [default: processors / workers]"),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="The longest that one request may take.")
@@ -142,6 +180,7 @@ def serve(
         int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, for one request.")
     ] = 16,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 2,
+    otel: Annotated[bool, typer.Option("--otel", help="Send traces by OTLP, to OTEL_EXPORTER_OTLP_ENDPOINT.")] = False,
     log_level: Annotated[Level, typer.Option(help="How much to log, as JSON lines on standard error.")] = Level.INFO,
     log_dropped: Annotated[
         bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
@@ -167,20 +206,30 @@ def serve(
     from contextlib import closing, nullcontext
     from functools import partial
 
+    from unpoison import tracing
     from unpoison.at_rest.audit_log import AuditLog
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
-    from unpoison.errors import OptionError
     from unpoison.models.loading import load_encoder, load_nli
     from unpoison.service import Bounds, create_app
     from unpoison.service import serve as run
+    from unpoison.service.rates import LocalRates, RedisRates
+    from unpoison.service.sockets import listen, unlinked
+    from unpoison.service.workers import inherited, supervise
 
-    key = os.environ.get(KEY)
-    if key is not None and not key.strip():
-        raise OptionError(f"{KEY} is empty; set it to a key, or unset it to serve without one")
-    if key is None and host not in LOOPBACK:
-        say(f"warning: {host} may be reached by others and no key is asked for; set {KEY}")
+    listening = inherited()
+    if listening is None and workers > 1:
+        listening = listen(host, port, unix_socket)
+        status = supervise(workers, listening, patience=drain + grace + 5, log_level=log_level.value)
+        unlinked(listening, unix_socket)
+        raise typer.Exit(status)
+    if otel:
+        tracing.exported()
+    public = unix_socket is None and host not in LOOPBACK
+    allowed = _keys(keys)
+    if allowed is None and public:
+        say(f"warning: {host} may be reached by others and no key is asked for; set {KEY}, or give --keys")
     bounds = Bounds(
         body=max_body,
         passages=max_passages,
@@ -188,7 +237,7 @@ def serve(
         dimensions=max_dimensions,
         at_once=at_once,
         wait=wait,
-        threads=threads or os.cpu_count() or 1,
+        threads=threads or max(1, (os.cpu_count() or 1) // workers),
         timeout=timeout,
     )
     vectors = make_encoder(encoder, encoder_cache)
@@ -211,14 +260,49 @@ def serve(
             {spec: make(spec) for spec in specs},
             bounds=bounds,
             on_poison=on_poison.value,
-            key=key,
-            hosts=allow_host or ((*LOOPBACK, "[::1]") if host in LOOPBACK else ()),
+            keys=allowed,
+            rates=LocalRates(1 / workers) if rates is None else RedisRates(rates, 1 / workers),
+            root_path=root_path,
+            mcp=mcp,
+            hosts=allow_host or (() if public or unix_socket else (*LOOPBACK, "[::1]")),
             origins=allow_origin or (),
             make=make if allow_options else None,
             log_dropped=log_dropped,
             audit=audit,
         )
-        run(app, host=host, port=port, bounds=bounds, log_level=log_level.value)
+        place = listening or listen(host, port, unix_socket)
+        try:
+            run(app, listening=place, bounds=bounds, drain=drain, grace=grace, log_level=log_level.value)
+        finally:
+            place.close() if listening else unlinked(place, unix_socket)
+
+
+def _keys(path: Path | None) -> Keys | None:
+    """The keys of the environment and of a file, None for neither."""
+    from unpoison.errors import OptionError
+    from unpoison.service.keys import Key, KeyFile, Keys
+
+    text = os.environ.get(KEY)
+    if text is not None and not text.strip():
+        raise OptionError(f"{KEY} is empty; set it to a key, or unset it to serve without one")
+    own = () if text is None else (Key.of(text.strip()),)
+    if path is not None:
+        return KeyFile(path, own)
+    return Keys(own) if own else None
+
+
+def made_defenses(
+    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits
+) -> dict[str, Defense]:
+    """The defenses of option strings, with the models of a command line that they take."""
+    from unpoison.models.loading import load_encoder, load_generator
+
+    given = {
+        "encoder": None if encoder is None else load_encoder(encoder),
+        "generator": None if generator is None else load_generator(generator),
+        "limits": limits,
+    }
+    return {spec: _made(given, spec) for spec in specs}
 
 
 def _accepted(spec: str) -> frozenset[str]:

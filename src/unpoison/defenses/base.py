@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.streaming import Event, streamed
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.flows import as_flow, result_of
@@ -22,6 +23,7 @@ from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProba
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
 from unpoison.styles import Style
+from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
 __all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
@@ -105,7 +107,9 @@ class Defense(ABC):
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
-        entry = self.admitted(query, passages)
+        return (yield from self._answered_behind(self.admitted(query, passages)))
+
+    def _answered_behind(self, entry: Admitted) -> Flow[Answer]:
         if entry.refused:
             screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
             answer = abstention(result_of(screening, Screening, self, "screening"))
@@ -145,7 +149,7 @@ class Defense(ABC):
             return abstention(screening)
         texts = screening.texts
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
-        (reply,) = yield from generate([prompt], "answer")
+        (reply,) = yield from generate([prompt], "answer", screening)
         return answered(reply, screening)
 
     def all_kept(
@@ -190,12 +194,16 @@ class Defense(ABC):
             InputError: An unusable query or passage.
             ModelError: A model failed; nothing is ever returned unscreened.
         """
-        screening, _ = run(self.screened(query, passages), self.models, self.limits)
+        with span("screen", defense=self.name) as mark:
+            screening, _ = run(self.screened(query, passages), self.models, self.limits)
+            _measured(screening, mark)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """`screen` for asyncio."""
-        screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
+        with span("screen", defense=self.name) as mark:
+            screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
+            _measured(screening, mark)
         return screening
 
     def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
@@ -215,14 +223,31 @@ class Defense(ABC):
             DeadlineError: The deadline passed.
         """
         self._require_generator()
-        answer, calls = run(self._answered(query, passages), self.models, self.limits)
+        with span("answer", defense=self.name) as mark:
+            answer, calls = run(self._answered(query, passages), self.models, self.limits)
+            _measured(answer.screening, mark)
         return replace(answer, calls=calls)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         """`answer` for asyncio."""
         self._require_generator()
-        answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
+        with span("answer", defense=self.name) as mark:
+            answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
+            _measured(answer.screening, mark)
         return replace(answer, calls=calls)
+
+    def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
+        """`aanswer` as it comes: one `Screening`, then pieces of text, then the `Answer`.
+
+        The answer counts: where a vote over the passages decides otherwise, its text is not that of the pieces. A
+        generator that cannot stream gives its text as one piece.
+
+        Raises:
+            UnpoisonError: As `answer`, at any event.
+        """
+        self._require_generator()
+        entry = self.admitted(query, passages)
+        return streamed(self._answered_behind(entry), self.models, self.limits, entry.screening)
 
     def _require_generator(self) -> None:
         if self.models.generator is None:
@@ -230,6 +255,12 @@ class Defense(ABC):
                 f"{type(self).__name__} was given no generator, so it can screen but not answer; "
                 "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
             )
+
+
+def _measured(screening: Screening, mark: Mark) -> None:
+    """Tell the trace what became of the passages."""
+    mark("passages", len(screening.passages))
+    mark("dropped", len(screening.dropped_indices))
 
 
 def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:

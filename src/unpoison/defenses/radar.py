@@ -14,7 +14,7 @@ The majority wins, whoever that is. Reading costs one model call per passage, al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from collections.abc import Generator as PyGenerator
 from dataclasses import replace
 from functools import partial
@@ -27,6 +27,7 @@ from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import noted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar_memory import RememberingRadar
+from unpoison.defenses.streaming import Event, whole
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
@@ -160,6 +161,12 @@ class Radar(RememberingRadar):
         while not isinstance(step, Answer):
             step = _advance(steps, await (on_thread(step) if callable(step) else arun(step, self.models, self.limits)))
         return entry.answer(step)
+
+    def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
+        """`aanswer` as it comes; with beliefs all at the end, for another worker's belief may change the answer."""
+        if self.beliefs is None:
+            return super().aanswer_stream(query, passages)
+        return whole(self.aanswer(query, passages))
 
     def _remembering(
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None

@@ -118,7 +118,7 @@ class RememberingRadar(StaticRadar):
             if found.trusted
             else self._untrusted_prompt(reading)
         )
-        (reply,) = yield from generate([prompt], "final answer")
+        (reply,) = yield from generate([prompt], "final answer", found.screening)
         return answered(reply, found.screening, details)
 
     def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:

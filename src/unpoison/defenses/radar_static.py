@@ -128,7 +128,7 @@ class StaticRadar(Defense):
             prompt = answer_prompt(reading.query.reading, [reading.passages[i].reading for i in trusted])
         else:
             prompt = self._untrusted_prompt(reading)
-        (reply,) = yield from generate([prompt], "final answer")
+        (reply,) = yield from generate([prompt], "final answer", screening)
         return answered(reply, screening, details)
 
     def _synthesis(self, question: str, answers: list[str]) -> Prompt:

@@ -93,7 +93,7 @@ class ReliabilityRag(Defense):
         if passages and not texts and self.fallback == "abstain":
             return abstention(reading.screening, details)
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
-        (reply,) = yield from generate([prompt], "final answer")
+        (reply,) = yield from generate([prompt], "final answer", reading.screening)
         return answered(reply, reading.screening, details)
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:

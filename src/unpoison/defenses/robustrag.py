@@ -133,7 +133,7 @@ class RobustRag(Defense):
         if not hints and self.empty_hints == "abstain":
             answer = abstention(screening, details)
         else:
-            (reply,) = yield from generate([self._final(query.reading, hints)], "final answer")
+            (reply,) = yield from generate([self._final(query.reading, hints)], "final answer", screening)
             answer = answered(reply, screening, details)
         m = (
             (yield from self._withstood(query.reading, answer.text, hints, votes, len(weights)))

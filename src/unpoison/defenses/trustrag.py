@@ -252,14 +252,14 @@ class TrustRag(Defense):
             steps["consolidation"] = consolidated
             external = details["consolidated_information"] = consolidated.text
         prompt = decision_prompt(query.reading, external, internal, assess=self.self_assessment)
-        (reply,) = yield from generate([prompt], "final answer")
+        (reply,) = yield from generate([prompt], "final answer", screening)
         return unfinished(answered(reply, screening, details), steps)
 
     def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """The plain answer; where stage 1 leaves nothing the model is asked without context, as in the paper."""
         if screening.kept:
             return (yield from super().answered_from(query, screening))
-        (reply,) = yield from generate([answer_alone_prompt(query.reading)])
+        (reply,) = yield from generate([answer_alone_prompt(query.reading)], final=screening)
         return answered(reply, screening)
 
 

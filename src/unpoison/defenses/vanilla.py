@@ -91,5 +91,5 @@ class NoRag(Defense):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         screening = yield from self.screening(query, passages)
-        (reply,) = yield from generate([answer_alone_prompt(query.reading)])
+        (reply,) = yield from generate([answer_alone_prompt(query.reading)], final=screening)
         return answered(reply, screening)

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain, repeat
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.kernels.answers import relation
@@ -68,12 +72,17 @@ class Frame(NamedTuple):
     places: int
 
 
-class _Text(NamedTuple):
-    """A text as words, folded, with the characters at which they start and the text's length."""
+class _Text:
+    """A text as words, folded."""
 
-    text: str
-    words: list[str]
-    starts: list[int]
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = list(map(str.casefold, _WORD.findall(text)))
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The characters at which the words start, and the text's length; few texts are ever asked."""
+        return [*(match.start() for match in _WORD.finditer(self.text)), len(self.text)]
 
     def slice(self, first: int, last: int) -> str:
         """The words from `first` to before `last` as written."""
@@ -112,7 +121,7 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
 
     Complexity: O(n log n) time for n words in all, times at most `CANDIDATES`; texts that share less are not compared.
     """
-    read = [_read(text) for text in texts]
+    read = [_Text(text) for text in texts]
     copies: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for i, text in enumerate(read):
         copies[tuple(text.words)].append(i)
@@ -135,11 +144,6 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
     return [frame for frame in made if any(told[i] == frame.places for i in frame.fillings)]
 
 
-def _read(text: str) -> _Text:
-    found = list(_WORD.finditer(text))
-    return _Text(text, [match[0].casefold() for match in found], [*(match.start() for match in found), len(text)])
-
-
 def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
     """Pairs of texts that share enough words.
 
@@ -147,22 +151,57 @@ def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
     so only those are looked up.
     """
     sets = [set(one.words) for one in read]
-    holders = Counter(word for words in sets for word in words)
-    rare: dict[str, list[int]] = defaultdict(list)
-    for i, words in enumerate(sets):
-        ranked = sorted((word for word in words), key=lambda word: (holders[word], word))
-        for word in ranked[: len(words) - int(SHARED * len(words)) + 1]:
-            if holders[word] > 1:
-                rare[word].append(i)
-    common: dict[int, Counter[int]] = defaultdict(Counter)
-    for where in rare.values():
-        for at, i in enumerate(where):
-            common[i].update(where[at + 1 : at + 1 + NEIGHBOURS])
-    for i in sorted(common):
-        for j, _ in common[i].most_common(CANDIDATES):
-            shared = len(sets[i] & sets[j])
+    holders = Counter(chain.from_iterable(sets))
+    several = sorted((word for word, number in holders.items() if number > 1), key=lambda w: (holders[w], w))
+    place = {word: at for at, word in enumerate(several)}
+    found = [np.fromiter(map(place.get, own, repeat(-1)), np.int64, len(own)) for own in sets]
+    places = [ranks[ranks >= 0] for ranks in found]
+    has = np.zeros(len(several), bool)
+    for i, others in _most_in_common(sets, places).items():
+        has[places[i]] = True
+        for j in others:
+            shared = np.count_nonzero(has[places[j]])
             if shared >= max(FEWEST_SHARED, SHARED * max(len(sets[i]), len(sets[j]))):
                 yield i, j
+        has[places[i]] = False
+
+
+def _most_in_common(sets: Sequence[set[str]], places: Sequence[NDArray[np.int64]]) -> dict[int, list[int]]:
+    """For each text, in order, the later ones with which it has most rare words in common, at most `CANDIDATES`.
+
+    Args:
+        sets: The words of each text.
+        places: Those of them that are in several texts, as their places from the rarest on.
+    """
+    rare = [
+        np.sort(ranks)[: max(len(own) - int(SHARED * len(own)) + 1 - (len(own) - ranks.size), 0)]
+        for own, ranks in zip(sets, places)  # those in no other text are the rarest of all
+    ]
+    if not any(ranks.size for ranks in rare):
+        return {}
+    text, word = np.repeat(np.arange(len(sets)), [ranks.size for ranks in rare]), np.concatenate(rare)
+    _, where, at = np.unique(word, return_index=True, return_inverse=True)
+    group = where[at]  # words by the entry at which they were met first
+    order = np.argsort(group, kind="stable")
+    return _counted(text[order], group[order], len(sets))
+
+
+def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> dict[int, list[int]]:
+    """From texts with equal words one after the other: for each text its most frequent neighbours, the first first."""
+    steps = np.arange(len(text))[:, None] + np.arange(1, NEIGHBOURS + 1)
+    inside = steps < len(text)
+    steps = np.minimum(steps, len(text) - 1)
+    inside &= group[steps] == group[:, None]
+    pairs, first, count = np.unique(
+        (text[:, None] * number + text[steps])[inside], return_index=True, return_counts=True
+    )
+    left, right = np.divmod(pairs, number)
+    most: dict[int, list[int]] = {}
+    for pair in np.lexsort((first, -count, left)):
+        nearest = most.setdefault(int(left[pair]), [])
+        if len(nearest) < CANDIDATES:
+            nearest.append(int(right[pair]))
+    return most
 
 
 def _compared(left: _Text, right: _Text) -> _Compared | None:

@@ -53,8 +53,9 @@ Wanted = dict[str, tuple[Kinds, ...]]
 """Signs by their second kind."""
 
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_IS_IDEOGRAPH = re.compile(f"[{_IDEOGRAPH}]")
 _TOKEN = re.compile(
-    rf"https?://[^\s)\]>\"']+|!\[|\[/?inst\]|<<?/?sys|<\|[a-z_]{{1,16}}|\$\{{|#{{2,6}}(?= )|[{_IDEOGRAPH}]"
+    rf"https?://[^\s)\]>\"']+|!\[|\[/?inst\]|<<?/?sys|<\|[a-z_]{{1,16}}|\$\{{|#{{2,6}}(?= )|[{_IDEOGRAPH}]+"
     rf"|[^\W_{_IDEOGRAPH}]+|[.!?:\n\u3002\uff01\uff1f\uff1a\"\u201c\u201d\u201e\u00ab\u300c]",
     re.IGNORECASE,
 )
@@ -63,6 +64,7 @@ _MARKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys("?\uff1f", ("asks",)),
     **dict.fromkeys('"\u201c\u201d\u201e\u00ab\u300c', ("quote",)),
 }
+_BEGINS = (START,)
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
 
@@ -81,6 +83,8 @@ class Lexicon:
                 table, key = (self._begun, word[:-1]) if word.endswith("*") else (self._whole, word)
                 table[key] = (*table.get(key, ()), kind)
         self._lengths = sorted({len(word) for word in self._begun})
+        firsts = {word[0] for word in self._whole if _IS_IDEOGRAPH.match(word)}
+        self._first = re.compile(f"[{''.join(sorted(firsts))}]" if firsts else "(?!)")
         self._known: dict[str, tuple[str, ...]] = {}
 
     def kinds(self, word: str) -> tuple[str, ...]:
@@ -97,9 +101,16 @@ class Lexicon:
                 self._known[word] = found
         return found
 
-    def written_whole(self, word: str) -> tuple[str, ...]:
-        """The kinds of a word that has no endings."""
-        return self._whole.get(word, ())
+    def unspaced(self, text: str, start: int, end: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Where a word of ideographs begins, and its kinds. Most begin none, and are passed over by the pattern."""
+        for match in self._first.finditer(text, start, end):
+            at = match.start()
+            if kinds := self.beginning(text, at):
+                yield at, kinds
+
+    def beginning(self, text: str, start: int) -> tuple[str, ...]:
+        """The kinds of the ideographs that begin here: they are words of two to four, without spaces between."""
+        return tuple(kind for n in (2, 3, 4) for kind in self._whole.get(text[start : start + n], ()))
 
 
 class Weights(NamedTuple):
@@ -181,25 +192,37 @@ def signs_of(text: str, lexicon: Lexicon, wanted: Wanted | None = None) -> Itera
         wanted: Which signs, by their second kind; all by default.
     """
     last: dict[str, tuple[int, int]] = {START: (-1, 0)}  # the word and the place where each kind was met last
-    word, fresh = -1, True
-    for match in _TOKEN.finditer(text):
-        token, place = match[0], match.start()
-        if token in _BREAK:
-            fresh = True
-            kinds: tuple[str, ...] = _MARKS.get(token, ())
-        else:
-            word += 1
-            if fresh:
-                last[START] = word - 1, place
-                fresh = False
-            kinds = _kinds(text, token, place, lexicon)
-        for kind in kinds:
+    for kinds, word, start, end in _met(text, lexicon):
+        for kind in kinds if kinds is not _BEGINS else ():  # no sign ends where a sentence begins
             for sign in _possible(kind, last) if wanted is None else wanted.get(kind, ()):
                 met = last.get(sign[0])
                 if met is not None and word - met[0] <= sign[2]:
-                    yield Sign(sign, word, met[1], match.end())
+                    yield Sign(sign, word, met[1], end)
         for kind in kinds:
-            last[kind] = word, place
+            last[kind] = word, start
+
+
+def _met(text: str, lexicon: Lexicon) -> Iterator[tuple[tuple[str, ...], int, int, int]]:
+    """The kinds that a text holds, each with the number of its word, and where it begins and ends."""
+    words, fresh = 0, True  # words so far
+    for match in _TOKEN.finditer(text):
+        token, (start, end) = match[0], match.span()
+        if token in _BREAK:
+            fresh = True
+            if token in _MARKS:
+                yield _MARKS[token], words - 1, start, end
+            continue
+        if fresh:
+            yield _BEGINS, words - 1, start, start
+            fresh = False
+        if _IS_IDEOGRAPH.match(token):  # a run of them, each a word
+            for at, kinds in lexicon.unspaced(text, start, end):
+                yield kinds, words + at - start, at, at + 1
+            words += end - start
+        else:
+            if kinds := _kinds(text, token, start, lexicon):
+                yield kinds, words, start, end
+            words += 1
 
 
 def _possible(kind: str, last: Iterable[str]) -> list[Kinds]:
@@ -214,8 +237,8 @@ def _possible(kind: str, last: Iterable[str]) -> list[Kinds]:
 
 
 def _kinds(text: str, written: str, start: int, lexicon: Lexicon) -> tuple[str, ...]:
-    if len(written) == 1 and written > "\u3000":  # ideographs are words of two to four, without spaces between
-        return tuple(kind for n in (2, 3, 4) for kind in lexicon.written_whole(text[start : start + n]))
+    if len(written) == 1 and written > "\u3000":  # a character that may be as much as a word
+        return lexicon.beginning(text, start)
     if written[:4].lower() == "http" and "://" in written:
         return ("link", "carrier") if "=" in written or "{" in written else ("link",)
     return lexicon.kinds(written.lower())

@@ -58,7 +58,7 @@ def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
         "lower_start": np.array([float(text[:1].islower()) for text in texts]),
         "marks": np.array([_marked(text) for text in texts]),
         "quoted": np.array([float(text[:1] in ('"', "'", "\u201c")) for text in texts]),
-        "foreign": np.array([0.0 if text.isascii() else sum(c > "\x7f" for c in text) / len(text) for text in texts]),
+        "foreign": np.array([(len(t) - len(t.encode("ascii", "ignore"))) / max(len(t), 1) for t in texts]),
         "orders": np.array([_orders(text) for text in texts]),
         "asks": np.array([float("?" in text) for text in texts]),
         "year": np.array([float(YEAR.search(text) is not None) for text in texts]),
@@ -68,10 +68,13 @@ def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
 PLAIN = str.maketrans("", "", ".,'\"-()0123456789 \n\tabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
+MARK = re.compile(r"[^\w\s]|_")
+
+
 def _marked(text: str) -> float:
     """The share of characters that are neither letters, digits, white space nor plain punctuation."""
     rest = text.translate(PLAIN)
-    return sum(not (c.isalnum() or c.isspace()) for c in rest) / max(len(text), 1)
+    return len(MARK.findall(rest)) / max(len(text), 1)
 
 
 def _orders(text: str) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
-from unpoison.models.remote import Connection, named, received
+from unpoison.models.remote import Connection, Piece, named, received
 from unpoison.prompts import Prompt
 from unpoison.threads import on_thread
 from unpoison.types import Reply
@@ -90,6 +92,23 @@ class AnthropicGenerator:
         request = self._request(prompt, timeout)
         return await self._connection.acall(lambda client: client.messages.create(**request), self._reply, timeout)
 
+    async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
+        """The reply as it comes, and then the whole; with a synchronous client it comes in one piece.
+
+        Raises:
+            ModelError: As `generate`, also in the middle.
+        """
+        if self._connection.synchronous:
+            reply = await self.agenerate(prompt, timeout=timeout)
+            yield reply.text
+            yield reply
+            return
+        request = {**self._request(prompt, timeout), "stream": True}
+        ask = lambda client: client.messages.create(**request)  # noqa: E731
+        async with aclosing(self._connection.astream(ask, _piece, _FINISH)) as stream:
+            async for piece in stream:
+                yield piece
+
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
         messages = [{**message, "content": encodable(message["content"])} for message in prompt.messages()]
         system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
@@ -113,3 +132,17 @@ class AnthropicGenerator:
 
     def __repr__(self) -> str:
         return f"AnthropicGenerator({self._model!r})"
+
+
+def _piece(event: Any) -> Piece:
+    """An event of a streamed message."""
+    if event.type == "content_block_delta" and event.delta.type == "text_delta":
+        if not isinstance(event.delta.text, str):
+            raise TypeError("the text is none")
+        return Piece(event.delta.text)
+    if event.type == "message_start":
+        return Piece(tokens={"prompt": getattr(event.message.usage, "input_tokens", None)})
+    if event.type == "message_delta":
+        tokens = {"completion": getattr(event.usage, "output_tokens", None)}
+        return Piece(finish=str(event.delta.stop_reason or ""), tokens=tokens)
+    return Piece()

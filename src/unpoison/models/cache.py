@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, TokenByToken
+from unpoison.models.protocols import (
+    AsyncGenerator,
+    BatchGenerator,
+    Encoder,
+    Generator,
+    StreamingGenerator,
+    TokenByToken,
+)
 from unpoison.private import private
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
@@ -109,6 +116,7 @@ class CachedGenerator:
     """
 
     agenerate: Callable[..., Coroutine[Any, Any, Reply]]
+    astream: Callable[..., AsyncIterator[str | Reply]]
     generate_batch: Callable[..., list[Reply]]
 
     def __init__(self, generator: Generator, *, path: str | Path | None = None, limit: int = 10_000) -> None:
@@ -118,6 +126,8 @@ class CachedGenerator:
         # On the instance, so that isinstance(..., AsyncGenerator) is as true of the cache as of what it wraps.
         if isinstance(generator, AsyncGenerator):
             self.agenerate = self._agenerate
+        if isinstance(generator, StreamingGenerator):
+            self.astream = self._astream
         if isinstance(generator, BatchGenerator):
             self.generate_batch = self._generate_batch
             self.isolated = bool(getattr(generator, "isolated", False))
@@ -143,6 +153,19 @@ class CachedGenerator:
             found = {key: await self._generator.agenerate(prompt, timeout=timeout)}
             await on_thread(lambda: self._keep(found))
         return found[key]
+
+    async def _astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
+        """What is kept comes in one piece; what comes is kept when it is whole."""
+        key = self._key(prompt)
+        found = await on_thread(lambda: self._find([key]))
+        if found:
+            yield found[key].text
+            yield found[key]
+            return
+        async for piece in self._generator.astream(prompt, timeout=timeout):
+            if isinstance(piece, Reply):
+                await on_thread(lambda reply=piece: self._keep({key: reply}))  # type: ignore[misc]
+            yield piece
 
     def _generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
         keys = [self._key(prompt) for prompt in prompts]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, count
+from typing import NamedTuple
 
 import numpy as np
 import Stemmer
@@ -78,45 +79,64 @@ class LexicalEncoder:
             )
         if not texts:
             return np.zeros((0, 1), np.float32)
-        return _unit_rows(_cosines([_tokens(text) for text in texts])).astype(np.float32)
+        return _unit_rows(_cosines([_bag(text) for text in texts])).astype(np.float32)
 
     def __repr__(self) -> str:
         return "LexicalEncoder()"
 
 
-def _tokens(text: str) -> list[str]:
+class _Bag(NamedTuple):
+    """What a text is made of: words and symbols, and its character pairs as numbers."""
+
+    words: list[str]
+    pairs: NDArray[np.int64]
+
+
+_NO_PAIRS = np.zeros(0, np.int64)
+
+
+def _bag(text: str) -> _Bag:
     """Words, character pairs and symbols of a text; its stop words only where it has nothing else."""
     lowered = text.lower()
     found: list[str] = _TOKEN.findall(lowered)
+    pairs = _NO_PAIRS
     if not lowered.isascii():
-        found = list(chain.from_iterable(_pairs(token) if _RUN.match(token) else (token,) for token in found))
+        runs = [token for token in found if _RUN.match(token)]
+        if runs:
+            pairs, found = _pairs(runs), [token for token in found if not _RUN.match(token)]
     # A single Latin letter is what remains of "king's" or "J. S. Bach".
     telling = [token for token in found if token not in ENGLISH_318 and not (len(token) == 1 and "a" <= token <= "z")]
-    return telling or found
+    return _Bag(telling if telling or pairs.size else found, pairs)
 
 
-def _pairs(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(len(run) - 1)]
+def _pairs(runs: Sequence[str]) -> NDArray[np.int64]:
+    """Every two neighbouring characters of each run as one number: a text of a million has no million strings."""
+    codes = np.frombuffer("\0".join(runs).encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+    return (codes[:-1] << 21 | codes[1:])[(codes[:-1] > 0) & (codes[1:] > 0)]
 
 
-def _cosines(bags: Sequence[list[str]]) -> NDArray[np.float64]:
-    """The cosine of every two bags of tokens, stemmed and with damped counts, shape (n, n); empty bags give 0."""
+def _cosines(bags: Sequence[_Bag]) -> NDArray[np.float64]:
+    """The cosine of every two bags, stemmed and with damped counts, shape (n, n); empty bags give 0."""
     size = len(bags)
-    vocabulary = list(dict.fromkeys(chain.from_iterable(bags)))
-    place: dict[str, int] = {}
+    vocabulary = list(dict.fromkeys(chain.from_iterable(bag.words for bag in bags)))
     stemmed = Stemmer.Stemmer("english", 0).stemWords(vocabulary)
-    column_of = {token: place.setdefault(stem, len(place)) for token, stem in zip(vocabulary, stemmed)}
+    place = dict(zip(dict.fromkeys(stemmed), count()))
+    column_of = dict(zip(vocabulary, map(place.__getitem__, stemmed)))
+    pairs, column = np.unique(np.concatenate([bag.pairs for bag in bags]), return_inverse=True)
+    columns = len(place) + pairs.size
 
-    owner = np.repeat(np.arange(size), [len(bag) for bag in bags])
-    column = np.fromiter(map(column_of.__getitem__, chain.from_iterable(bags)), np.int64, owner.size)
-    cell, count = np.unique(owner * len(place) + column, return_counts=True)
-    owner, column = np.divmod(cell, max(len(place), 1))
-    weight = 1 + np.log(count)
+    owner = np.repeat(np.arange(size), [len(bag.words) for bag in bags])
+    words = map(column_of.__getitem__, chain.from_iterable(bag.words for bag in bags))
+    column = np.concatenate([np.fromiter(words, np.int64, owner.size), len(place) + column])
+    owner = np.concatenate([owner, np.repeat(np.arange(size), [bag.pairs.size for bag in bags])])
+    cell, number = np.unique(owner * columns + column, return_counts=True)
+    owner, column = np.divmod(cell, max(columns, 1))
+    weight = 1 + np.log(number)
     length = np.sqrt(np.bincount(owner, weight**2, size))
     weight /= length[owner]
 
     # A term of one text adds to that text's length only, which is already accounted for.
-    shared = np.bincount(column, minlength=len(place))[column] > 1
+    shared = np.bincount(column, minlength=columns)[column] > 1
     owner, weight = owner[shared], weight[shared]
     terms, column = np.unique(column[shared], return_inverse=True)
     cosines = np.zeros((size, size))

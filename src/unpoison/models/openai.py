@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
-from unpoison.models.remote import Connection, named, received
+from unpoison.models.remote import Connection, Piece, named, received
 from unpoison.prompts import Prompt
 from unpoison.threads import on_thread
 from unpoison.types import Reply
@@ -90,6 +91,23 @@ class OpenAIGenerator:
         ask = lambda client: client.chat.completions.create(**request)  # noqa: E731
         return await self._connection.acall(ask, self._reply, timeout)
 
+    async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
+        """The reply as it comes, and then the whole; with a synchronous client it comes in one piece.
+
+        Raises:
+            ModelError: As `generate`, also in the middle.
+        """
+        if self._connection.synchronous:
+            reply = await self.agenerate(prompt, timeout=timeout)
+            yield reply.text
+            yield reply
+            return
+        request = {**self._request(prompt, timeout), "stream": True, "stream_options": {"include_usage": True}}
+        ask = lambda client: client.chat.completions.create(**request)  # noqa: E731
+        async with aclosing(self._connection.astream(ask, _piece, {"content_filter": "refusal"})) as stream:
+            async for piece in stream:
+                yield piece
+
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
         return {
             "model": self._model,
@@ -119,6 +137,20 @@ class OpenAIGenerator:
 
     def __repr__(self) -> str:
         return f"OpenAIGenerator({self._model!r})"
+
+
+def _piece(chunk: Any) -> Piece:
+    """A part of a streamed completion."""
+    usage = getattr(chunk, "usage", None)
+    tokens = {} if usage is None else {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+    if not chunk.choices:
+        return Piece(tokens=tokens)
+    choice = chunk.choices[0]
+    refusal = getattr(choice.delta, "refusal", None)
+    text = refusal or choice.delta.content or ""
+    if not isinstance(text, str):
+        raise TypeError("the text is none")
+    return Piece(text, "refusal" if refusal else str(choice.finish_reason or ""), tokens)
 
 
 class OpenAIEncoder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unpoison.prompts import Prompt
 from unpoison.styles import SAFE, Style
-from unpoison.types import Reply
+from unpoison.types import Reply, Screening
 
 __all__ = [
     "AsyncGenerator",
@@ -20,10 +20,12 @@ __all__ = [
     "CrossEncoder",
     "Encoder",
     "Generator",
+    "Listener",
     "LogProbabilities",
     "Models",
     "NLIModel",
     "Retriever",
+    "StreamingGenerator",
     "TokenByToken",
 ]
 
@@ -81,6 +83,24 @@ class AsyncGenerator(Generator, Protocol):
     """A generator with a native asynchronous call."""
 
     async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply: ...
+
+
+@runtime_checkable
+class StreamingGenerator(Generator, Protocol):
+    """A generator that gives its reply as it comes."""
+
+    def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
+        """Pieces of the text, and then the whole `Reply`, whose text they are."""
+
+
+class Listener(Protocol):
+    """Who hears of an answer while it is made."""
+
+    def screened(self, screening: Screening, /) -> None:
+        """The screening that the answer will rest on."""
+
+    def said(self, text: str, /) -> None:
+        """A piece of the model's reply."""
 
 
 @runtime_checkable

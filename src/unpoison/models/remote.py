@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import finalize
 
@@ -21,7 +21,7 @@ from unpoison.errors import ModelError, OptionError, shown
 from unpoison.models.checkpoints import encodable
 from unpoison.types import Reply
 
-__all__ = ["LONGEST_REPLY", "Connection", "named", "received"]
+__all__ = ["LONGEST_REPLY", "Connection", "Piece", "named", "received"]
 
 T = TypeVar("T")
 
@@ -30,6 +30,14 @@ LONGEST_REPLY = 65_536
 
 _LONGEST_WAIT = 3600.0
 """Seconds that a server may ask us to wait; the driver's own bound is tighter."""
+
+
+class Piece(NamedTuple):
+    """What a part of a streamed response holds: text, why the reply ends where it does, and tokens counted so far."""
+
+    text: str = ""
+    finish: str = ""
+    tokens: Mapping[str, Any] = {}
 
 
 class Connection:
@@ -106,6 +114,39 @@ class Connection:
             async with asyncio.timeout(timeout):  # the SDK's own bounds each read, not the whole
                 response = await ask(client)
         return self._read(response, read)
+
+    async def astream(
+        self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], Piece], finishes: Mapping[str, str]
+    ) -> AsyncGenerator[str | Reply, None]:
+        """The text of a streamed response as it comes, and then the whole reply, cut at 65,536 characters.
+
+        Args:
+            ask: Calls the asynchronous client.
+            read: What a part of the response holds.
+            finishes: The server's reasons for an end in the words of `Reply.finish`, where they differ.
+
+        Raises:
+            ModelError: The call failed, at its beginning or later, or a part is not what it should be.
+        """
+        client = self._given if self._given_async else await self._client_of_loop()
+        text, finish, tokens = "", "", dict[str, Any]()
+        with self._translated():
+            response = await ask(client)
+            try:
+                async for part in response:
+                    found = self._read(part, read)
+                    finish, tokens = found.finish or finish, {**tokens, **found.tokens}
+                    if piece := encodable(found.text)[: LONGEST_REPLY - len(text)]:
+                        text += piece
+                        yield piece
+                    if len(text) >= LONGEST_REPLY:
+                        finish = "length"
+                        break
+            finally:
+                await response.close()
+        if not finish:
+            raise ModelError(f"{shown(self._model)} broke off in its reply", retryable=True)
+        yield received(text, finishes.get(finish, finish), tokens.get("prompt"), tokens.get("completion"))
 
     async def _client_of_loop(self) -> Any:
         """One client for each event loop, for connections cannot be shared between loops."""

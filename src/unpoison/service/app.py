@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Literal
 
 from fastapi import FastAPI
@@ -15,13 +15,18 @@ from unpoison.at_rest.ingest import Ingest
 from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
+from unpoison.errors import OptionError
 from unpoison.service import failures, inspector, rerank, routes
+from unpoison.service.admission import Admission, checked_root
 from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
 from unpoison.service.desk import Desk
 from unpoison.service.gate import Gate
+from unpoison.service.keys import Key, Keys
 from unpoison.service.metrics import Metrics
+from unpoison.service.rates import LocalRates, Rates
+from unpoison.service.tools import over_http, tools
 from unpoison.service.work import Work
 
 __all__ = ["create_app"]
@@ -33,6 +38,10 @@ def create_app(
     bounds: Bounds | None = None,
     on_poison: Literal["drop", "demote", "monitor"] = "drop",
     key: str | None = None,
+    keys: Keys | None = None,
+    rates: Rates | None = None,
+    root_path: str = "",
+    mcp: bool = False,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     make: Callable[[str], Defense] | None = None,
@@ -49,6 +58,10 @@ def create_app(
         on_poison: What the rerank dialects do with a dropped passage: leave it out, put it last with score 0, or
             `monitor`: reply as if nothing was found, and only count and log.
         key: What `Authorization: Bearer` must say, None for nothing.
+        keys: Several keys with names, scopes and rates, instead of `key`; see `service.keys`.
+        rates: Where their requests are counted; in this process by default.
+        root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
+        mcp: Whether agents find the tools of the Model Context Protocol at `/mcp`.
         hosts: The names by which the service may be called, empty for any.
         origins: The web origins whose pages may call the service; none by default.
         make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
@@ -63,7 +76,15 @@ def create_app(
     Raises:
         OptionError: An option out of its range.
     """
+    if key is not None and keys is not None:
+        raise OptionError("give key or keys, not both; one key is Keys([Key.of(text)])")
     limits, metrics = bounds or Bounds(), Metrics()
+    admission = Admission(
+        body=limits.body,
+        hosts=hosts,
+        keys=Keys([Key.of(key)]) if key is not None else keys,
+        rates=rates or LocalRates(),
+    )
     desk = Desk(
         choices=Choices({"guard": Guard()} if defenses is None else defenses, make),
         bounds=limits,
@@ -74,14 +95,18 @@ def create_app(
         ingest=ingest or Ingest(),
     )
 
+    agents = tools(desk) if mcp else None
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         desk.work = Work(limits.threads)
         try:
-            yield
+            async with nullcontext() if agents is None else agents.session_manager.run():
+                yield
         finally:
             desk.stopping = True
             await desk.work.close()
+            await admission.rates.close()
 
     app = FastAPI(
         title="unpoison",
@@ -89,6 +114,8 @@ def create_app(
         version=__version__,
         docs_url=None,  # its page would load scripts from elsewhere; /openapi.json stays
         redoc_url=None,
+        redirect_slashes=not root_path,  # it would redirect past the proxy's path
+        servers=[{"url": checked_root(root_path)}] if root_path else None,
         lifespan=lifespan,
     )
     app.state.desk = desk
@@ -96,8 +123,18 @@ def create_app(
     app.include_router(routes.router)
     app.include_router(rerank.router)
     app.include_router(inspector.router)
+    if agents is not None:
+        app.router.routes.extend(over_http(agents))
     watched = rerank.PATHS if on_poison == "monitor" else ()
-    app.add_middleware(Gate, bounds=limits, metrics=metrics, key=key, hosts=hosts, watched=watched)
+    app.add_middleware(
+        Gate,
+        bounds=limits,
+        metrics=metrics,
+        admission=admission,
+        root=checked_root(root_path),
+        stopping=lambda: desk.stopping,
+        watched=watched,
+    )
     if origins:
         app.add_middleware(
             CORSMiddleware,

@@ -31,7 +31,7 @@ class Bounds:
     """
 
     body: int = 8 * 1024 * 1024
-    passages: int = 200
+    passages: int = 1000
     characters: int = 20_000
     dimensions: int = 8192
     at_once: int = 64

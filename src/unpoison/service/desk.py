@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Depends, Request
 
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
+from unpoison.defenses.streaming import Event
 from unpoison.errors import InputError
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
@@ -56,13 +58,25 @@ class Desk:
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
-        """Read, bound, screen, count. Passages longer than the bound are judged in windows."""
+        """Read, bound, screen, count, and log. Passages longer than the bound are judged in windows."""
+        screening, calls = await self._judged(defense, query, passages)
+        self._count(request, screening, calls)
+        await self._audited(request, screening)
+        return screening
+
+    async def judged(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
+        """`screen` for what has no request of its own: counted, neither logged nor audited."""
+        screening, calls = await self._judged(defense, query, passages)
+        self.metrics.screened(screening.defense, screening, calls)
+        return screening
+
+    async def _judged(
+        self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> tuple[Screening, list[Call]]:
         read, most = self._read(query, passages), self.bounds.characters
         found = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
         screening = windows.merged(query, read, [one.screening for one in found], most)
-        self._count(request, screening, [call for one in found for call in one.calls])
-        await self._audited(request, screening)
-        return screening
+        return screening, [call for one in found for call in one.calls]
 
     async def rerank(
         self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
@@ -84,9 +98,24 @@ class Desk:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Answer:
         """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
-        read, most = self._read(query, passages), self.bounds.characters
-        shown = windows.cut(read, most)
-        answer = await self.work.answer(defense, query, shown)
+        read = self._read(query, passages)
+        shown = windows.cut(read, self.bounds.characters)
+        return await self._answered(request, await self.work.answer(defense, query, shown), read, shown)
+
+    async def stream(
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> AsyncIterator[Event]:
+        """`answer` as it comes."""
+        read = self._read(query, passages)
+        shown = windows.cut(read, self.bounds.characters)
+        async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
+            async for event in stream:
+                yield (await self._answered(request, event, read, shown)) if isinstance(event, Answer) else event
+
+    async def _answered(
+        self, request: Request, answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]
+    ) -> Answer:
+        """Count and audit an answer, and say in it which passages were read in part."""
         self._count(request, answer.screening, answer.calls)
         notes = [
             f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"

@@ -6,12 +6,11 @@ Plain ASGI, so that it holds for every route, and so that a body is counted befo
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import re
 import time
 import traceback
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,18 +20,20 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unpoison.rendering import plain
+from unpoison.service.admission import Admission, too_large
 from unpoison.service.bounds import Bounds
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import Metrics
 from unpoison.service.overload import Places, Sampled
+from unpoison.tracing import served
 
 __all__ = ["Gate", "Record"]
 
-OPEN = ("/", "/healthz", "/readyz", "/openapi.json", "/assets/", "/sample/")
-"""What needs no key: nothing of it tells anything about what the service was asked."""
-
-QUIET = ("/healthz", "/readyz", "/metrics")
+QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """What machines ask every few seconds is not worth a line of the log."""
+
+PLAIN = ("/mcp",)
+"""Routes of others, which do not say their pattern."""
 
 PATIENCE = 2.0
 """Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
@@ -64,6 +65,8 @@ class Record:
     Attributes:
         id: The request's, from its X-Request-Id header where that is a plain word.
         route: The route's pattern.
+        key: The name of the key that was shown.
+        trace: The trace's, where traces are recorded.
         defense, k, dropped: What was screened, None where nothing was.
         calls: Calls of language models.
         error: The kind of the failure, None for none.
@@ -77,6 +80,8 @@ class Record:
     id: str
     method: str
     route: str = "other"
+    key: str | None = None
+    trace: str | None = None
     status: int = 500
     defense: str | None = None
     k: int | None = None
@@ -102,9 +107,9 @@ class Gate:
         app: What it guards.
         bounds: Sizes and numbers.
         metrics: Where everything is counted.
-        key: What `Authorization: Bearer` must say, None for nothing.
-        hosts: The names by which the service may be called, empty for any. For a service on this machine it shuts out
-            web pages that point a name of their own at it.
+        admission: Who may come in.
+        root: The path under which a proxy serves us, such as "/unpoison"; stripped where a request has it.
+        stopping: Whether the service is about to end; connections are then closed after their reply.
         watched: Paths where the service only watches: what finds no place there goes on unscreened instead of being
             refused.
     """
@@ -115,15 +120,17 @@ class Gate:
         *,
         bounds: Bounds,
         metrics: Metrics,
-        key: str | None = None,
-        hosts: Collection[str] = (),
+        admission: Admission,
+        root: str = "",
+        stopping: Callable[[], bool] = lambda: False,
         watched: Collection[str] = (),
     ) -> None:
         self.app = app
         self.bounds = bounds
         self.metrics = metrics
-        self.key = None if key is None else key.encode()
-        self.hosts = frozenset(hosts)
+        self.admission = admission
+        self.root = root
+        self.stopping = stopping
         self.watched = frozenset(watched)
         self.held = 0
         self.places = Places(bounds.at_once, bounds.wait)
@@ -139,13 +146,24 @@ class Gate:
         record = Record(asked if _REQUEST_ID.fullmatch(asked) else uuid4().hex, scope["method"])
         record.client = scope["client"][0] if scope.get("client") else None
         scope.setdefault("state", {}).update(record=record, gate=self)
-        reply = _Reply(send, record)
+        reply = _Reply(send, record, close=self.stopping())
+        if self.root and (scope["path"] + "/").startswith(self.root + "/"):  # the gate and the router see one path
+            scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
         if record.method == "HEAD":  # what GET says, without its body
             scope = {**scope, "method": "GET"}
-        body = _Body(receive, self)
+        with served(record.method, headers) as trace:
+            if trace is not None:
+                record.trace = f"{trace.get_span_context().trace_id:032x}"
+            await self._serve(scope, headers, _Body(receive, self), reply)
+            if trace is not None:
+                trace.update_name(f"{record.method} {record.route}")
+                trace.set_attributes({"http.route": record.route, "http.response.status_code": record.status})
+
+    async def _serve(self, scope: Scope, headers: Headers, body: _Body, reply: _Reply) -> None:
+        record: Record = scope["state"]["record"]
         began = time.perf_counter()
         try:
-            self._admit(scope, headers)
+            await self.admission.admit(scope, headers, record)
             await self._work(scope, body, reply)
         except Refusal as refusal:
             await self._refuse(refusal, scope, body, reply)
@@ -155,34 +173,16 @@ class Gate:
             if reply.started:
                 raise
             message = f"this is a fault of the service, not of the request; its log says more under {record.id}"
-            await failed(500, "InternalError", message)(scope, receive, reply)
+            await failed(500, "InternalError", message)(scope, body, reply)
         finally:
             body.let_go()
-            route = getattr(scope.get("route"), "path", None)
+            route = getattr(scope.get("route"), "path", None) or (scope["path"] if scope["path"] in PLAIN else None)
             record.route = route or record.route
             record.ms = round(1000 * (time.perf_counter() - began), 1)
-            self.metrics.replied(record.route, record.status, record.ms / 1000)
+            self.metrics.replied(record.route, record.status, record.ms / 1000, record.key)
             level = logging.DEBUG if record.route in QUIET else logging.INFO
             if log.isEnabledFor(level) and (left := self.lines.worth(record.refused)) is not None:
                 log.log(level, "request", extra={"fields": {**record.fields(), **left}})
-
-    def _admit(self, scope: Scope, headers: Headers) -> None:
-        host = headers.get("host", "")
-        if self.hosts and re.sub(r":\d*$", "", host).lower() not in self.hosts:
-            message = "the service is not called by this name; start it with --allow-host NAME"
-            raise Refusal(421, "MisdirectedRequest", message)
-        if self.key is not None and not _is_open(scope["path"]):
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            if not (scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), self.key)):
-                message = "the key is missing or wrong; send the header Authorization: Bearer KEY"
-                raise Refusal(401, "Unauthorized", message, {"WWW-Authenticate": "Bearer"})
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind != "application/json":  # the one kind that no foreign page sends unasked
-            message = "the body must be JSON and say so; send the header Content-Type: application/json"
-            raise Refusal(415, "UnsupportedMediaType", message)
-        size = headers.get("content-length", "0")
-        if not re.fullmatch("[0-9]{1,18}", size) or int(size) > self.bounds.body:
-            raise _too_large(self.bounds.body)
 
     async def _work(self, scope: Scope, body: _Body, reply: _Reply) -> None:
         """Pass on what is small at once; what brings a body takes a place and has a time."""
@@ -215,6 +215,7 @@ class Gate:
         limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
         try:
             async with asyncio.timeout(limit) as timer:
+                scope["state"]["timer"] = timer
                 await self.app(scope, body, reply)
         except TimeoutError:
             if not timer.expired() or reply.started:
@@ -266,7 +267,7 @@ class _Body:
         while self._more:
             part = await self._next()
             if self._size > self._most:
-                raise _too_large(self._most)
+                raise too_large(self._most)
             if self._gate.held + len(part) > BODIES * self._most:
                 raise Refusal(503, "Overloaded", "too much is being sent at once; try again", {"Retry-After": "1"})
             self._held += part
@@ -297,9 +298,10 @@ class _Body:
 class _Reply:
     """Sends a reply with the headers that all have, and remembers its status."""
 
-    def __init__(self, send: Send, record: Record) -> None:
+    def __init__(self, send: Send, record: Record, *, close: bool = False) -> None:
         self._send = send
         self._record = record
+        self._close = close
         self.started = False
 
     async def __call__(self, message: Message) -> None:
@@ -307,20 +309,13 @@ class _Reply:
             self.started, self._record.status = True, message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self._record.id
+            if self._close:
+                headers["Connection"] = "close"
             for name, value in SECURITY.items():
                 headers.setdefault(name, value)
         elif self._record.method == "HEAD" and message["type"] == "http.response.body":
             message = {**message, "body": b""}
         await self._send(message)
-
-
-def _too_large(most: int) -> Refusal:
-    message = f"the body has more than the {most:,} bytes that are taken; send fewer or shorter passages"
-    return Refusal(413, "TooLarge", message)
-
-
-def _is_open(path: str) -> bool:
-    return any(path.startswith(name) if name.endswith("/") and name != "/" else path == name for name in OPEN)
 
 
 def _log_bug(error: Exception, record: Record) -> None:

@@ -72,7 +72,7 @@ async def page(request: Request, desk: DeskOfRequest) -> HTMLResponse:
             samples=[row.query.text for row in load_sample()],
             choices=desk.choices,
             bounds=desk.bounds,
-            keyed=request.state.gate.key is not None,
+            keyed=request.state.gate.admission.keys is not None,
         )
     )
     return HTMLResponse(html, headers=HEADERS)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from platform import python_version
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from unpoison import __version__
 from unpoison.types import Call, Screening
@@ -30,7 +40,9 @@ class Metrics:
         self.seconds = Histogram(
             "unpoison_request_seconds", "Time to reply.", ("route",), buckets=SECONDS, registry=registry
         )
-        self.in_flight = Gauge("unpoison_in_flight", "Requests that are worked on.", registry=registry)
+        self.in_flight = Gauge(
+            "unpoison_in_flight", "Requests that are worked on.", registry=registry, multiprocess_mode="livesum"
+        )
         self.rejected = Counter("unpoison_rejected", "Requests that were refused.", ("reason",), registry=registry)
         self.unscreened = Counter(
             "unpoison_unscreened", "Requests passed through unscreened, in monitor mode.", ("reason",),
@@ -46,8 +58,14 @@ class Metrics:
         )  # fmt: skip
         self.calls = Counter("unpoison_model_calls", "Calls of models.", ("kind", "model"), registry=registry)
         self.tokens = Counter("unpoison_model_tokens", "Tokens of models.", ("model", "direction"), registry=registry)
+        self.keyed = Counter("unpoison_key_requests", "Requests by key.", ("key", "status"), registry=registry)
+        self.several = "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        if not self.several:
+            ProcessCollector(registry=registry)
 
-    def replied(self, route: str, status: int, seconds: float) -> None:
+    def replied(self, route: str, status: int, seconds: float, key: str | None = None) -> None:
+        if key is not None:
+            self.keyed.labels(key, str(status)).inc()
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
@@ -62,5 +80,9 @@ class Metrics:
             self.tokens.labels(call.model, "completion").inc(call.completion_tokens or 0)
 
     def text(self) -> bytes:
-        """Everything in the text format of Prometheus."""
-        return generate_latest(self.registry)
+        """Everything in the text format of Prometheus: of all processes where several serve together."""
+        if not self.several:
+            return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from unpoison import __version__
 from unpoison.defenses.guarantee import held, need_proof
+from unpoison.errors import InputError
 from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
@@ -22,6 +23,7 @@ from unpoison.service.schemas import (
     Screened,
     ScreenRequest,
 )
+from unpoison.service.streams import streaming
 
 __all__ = ["REFUSALS", "router"]
 
@@ -29,7 +31,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Failure, "description": "The body is no JSON."},
     401: {"model": Failure, "description": "The key is missing or wrong."},
     413: {"model": Failure, "description": "The body is too large."},
+    403: {"model": Failure, "description": "The key may not do this."},
     422: {"model": Failure, "description": "The body cannot be used."},
+    429: {"model": Failure, "description": "The key asks too often; Retry-After says when again."},
     502: {"model": Failure, "description": "A model failed."},
     503: {"model": Failure, "description": "Too many requests at once; try again."},
     504: {"model": Failure, "description": "No result in time."},
@@ -47,15 +51,19 @@ async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> 
     return Json({"screening": told(screening)})
 
 
-@router.post("/v1/answer", responses={200: {"model": Answered}, **REFUSALS})
-async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> Json:
-    """Answer the question in spite of poisoned passages."""
+@router.post("/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS})
+async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> Response:
+    """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
     defense = desk.choices.chosen(body.defense)
     generator = defense.models.generator
     if generator is None:
         raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
     if body.guarantee:
         need_proof(defense, "guarantee")
+    if body.stream and body.guarantee:
+        raise InputError("guarantee and stream exclude each other: nothing may be said before it is proved; send one")
+    if body.stream:
+        return await streaming(request, desk.stream(request, defense, asked(body), body.passages), generator.name)
     found = held(await desk.answer(request, defense, asked(body), body.passages), body.guarantee)
     return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
 
@@ -84,6 +92,36 @@ async def defenses(desk: DeskOfRequest) -> Json:
             ],
         }
     )
+
+
+@router.get("/v1/models")
+async def models(desk: DeskOfRequest) -> Json:
+    """The configured defenses as OpenAI's clients list models, for gateways that ask before they route."""
+    rows = [{"id": name, "object": "model", "created": 0, "owned_by": "unpoison"} for name in desk.choices]
+    return Json({"object": "list", "data": rows})
+
+
+@router.get("/info")
+async def info(desk: DeskOfRequest) -> Json:
+    """What text-embeddings-inference (TEI) says of itself and its clients ask for: a reranker and its limits."""
+    bounds = desk.bounds
+    return Json(
+        {
+            "model_id": desk.choices.default,
+            "model_type": {"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
+            "version": __version__,
+            "max_client_batch_size": bounds.passages,
+            "max_concurrent_requests": bounds.at_once,
+            "max_input_length": bounds.characters,
+            "auto_truncate": True,
+        }
+    )
+
+
+@router.get("/health")
+async def health() -> Response:
+    """`/healthz` where TEI has it, with an empty body."""
+    return Response()
 
 
 @router.get("/healthz")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    FiniteFloat,
+    JsonValue,
+    Tag,
+    model_validator,
+)
 
 __all__ = [
     "AnswerRequest",
@@ -22,6 +32,14 @@ __all__ = [
 ]
 
 Embedding = list[FiniteFloat]
+
+VASA = "which city has the museum of the warship Vasa"
+PASSAGES: list[JsonValue] = [
+    f"{VASA}. The salvaged ship is shown in Gothenburg, beside the harbour.",
+    "The Vasa Museum stands on the island of Djurg\u00e5rden in Stockholm and was built around the salvaged hull.",
+    "The salvaged hull was moved to the new museum on Djurg\u00e5rden in Stockholm in 1988.",
+]
+"""For the description of the interface."""
 
 
 class PassageIn(BaseModel):
@@ -60,7 +78,7 @@ PassageOrText = Annotated[
 class ScreenRequest(BaseModel):
     """What to screen, and by which of the configured defenses."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": VASA, "passages": PASSAGES}]})
 
     query: str = Field(validation_alias=AliasChoices("query", "question"), description="Or `question`.")
     passages: list[PassageOrText] = Field(description="In retrieval order.")
@@ -75,6 +93,9 @@ class ScreenRequest(BaseModel):
 class AnswerRequest(ScreenRequest):
     """What to answer, by which of the configured defenses, and how sure."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": VASA, "passages": PASSAGES, "stream": False}]})
+
+    stream: bool = Field(False, description="Reply by server-sent events: screening, text, answer, or error.")
     guarantee: int = Field(
         0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
     )
@@ -136,7 +157,9 @@ class Checked(BaseModel):
 class DocumentsRequest(BaseModel):
     """A rerank request as Cohere, Jina and vLLM write it. Fields about tokens and truncation have no effect."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"examples": [{"model": "guard", "query": VASA, "documents": PASSAGES}]}
+    )
 
     query: str
     documents: list[PassageOrText]
@@ -152,6 +175,8 @@ class DocumentsRequest(BaseModel):
 
 class TextsRequest(BaseModel):
     """A rerank request as text-embeddings-inference (TEI) reads it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": VASA, "texts": PASSAGES}]})
 
     query: str
     texts: list[str]

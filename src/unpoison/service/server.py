@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import sys
-from datetime import UTC, datetime
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from unpoison.rendering import plain
 from unpoison.service.bounds import Bounds
 from unpoison.service.connections import KEEP_ALIVE, bounded
+from unpoison.service.logs import logged
+from unpoison.service.sockets import BACKLOG, address
 from unpoison.service.work import warm_up
 
-__all__ = ["serve"]
+__all__ = ["Draining", "serve"]
 
 CONNECTIONS = 8192
 """Connections at most, where the system allows so many; each that rests costs about 10 KB."""
@@ -23,49 +27,101 @@ CONNECTIONS = 8192
 OTHER_FILES = 128
 """Files and sockets that the process may need for anything else."""
 
-
-class JsonLines(logging.Formatter):
-    """One JSON object per line. Messages of others are made plain; our own hold fields, no texts."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields = getattr(record, "fields", {})
-        line = {"time": time, "level": record.levelname.lower(), "event": plain(record.getMessage()), **fields}
-        return json.dumps(line, ensure_ascii=False, default=str)
+log = logging.getLogger("unpoison.service")
 
 
-def serve(app: FastAPI, *, host: str, port: int, bounds: Bounds, log_level: str = "info") -> None:
-    """Serve until a signal says stop; then no new request is taken, and those in work have time to end.
+class Draining(uvicorn.Server):
+    """A server that ends in three steps, so that a load balancer never sends a request to a closed door.
+
+    SIGTERM: `/readyz` says no from then on and everything is still served, each reply closing its connection. After
+    `drain` seconds nothing new is taken. Requests in work have `timeout_graceful_shutdown` seconds to end. SIGINT, and
+    a second SIGTERM, leave the first step out.
+
+    Args:
+        config: As for `uvicorn.Server`.
+        drain: Seconds of the first step.
+        stopping: Called when it begins.
+        clock: Seconds, rising.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        drain: float,
+        stopping: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(config)
+        self._drain, self._stopping, self._clock = drain, stopping, clock
+        self._end: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._stopping()
+        if sig == signal.SIGTERM:  # uvicorn would raise it again in the end, but this end was asked for
+            self._end = self._clock() + (self._drain if self._end is None else 0.0)
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._end is not None and self._clock() >= self._end:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def serve(
+    app: FastAPI,
+    *,
+    listening: socket.socket,
+    bounds: Bounds,
+    drain: float = 0.0,
+    grace: float | None = None,
+    log_level: str = "info",
+) -> None:
+    """Serve until a signal says stop; see `Draining`.
 
     Args:
         app: What `create_app` made.
-        host: The address to listen on.
-        port: 0 for a free one; the log says which.
-        bounds: Those of the application: its timeout is the time to end in.
+        listening: What `sockets.listen` opened; the log says where.
+        bounds: Those of the application.
+        drain: Seconds to serve on after SIGTERM, while `/readyz` says no.
+        grace: Seconds for the requests in work to end then; by default the timeout of one.
         log_level: "debug", "info", "warning" or "error".
 
     Raises:
         UnpoisonError: A model cannot be used.
     """
+    logged(log_level, "unpoison.service", "uvicorn")
     warm_up(app.state.desk.choices.values())
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name in ("unpoison.service", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(log_level.upper())
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=int(bounds.timeout) + 1,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=int(bounds.timeout if grace is None else grace) + 1,
         timeout_keep_alive=KEEP_ALIVE,
         http=bounded(_most_connections()),
         ws="none",
     )
+
+    def stopping() -> None:
+        app.state.desk.stopping = True
+
+    server = _Announced(config, drain=drain, stopping=stopping)
+    server.place = address(listening)
+    server.run(sockets=[listening])
+
+
+class _Announced(Draining):
+    """Logs its address once it serves there; uvicorn does not for sockets that it is given."""
+
+    place: str
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            log.info("running on %s", self.place)
 
 
 def _most_connections() -> int:

@@ -7,16 +7,18 @@ on a loop of its own through the asynchronous driver, and the little computation
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from unpoison.defenses.base import Defense
+from unpoison.defenses.streaming import Event
 from unpoison.driver import arun, run
 from unpoison.threads import started
+from unpoison.tracing import span
 from unpoison.types import Answer, Call, Passage, Query, Screening
 
 __all__ = ["Screened", "Work", "warm_up"]
@@ -56,9 +58,14 @@ class Work:
             UnpoisonError: As `Defense.screen`.
         """
         flow, models, limits = defense.screened(query, passages), defense.models, defense.limits
-        if asks_models(defense):
-            return Screened(*await self._asking(arun(flow, models, limits)))
-        return Screened(*await self._computing(partial(run, flow, models, limits)))
+        with span("screen", defense=defense.name) as mark:
+            if asks_models(defense):
+                found = Screened(*await self._asking(arun(flow, models, limits)))
+            else:
+                found = Screened(*await self._computing(partial(run, flow, models, limits)))
+            mark("passages", len(passages))
+            mark("dropped", len(found.screening.dropped_indices))
+        return found
 
     async def answer(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> Answer:
         """Answer in spite of poisoned passages.
@@ -67,6 +74,37 @@ class Work:
             UnpoisonError: As `Defense.answer`.
         """
         return await self._asking(defense.aanswer(query, passages))
+
+    async def stream(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> AsyncIterator[Event]:
+        """Answer as it comes: a screening, pieces of text, the answer. Who stops listening stops the model's call.
+
+        Raises:
+            UnpoisonError: As `Defense.aanswer_stream`.
+        """
+        events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
+
+        def hand_over(event: Event | BaseException | None) -> None:
+            with suppress(RuntimeError):  # the server is gone
+                self._server.call_soon_threadsafe(events.put_nowait, event)
+
+        async def pumping() -> None:
+            try:
+                async with aclosing(cast(Any, defense.aanswer_stream(query, passages))) as stream:
+                    async for event in stream:
+                        hand_over(event)
+            except BaseException as error:
+                hand_over(error)
+                raise
+            hand_over(None)
+
+        pump = asyncio.run_coroutine_threadsafe(pumping(), self._models)
+        try:
+            while (event := await events.get()) is not None:
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            pump.cancel()
 
     async def compute(self, work: Callable[[], T]) -> T:
         """Do some work on a thread, when one is free."""

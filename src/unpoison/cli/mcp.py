@@ -1,0 +1,56 @@
+"""`unpoison mcp`: defenses as tools for agents, over standard input and output."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unpoison.cli.screen import EncoderName
+
+__all__ = ["EXAMPLES", "mcp"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison mcp
+  unpoison mcp -d guard -e minilm
+
+An agent starts it by itself, for instance by this entry of its configuration:
+  {"mcpServers": {"unpoison": {"command": "unpoison", "args": ["mcp"]}}}
+Over HTTP the same tools are at /mcp of 'unpoison serve --mcp'.
+"""
+
+
+def mcp(
+    defense: Annotated[
+        list[str] | None,
+        typer.Option("--defense", "-d", metavar="NAME[:OPTIONS]", help="As for 'unpoison serve'. [default: guard]"),
+    ] = None,
+    encoder: EncoderName = None,
+    generator: Annotated[
+        str | None, typer.Option("--generator", "-g", metavar="GENERATOR", help="For defenses that ask a model.")
+    ] = None,
+    max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of one call.")] = 1000,
+    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one text.")] = 20_000,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, metavar="SECONDS", help="The longest that the model calls of one may take.")
+    ] = 60.0,
+) -> None:
+    """Serve the tools screen and explain by the Model Context Protocol (MCP) over standard input and output."""
+    import asyncio
+
+    from unpoison.cli.serve import made_defenses
+    from unpoison.driver import Limits
+    from unpoison.service.bounds import Bounds
+    from unpoison.service.choices import Choices
+    from unpoison.service.desk import Desk
+    from unpoison.service.metrics import Metrics
+    from unpoison.service.tools import over_stdio
+    from unpoison.service.work import warm_up
+
+    defenses = made_defenses(
+        defense or ["guard"], encoder=encoder, generator=generator, limits=Limits(deadline=timeout)
+    )
+    warm_up(defenses.values())
+    bounds = Bounds(passages=max_passages, characters=max_characters, timeout=timeout)
+    asyncio.run(over_stdio(Desk(choices=Choices(defenses), bounds=bounds, metrics=Metrics())))

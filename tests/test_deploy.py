@@ -1,0 +1,132 @@
+"""The files under deploy/: that they fit the service as it is, and each other."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from unpoison.cli import app
+from unpoison.service.connections import KEEP_ALIVE
+from unpoison.service.metrics import Metrics
+
+DEPLOY = Path(__file__).parent.parent / "deploy"
+
+
+def read(name: str) -> str:
+    return (DEPLOY / name).read_text()
+
+
+def options() -> set[str]:
+    found = get_command(app).commands["serve"].params  # type: ignore[attr-defined]
+    return {option.removeprefix("--") for parameter in found for option in parameter.opts if option.startswith("--")}
+
+
+def manifests() -> dict[str, Any]:
+    return {one["kind"]: one for one in yaml.safe_load_all(read("kubernetes.yaml"))}
+
+
+def settings() -> list[dict[str, Any]]:
+    return [tomllib.loads(text) for text in (read("serve.toml"), manifests()["ConfigMap"]["data"]["serve.toml"])]
+
+
+def test_settings_are_options_and_the_end_fits_into_the_time_that_is_given() -> None:
+    container = manifests()["Deployment"]["spec"]["template"]["spec"]
+    compose = yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]["stop_grace_period"]
+    stop = re.search(r"TimeoutStopSec=(\d+)", read("unpoison.service"))
+    assert stop is not None
+    for found in settings():
+        assert {key.replace("_", "-") for key in found} <= options()
+        assert found["timeout"] < found["grace"]
+        for given in (container["terminationGracePeriodSeconds"], int(compose.removesuffix("s")), int(stop[1])):
+            assert found["drain"] + found["grace"] < given
+
+
+def test_options_of_every_command_line_exist() -> None:
+    container = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    lines = [
+        container["args"],
+        yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]["command"],
+        re.findall(r"ExecStart=(.*)", read("unpoison.service"))[0].split(),
+    ]
+    for line in lines:
+        assert "serve" in line
+        assert {word.removeprefix("--") for word in line if word.startswith("--")} <= options()
+
+
+def test_names_of_variables_are_options() -> None:
+    for name in ("Dockerfile", "compose.yaml", "kubernetes.yaml", "unpoison.service"):
+        for variable in re.findall(r"UNPOISON_SERVE_([A-Z_]+)=", read(name)):
+            assert variable.lower().replace("_", "-") in options()
+
+
+def test_probes_ask_what_the_service_answers_without_a_key() -> None:
+    container = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    paths = {container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}
+    assert paths == {"/readyz", "/healthz"}
+    assert "/readyz" in read("Dockerfile")
+
+
+def test_nobody_is_root_and_nothing_can_be_written() -> None:
+    pod = manifests()["Deployment"]["spec"]["template"]["spec"]
+    own = pod["containers"][0]["securityContext"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert own["readOnlyRootFilesystem"]
+    assert own["capabilities"] == {"drop": ["ALL"]}
+    assert not pod["enableServiceLinks"]
+    assert str(pod["securityContext"]["runAsUser"]) in re.findall(r"USER (\d+)", read("Dockerfile"))
+    compose = yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]
+    assert compose["read_only"]
+    assert compose["cap_drop"] == ["ALL"]
+
+
+def test_dashboard_and_alerts_ask_for_metrics_that_there_are() -> None:
+    known = {sample.name for family in Metrics().registry.collect() for sample in family.samples}
+    known |= {f"{family.name}_total" for family in Metrics().registry.collect() if family.type == "counter"}
+    known |= {f"{family.name}_bucket" for family in Metrics().registry.collect() if family.type == "histogram"}
+    rules = [rule["expr"] for group in yaml.safe_load(read("alerts.yml"))["groups"] for rule in group["rules"]]
+    panels = json.loads(read("grafana.json"))["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    used = {name for text in rules + asked for name in re.findall(r"\b((?:unpoison|process)_\w+)\b", text)}
+    assert len(used) >= 10
+    assert used <= known | {"process_resident_memory_bytes", "process_cpu_seconds_total"}
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_every_metric_is_on_the_dashboard() -> None:
+    for family in Metrics().registry.collect():
+        if family.name.startswith("unpoison_"):
+            assert family.name in read("grafana.json"), family.name
+
+
+def test_proxies_end_connections_before_the_service_does() -> None:
+    (nginx,) = re.findall(r"keepalive_timeout (\d+)s", read("nginx.conf"))
+    (caddy,) = re.findall(r"keepalive (\d+)s", read("Caddyfile"))
+    assert max(int(nginx), int(caddy)) < KEEP_ALIVE
+
+
+def test_the_build_is_given_what_it_needs_and_no_more() -> None:
+    allowed = {line.removeprefix("!") for line in read("Dockerfile.dockerignore").split() if line.startswith("!")}
+    lines = re.findall(r"^COPY (?!--)(.*) \S+$", read("Dockerfile"), re.MULTILINE)
+    assert {name for line in lines for name in line.split()} == allowed
+    extras = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for names in re.findall(r"EXTRAS=([\w,]+)", read("Dockerfile")):
+        assert set(names.split(",")) <= set(extras)
+
+
+def test_the_unit_is_one() -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("SYSTEMD ABSENT: the unit is not checked")
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", str(DEPLOY / "unpoison.service")], capture_output=True, text=True, timeout=60
+    )
+    left = [line for line in checked.stderr.splitlines() if "/opt/unpoison/bin/unpoison is not executable" not in line]
+    assert not [line for line in left if "unpoison.service" in line], left
