@@ -259,7 +259,7 @@ def test_rerankers_are_not_said_to_be_missing() -> None:
 
 
 def test_radars_table_runs_its_baselines_as_radar_did() -> None:
-    found = {one.defense for one in load_preset("radar-table-1", generator="extractive").scenarios if one.k == 50}
+    found = {one.defense for one in load_preset("radar-table-1", generator="openai:gpt-4o").scenarios if one.k == 50}
     assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= found
     assert "reliabilityrag-sampled" in found
     assert "reliabilityrag" not in found
@@ -357,3 +357,13 @@ def test_reliabilityrag_samples_fifty_passages_in_every_table() -> None:
         for one in load_preset(name, generator="extractive").scenarios:
             if one.defense.startswith("reliabilityrag"):
                 assert one.defense.endswith("-sampled") is (one.k == 50)
+
+
+def test_a_reader_stands_in_for_no_model_that_has_to_write() -> None:
+    """AstuteRAG over a reader extracts nothing: 0 % beside the paper's 75 % would say nothing of AstuteRAG."""
+    preset = load_preset("radar-table-1", generator="extractive")
+    assert not {one.defense.partition(":")[0] for one in preset.scenarios} & {"astuterag", "instructrag"}
+    told = {one.row: one.row_differs for one in preset.published}
+    assert told["AstuteRAG"] == ("not measured: needs a generator that writes; a reader only copies",)
+    assert any("AstuteRAG, InstructRAG" in sentence for sentence in preset.lacks)
+    assert "trustrag" not in {one.defense for one in load_preset("trustrag-table-2", generator="reader").scenarios}

@@ -12,9 +12,10 @@ from typing import Any
 from unpoison.evaluation.crafting import stand_in, takes
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.sources import Sources
+from unpoison.models.loading import can_write
 from unpoison.registry import names, parse
 
-__all__ = ["Differences", "available", "has_gradient", "in_words", "needs_replies", "same_model"]
+__all__ = ["Differences", "available", "has_gradient", "in_words", "measurable", "needs_replies", "same_model"]
 
 _MODEL_NAMES = {
     "extractive": "the extractive reader",
@@ -43,6 +44,9 @@ _SAME = {
 }
 """The papers' models, spelt without case and signs, by what an option string that names the same one looks like."""
 
+_WRITING = frozenset({"astuterag", "instructrag", "trustrag", "no-rag", "discern", "madam", "paraphrase"})
+"""Defenses that need a generator with knowledge or words of its own; a reader, which only copies, measures nothing."""
+
 _WITH_REPLIES = ("asr", "accuracy", "exact_match", "em_", "abstained", "judged", "graded")
 
 
@@ -59,6 +63,18 @@ def has_gradient(encoder: str) -> bool:
 def available(row: Mapping[str, Any]) -> bool:
     """Whether the row's defense is in this package and needs no checkpoint of somebody else."""
     return "defense" in row and parse(row["defense"])[0] in names("defenses")
+
+
+def measurable(row: Mapping[str, Any], generator: str | None) -> str:
+    """Why a row cannot be measured with this generator, "" where it can."""
+    if not available(row):
+        need = row.get("needs")
+        return f"needs a checkpoint, {need}" if need else "not in this package"
+    if row.get("generator") and generator is None:
+        return "needs a generator (-g)"
+    if row.get("generator") and parse(row["defense"])[0] in _WRITING and not can_write(str(generator)):
+        return "needs a generator that writes; a reader only copies"
+    return ""
 
 
 def in_words(model: str) -> str:
@@ -91,11 +107,8 @@ class Differences:
 
     def of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> tuple[str, ...]:
         """What changes this row, for one measure; why it is not measured, where it is not."""
-        if not available(row):
-            need = row.get("needs")
-            return (f"not measured: needs a checkpoint, {need}" if need else "not measured: not in this package",)
-        if row.get("generator") and self._models["generator"] is None:
-            return ("not measured: needs a generator (-g)",)
+        if why := measurable(row, self._models["generator"]):
+            return (f"not measured: {why}",)
         return tuple(dict.fromkeys(self._of_row(table, row, measure)))
 
     def _of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ import yaml
 
 from unpoison.errors import UnknownNameError
 from unpoison.evaluation.crafting import stand_in
-from unpoison.evaluation.differences import Differences, available, has_gradient, in_words, needs_replies, same_model
+from unpoison.evaluation.differences import Differences, available, has_gradient, in_words, measurable, needs_replies, same_model
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
 from unpoison.evaluation.scenarios import Scenario
@@ -221,11 +221,11 @@ def _scenario(
     models: Mapping[str, Any],
 ) -> Scenario | None:
     """What is measured for one cell of the table; None where something is missing."""
-    if column["data"] not in sources.fields or not available(row) or not column.get("measured", True):
+    if column["data"] not in sources.fields or not column.get("measured", True):
         return None
     if column.get("gradients") and not has_gradient(models["encoder"]):
         return None
-    if row.get("generator") and models["generator"] is None:
+    if measurable(row, models["generator"]):
         return None
     said = {**base, **column, **row}
     own = {key: value for key, value in said.items() if key in Scenario.__slots__ and key not in ("data", "generator")}
@@ -252,6 +252,10 @@ def _lacks(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) 
             yield "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
         if needing:
             yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
+    elif copying := dict.fromkeys(
+        row["label"] for row in rows if available(row) and measurable(row, models["generator"])
+    ):
+        yield f"a reader only copies; these need a generator that writes and are not measured: {', '.join(copying)}"
     if any(c.get("gradients") for c in columns) and not has_gradient(models["encoder"]):
         labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
         yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"
