@@ -51,7 +51,7 @@ def clean_files(folder: Path) -> dict[str, list[Sample]]:
     """The first ten passages of every question of `clean_*.jsonl`."""
     found = {}
     for path in sorted(folder.glob("clean_*.jsonl")):
-        sets = [(e.question, [p.text for p in e.labelled("clean", "gold", "noise")][:10]) for e in load(path).examples]
+        sets = [(e.question, [p.passage.text for p in e.labelled("clean", "gold", "noise")][:10]) for e in load(path).examples]
         found[path.stem] = [
             Sample(path.stem, "none", question, tuple(texts), (False,) * len(texts), (False,) * len(texts))
             for question, texts in sets

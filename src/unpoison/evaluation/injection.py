@@ -22,13 +22,13 @@ from unpoison.kernels.cosine import cosine
 from unpoison.kernels.ranking import best_first
 from unpoison.kernels.stopwords import ENGLISH_33
 from unpoison.kernels.tokens import words
-from unpoison.models.protocols import Encoder
+from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.types import Passage
 
 __all__ = [
     "bm25_score",
-    "cosine_score",
     "dense_search",
+    "encoder_score",
     "inject",
     "middle",
     "planted",
@@ -218,25 +218,37 @@ def bm25_score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
     return bm25([words(question, ENGLISH_33)], documents, statistics="candidates").ravel()
 
 
-def cosine_score(encoder: Encoder) -> Score:
-    """Cosine similarity to the question under an encoder."""
+def encoder_score(encoder: Encoder) -> Score:
+    """Similarity to the question as an encoder compares: cosine, or the dot product of one that says so."""
 
     def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        if isinstance(encoder, TwoTowers):
+            return _similar(encoder, encoder.encode_queries([question]), encoder.encode(texts)).ravel()
         vectors = encoder.encode([question, *texts])
-        return cosine(vectors[:1], vectors[1:]).ravel()
+        return _similar(encoder, vectors[:1], vectors[1:]).ravel()
 
     return score
 
 
 def dense_search(encoder: Encoder) -> Search:
-    """Exact nearest neighbours by cosine similarity; ties go to the earlier passage."""
+    """Exact nearest neighbours as the encoder compares; ties go to the earlier passage."""
 
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
-        vectors = encoder.encode([*questions, *(passage.text for passage in passages)])
-        corpus = vectors[len(questions) :]
-        return [best_first(cosine(vectors[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
+        texts = [passage.text for passage in passages]
+        if isinstance(encoder, TwoTowers):
+            asked, corpus = encoder.encode_queries(questions), encoder.encode(texts)
+        else:
+            vectors = encoder.encode([*questions, *texts])
+            asked, corpus = vectors[: len(questions)], vectors[len(questions) :]
+        return [best_first(_similar(encoder, asked[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
 
     return search
+
+
+def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
+    if getattr(encoder, "similarity", "cosine") == "dot":
+        return np.asarray(left, float) @ np.asarray(right, float).T
+    return cosine(left, right)
 
 
 def _changed(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:

@@ -179,8 +179,8 @@ class Runner:
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
         """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
         if takes("defenses", scenario.defense, "encoder"):
-            texts = [text for one in staged for text in (one.context.query, *(p.text for p in one.context.passages))]
-            self.bench.remember(self.bench.encoder(scenario.encoder), texts)
+            texts = [passage.text for one in staged for passage in one.context.passages]
+            self.bench.remember(self.bench.encoder(scenario.encoder), [one.context.query for one in staged], texts)
 
     def _staged(self, cell: Cell) -> list[Staged]:
         """What the questions look like under the attack: from disk, or crafted and placed now."""
@@ -198,7 +198,7 @@ class Runner:
             passages = [*corpus, *(passage for context in clean.values() for passage in context.passages)]
             texts = [text.text for one in crafted.values() for text in one.texts]
             questions = [example.question for example in bench.examples(scenario)]
-            bench.remember(retriever, [*questions, *(passage.text for passage in passages), *texts])
+            bench.remember(retriever, questions, [*(passage.text for passage in passages), *texts])
         staged = stage(
             scenario,
             bench.examples(scenario),

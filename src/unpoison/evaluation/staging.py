@@ -15,7 +15,7 @@ from unpoison.evaluation.injection import (
     Score,
     Search,
     bm25_score,
-    cosine_score,
+    encoder_score,
     dense_search,
     inject,
     planted,
@@ -127,7 +127,7 @@ def stage(
         retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, search)
         contexts: list[Context | InputError] = list(retrieved)
     else:
-        score = bm25_score if retriever is None else cosine_score(retriever)
+        score = bm25_score if retriever is None else encoder_score(retriever)
         contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), score) for example in examples]
     return [
         _staged(example, context, attack, texts.get(example.id), triggered=scenario.triggered)

@@ -21,7 +21,7 @@ from unpoison.evaluation.noise import NoisyNLI
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
-from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.protocols import Encoder, Generator, NLIModel, TwoTowers, query_vectors
 from unpoison.styles import Style
 from unpoison.types import Passage
 
@@ -191,10 +191,16 @@ class Workbench:
             return found
         return replace(found, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
-    def remember(self, encoder: Encoder, texts: Sequence[str]) -> None:
-        """Have a caching encoder encode what it has not seen, all in one call."""
-        if texts and isinstance(encoder, CachedEncoder):
-            encoder.encode(list(dict.fromkeys(texts)))
+    def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
+        """Have a caching encoder encode what it has not seen, all in one call of each tower."""
+        if not isinstance(encoder, CachedEncoder):
+            return
+        towers = isinstance(encoder, TwoTowers)
+        if towers and questions:
+            query_vectors(encoder, list(dict.fromkeys(questions)))
+        wanted = texts if towers else [*questions, *texts]
+        if wanted:
+            encoder.encode(list(dict.fromkeys(wanted)))
 
     def _corpus_of(self, scenario: Scenario, dataset: str) -> tuple[Passage, ...]:
         """The clean passages of one data set; a BEIR folder holds one only, and does not name it."""
