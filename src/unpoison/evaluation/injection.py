@@ -29,6 +29,8 @@ __all__ = [
     "bm25_score",
     "dense_search",
     "encoder_score",
+    "hybrid_score",
+    "hybrid_search",
     "inject",
     "middle",
     "planted",
@@ -243,6 +245,41 @@ def dense_search(encoder: Encoder) -> Search:
         return [best_first(_similar(encoder, asked[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
 
     return search
+
+
+def hybrid_score(encoder: Encoder) -> Score:
+    """The sum of 1 / (60 + rank) by BM25 and by an encoder (reciprocal rank fusion)."""
+
+    def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        fused = np.zeros(len(texts))
+        for single in (bm25_score, encoder_score(encoder)):
+            order = best_first(np.asarray(single(question, texts), float))
+            fused[order] += 1 / (FUSION + np.arange(1, len(texts) + 1))
+        return fused
+
+    return score
+
+
+def hybrid_search(encoder: Encoder) -> Search:
+    """The same over a corpus: of each retriever the best 100, or `count` where that is more, are fused."""
+
+    def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+        depth = max(count, 100)
+        lists = [single(questions, passages, depth) for single in (nearest, dense_search(encoder))]
+        found = []
+        for ranked in zip(*lists, strict=True):
+            fused = np.zeros(len(passages))
+            for order in ranked:
+                fused[order] += 1 / (FUSION + np.arange(1, len(order) + 1))
+            best = best_first(fused)
+            found.append(best[fused[best] > 0][:count])
+        return found
+
+    return search
+
+
+FUSION = 60
+"""The constant of reciprocal rank fusion (Cormack et al., 2009)."""
 
 
 def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:

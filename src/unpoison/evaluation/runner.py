@@ -18,7 +18,6 @@ from typing import Any
 from unpoison import __version__
 from unpoison.attacks.base import Attack
 from unpoison.checks import at_least
-from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.crafting import Crafted, craft_all, sees_context, takes
@@ -146,17 +145,11 @@ class Runner:
             return cell
         try:
             staged = [one for one in self._staged(cell) if one.example not in settled]
-            defense = self.bench.defense(cell.scenario)
+            defense, plain = self.bench.defense(cell.scenario), self.bench.architecture(cell.scenario)
         except UnpoisonError as error:
             self._advance(cell.expected - len(settled), cell)
             return replace(cell, error=str(error))
         self._remember(cell.scenario, staged)
-        answerer = self.bench.generator(cell.scenario.generator) if cell.scenario.generator else None
-        plain = (
-            None
-            if answerer is None
-            else Vanilla(generator=answerer, limits=self.bench.limits).styled(cell.scenario.style)
-        )
         with (
             Journal(records_path(self.folder, cell.id)) as journal,
             ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
@@ -190,7 +183,7 @@ class Runner:
             return found
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
-        retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever)
+        retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever.removeprefix("hybrid:"))
         clean = {} if scenario.policy in ("corpus", "labelled") else bench.clean(scenario)
         corpus = bench.corpus(scenario) if scenario.policy == "corpus" else ()
         crafted = self._crafted(scenario, attack) if attack else {}

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 from unpoison import registry
 from unpoison.attacks.base import Attack, Target
 from unpoison.defenses.base import Defense
+from unpoison.defenses.replug import Replug
+from unpoison.defenses.self_rag import SelfRag
+from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.evaluation.contexts import Context, clean_contexts
@@ -21,7 +24,7 @@ from unpoison.evaluation.noise import NoisyNLI
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
-from unpoison.models.protocols import Encoder, Generator, NLIModel, TwoTowers, query_vectors
+from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
 from unpoison.styles import Style
 from unpoison.types import Passage
 
@@ -159,6 +162,26 @@ class Workbench:
             if getattr(defense.models, model) is None:
                 raise OptionError(f"the defense {defense.name} needs a {model.replace('_', ' ')} and was given none")
         return defense if scenario.style == "safe" else defense.styled(scenario.style)
+
+    def architecture(self, scenario: Scenario) -> Vanilla | None:
+        """Who answers from what the defense kept; None without a generator.
+
+        Raises:
+            OptionError: The architecture needs a generator that says how likely the next token is.
+        """
+        if scenario.generator is None:
+            return None
+        generator, limits = self.generator(scenario.generator), self.limits
+        found: Vanilla
+        if scenario.architecture == "replug":
+            found = Replug(generator, encoder=self.encoder(scenario.encoder), limits=limits)
+            if not isinstance(generator, TokenByToken):
+                raise OptionError("the architecture replug needs a generator with next-token probabilities, such as hf:NAME")
+        elif scenario.architecture == "self-rag":
+            found = SelfRag(generator, limits=limits)
+        else:
+            found = Vanilla(generator=generator, limits=limits)
+        return found.styled(scenario.style)
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.

@@ -139,6 +139,8 @@ class CachedGenerator:
         if isinstance(generator, TokenByToken):  # distributions are too large to keep
             self.ends, self.tokens, self.text = generator.ends, generator.tokens, generator.text
             self.next_token = generator.next_token
+            if hasattr(generator, "token_id"):
+                self.token_id = generator.token_id
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The cached reply, marked `cached`, or a fresh one."""
