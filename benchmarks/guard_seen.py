@@ -28,7 +28,9 @@ def main() -> None:
     arguments = parser.parse_args()
     guard = Guard(encoder=load_encoder(arguments.encoder))
     seen = fitted(training_samples(arguments.folder))
-    print("| clean set | questions | sets | clean passages | of them seen | seen: kept % | unseen: kept % | sets touched % |")
+    print(
+        "| clean set | questions | sets | clean passages | of them seen | seen: kept % | unseen: kept % | sets touched % |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name, samples in {**clean_sets(measured_samples(arguments.folder)), **clean_files(arguments.folder)}.items():
         print(f"| {name} | {row(guard, samples, seen)} |", flush=True)
@@ -51,7 +53,10 @@ def clean_files(folder: Path) -> dict[str, list[Sample]]:
     """The first ten passages of every question of `clean_*.jsonl`."""
     found = {}
     for path in sorted(folder.glob("clean_*.jsonl")):
-        sets = [(e.question, [p.passage.text for p in e.labelled("clean", "gold", "noise")][:10]) for e in load(path).examples]
+        sets = [
+            (e.question, [p.passage.text for p in e.labelled("clean", "gold", "noise")][:10])
+            for e in load(path).examples
+        ]
         found[path.stem] = [
             Sample(path.stem, "none", question, tuple(texts), (False,) * len(texts), (False,) * len(texts))
             for question, texts in sets

@@ -43,7 +43,9 @@ def test_a_number_beside_a_published_one_has_the_difference_in_its_row() -> None
     """The tables with published numbers have a column and a last row for what is not the paper's."""
     found = 0
     for path in (DOCS / "results").glob("*.md"):
-        for heading, table in re.findall(r"^### (.*)\n\n((?:^\|.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        for heading, table in re.findall(
+            r"^### (.*)\n\n((?:^\|.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             if "published" in heading and "measured" in heading:
                 found += 1
                 first, _, *_, last = table.splitlines()

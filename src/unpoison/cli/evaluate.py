@@ -72,7 +72,10 @@ def evaluate(
     ] = None,
     k: Annotated[Texts, _axis("--k", metavar="K,...", help="Passages per question; 10.")] = None,
     retriever: Annotated[
-        Texts, _axis("--retriever", metavar="ENCODER,...", help="For the policies retrieve and corpus: bm25, an encoder, hybrid.")
+        Texts,
+        _axis(
+            "--retriever", metavar="ENCODER,...", help="For the policies retrieve and corpus: bm25, an encoder, hybrid."
+        ),
     ] = None,
     encoder: Annotated[Texts, _axis("--encoder", "-e", metavar="ENCODER,...", help="lexical, minilm, st:NAME.")] = None,
     generator: Annotated[

@@ -18,7 +18,15 @@ import yaml
 
 from unpoison.errors import UnknownNameError
 from unpoison.evaluation.crafting import stand_in
-from unpoison.evaluation.differences import Differences, available, has_gradient, in_words, measurable, needs_replies, same_model
+from unpoison.evaluation.differences import (
+    Differences,
+    available,
+    has_gradient,
+    in_words,
+    measurable,
+    needs_replies,
+    same_model,
+)
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
 from unpoison.evaluation.scenarios import Scenario

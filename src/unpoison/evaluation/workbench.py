@@ -176,7 +176,9 @@ class Workbench:
         if scenario.architecture == "replug":
             found = Replug(generator, encoder=self.encoder(scenario.encoder), limits=limits)
             if not isinstance(generator, TokenByToken):
-                raise OptionError("the architecture replug needs a generator with next-token probabilities, such as hf:NAME")
+                raise OptionError(
+                    "the architecture replug needs a generator with next-token probabilities, such as hf:NAME"
+                )
         elif scenario.architecture == "self-rag":
             found = SelfRag(generator, limits=limits)
         else:
