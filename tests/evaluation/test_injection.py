@@ -7,8 +7,8 @@ from unpoison.evaluation.contexts import Candidate, Context
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.injection import (
     bm25_score,
-    encoder_score,
     dense_search,
+    encoder_score,
     inject,
     middle,
     planted,

@@ -197,7 +197,7 @@ def published_table(report: Report, preset: Preset) -> Table:
 
 
 def _letter(place: int) -> str:
-    """a to z, then aa, ab, ..."""
+    """A to z, then aa, ab, ..."""
     return (chr(96 + place // 26) if place >= 26 else "") + chr(97 + place % 26)
 
 
