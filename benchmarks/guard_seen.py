@@ -29,7 +29,8 @@ def main() -> None:
     guard = Guard(encoder=load_encoder(arguments.encoder))
     seen = fitted(training_samples(arguments.folder))
     print(
-        "| clean set | questions | sets | clean passages | of them seen | seen: kept % | unseen: kept % | sets touched % |"
+        "| clean set | questions | sets | clean passages | of them seen | "
+        "seen: kept % | unseen: kept % | sets touched % |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for name, samples in {**clean_sets(measured_samples(arguments.folder)), **clean_files(arguments.folder)}.items():

@@ -104,6 +104,21 @@ def test_ragdefender(shared_data, name, poisons, hops) -> None:
         assert sorted(screening.dropped_indices) == sorted(dropped)
 
 
+def without_shared_wording(group: list[int], overlap: np.ndarray) -> list[int]:
+    """The released n-gram filter inside one cluster: both of a pair go, and whatever is like the first that went."""
+    gone, anchor = set[int](), None
+    for place, i in enumerate(group):
+        if i in gone:
+            continue
+        match = next((j for j in group[place + 1 :] if overlap[i, j] > 0.25), None)
+        if match is not None:
+            gone |= {i, match}
+            anchor = i if anchor is None else anchor
+        if anchor is not None and overlap[i, anchor] > 0.25:
+            gone.add(i)
+    return [i for i in group if i not in gone]
+
+
 def released_filter(labels: np.ndarray, vectors: np.ndarray, overlap: np.ndarray) -> list[int]:
     """TrustRAG's released stage 1, in the input's order (the code returns one cluster behind the other)."""
     first, second = (np.flatnonzero(labels == label).tolist() for label in (0, 1))
@@ -115,20 +130,6 @@ def released_filter(labels: np.ndarray, vectors: np.ndarray, overlap: np.ndarray
     def density(group: list[int]) -> float:
         return float(np.mean([alike[i, j] for i in group for j in group if i < j])) if len(group) > 1 else float("nan")
 
-    def unlike(group: list[int]) -> list[int]:
-        gone, anchor = set[int](), None
-        for place, i in enumerate(group):
-            if i in gone:
-                continue
-            for j in group[place + 1 :]:
-                if overlap[i, j] > 0.25:
-                    gone |= {i, j}
-                    anchor = i if anchor is None else anchor
-                    break
-            if anchor is not None and overlap[i, anchor] > 0.25:
-                gone.add(i)
-        return [i for i in group if i not in gone]
-
     for alone, group in ((first, second), (second, first)):
         if len(alone) == 1:
             if density(group) > 0.88:
@@ -137,7 +138,8 @@ def released_filter(labels: np.ndarray, vectors: np.ndarray, overlap: np.ndarray
     dense, loose = (second, first) if density(second) > density(first) else (first, second)
     if density(loose) > 0.88:
         return []
-    return sorted(unlike(loose) if density(dense) >= 0.88 else unlike(first) + unlike(second))
+    staying = [loose] if density(dense) >= 0.88 else [first, second]
+    return sorted(i for group in staying for i in without_shared_wording(group, overlap))
 
 
 def test_trustrag_reference(shared_data, name, poisons) -> None:

@@ -171,8 +171,9 @@ class Attack(ABC):
         self.limits = limits or Limits(deadline=None)
         if isinstance(self.models.encoder, TwoTowers):
             raise OptionError(
-                f"the attack {self.name} compares question and texts by one encoder, and {shown(self.models.encoder.name)} "
-                "has two; hotflip and phantom can follow two towers, or give an encoder without query_encoder"
+                f"the attack {self.name} compares question and texts by one encoder, and "
+                f"{shown(self.models.encoder.name)} has two; hotflip and phantom can follow two towers, or give an "
+                "encoder without query_encoder"
             )
         for need in self.needs:
             if getattr(self.models, need, None) is None and getattr(self, need, None) is None:

@@ -1,4 +1,4 @@
-"""REPLUG: an ensemble over passages, each read alone, its next-token probabilities weighted by how well it was retrieved.
+"""REPLUG: an ensemble over passages, each read alone, its next-token probabilities weighted by retrieval likelihood.
 
 Shi et al., 2023 (NAACL 2024), Section 3.2, the inference of the method without its training:
 p(y | x) = sum over passages d of lambda(d, x) p(y | d, x), lambda the softmax of the cosine similarities of d and x.

@@ -1,8 +1,8 @@
 """Self-RAG: every passage is answered from alone, with a critique of relevance, support and use; the best answer wins.
 
-Asai et al., ICLR 2024, Section 3.3 and the released short-form inference. The published checkpoints write their critique
-as tokens of their own, `[Relevant]`, `[Fully supported]`, `[Utility:5]`, whose probabilities are the scores. Any other
-generator is asked for the critique in words. No defense: an architecture, which answers from what a defense kept.
+Asai et al., ICLR 2024, Section 3.3 and the released short-form inference. The published checkpoints write their
+critique as tokens of their own, `[Relevant]`, `[Fully supported]`, `[Utility:5]`, whose probabilities are the scores. Any
+other generator is asked for the critique in words. No defense: an architecture, which answers from what a defense kept.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class SelfRag(Vanilla):
     """Answers from each passage alone and gives the answer whose critique is best, equal answers together.
 
     Args:
-        generator: A published checkpoint behind `hf:NAME_OR_PATH` writes reflection tokens; any other is asked in words,
-            with two calls for each passage.
+        generator: A published checkpoint behind `hf:NAME_OR_PATH` writes reflection tokens; any other is asked in
+            words, with two calls for each passage.
         critique: `tokens`, `prompt`, or `auto`: tokens where the generator has them.
         relevance, support, utility: The weights of the three scores; the paper's are 1, 1 and 0.5.
         keep: How many passages to read, the best of them; all when None.
@@ -143,9 +143,10 @@ class SelfRag(Vanilla):
         return [read_critique(reply.text, one.text) for reply, one in zip(replies, judged, strict=True)]
 
     def _in_tokens(self, query: Query, texts: Sequence[str], ids: Mapping[str, int]) -> Flow[list[Critique]]:
-        found = []
+        found = list[Critique]()
         for text in texts:
-            found.append((yield from self._read(query, text, ids)))
+            read = yield from self._read(query, text, ids)
+            found.append(read)
         return found
 
     def _read(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:

@@ -284,7 +284,7 @@ FUSION = 60
 
 def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
     if getattr(encoder, "similarity", "cosine") == "dot":
-        return np.asarray(left, float) @ np.asarray(right, float).T
+        return np.asarray(np.asarray(left, float) @ np.asarray(right, float).T)
     return cosine(left, right)
 
 

@@ -52,7 +52,7 @@ class Published:
             without printing it.
         scenario: What is measured for it; None where this machine or package cannot.
         bound: "<" or ">" where the paper says only that the value is below or above; "" where it prints it.
-        row_differs: In what the row is not measured as the paper did, or why it is not measured; empty where in nothing.
+        row_differs: In what the row is not measured as the paper did, or why it is not measured; empty for nothing.
         column_differs: The same for the column.
     """
 

@@ -63,7 +63,8 @@ class Scenario:
         prefix: Put the question before each planted text; None leaves it to the attack.
         triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
         k: Passages that reach the defense.
-        retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the policies retrieve and corpus.
+        retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the
+            policies retrieve and corpus.
         encoder: The encoder of the defense, and of attacks that need one.
         defense: Option string of a defense.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
@@ -129,8 +130,8 @@ class Scenario:
         if self.architecture == "blended":
             if self.policy not in ("retrieve", "corpus"):
                 raise OptionError(
-                    f"the architecture blended is a way to retrieve and the policy {self.policy} retrieves nothing; use "
-                    "the policy retrieve or corpus"
+                    f"the architecture blended is a way to retrieve and the policy {self.policy} retrieves nothing; "
+                    "use the policy retrieve or corpus"
                 )
             self._put(retriever=self.retriever if self.retriever.startswith("hybrid") else "hybrid")
         if self.retriever == "hybrid":

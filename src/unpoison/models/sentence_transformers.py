@@ -27,8 +27,8 @@ class SentenceTransformerEncoder:
 
     Args:
         name_or_path: Such as "sentence-transformers/all-MiniLM-L6-v2", or a folder.
-        pooling: How token vectors become one: `mean` or `cls`, the first token's of the last layer, as SimCSE's and BGE's
-            authors do. None takes what the checkpoint's own files say, else the mean.
+        pooling: How token vectors become one: `mean` or `cls`, the first token's of the last layer, as SimCSE's and
+            BGE's authors do. None takes what the checkpoint's own files say, else the mean.
         similarity: `cosine` scales every vector to length 1; `dot` leaves them as the model makes them, for retrievers
             such as Contriever, DPR and ANCE.
         query_encoder: Another checkpoint for questions, pooled in the same way (DPR's two towers).
@@ -127,8 +127,8 @@ def _opened(path: str, pooling: str | None, device: str | None) -> Any:
     kind = getattr(getattr(getattr(transformer, "auto_model", None), "config", None), "model_type", "")
     if kind == "dpr":
         raise ModelError(
-            f"{path} is one of DPR's own files, of which the passages' tower would be read as the questions' with random "
-            "weights; use sentence-transformers/facebook-dpr-ctx_encoder-single-nq-base with query_encoder="
+            f"{path} is one of DPR's own files, of which the passages' tower would be read as the questions' with "
+            "random weights; use sentence-transformers/facebook-dpr-ctx_encoder-single-nq-base with query_encoder="
             "sentence-transformers/facebook-dpr-question_encoder-single-nq-base"
         )
     if pooling is None or transformer is None:

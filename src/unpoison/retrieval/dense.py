@@ -33,7 +33,8 @@ class DenseRetriever(VectorRetriever):
     An encoder whose similarity is "dot" (Contriever, DPR) is ranked by the dot product, its vectors as it makes them.
 
     In memory and exact. Up to some 100,000 passages this is as fast as a vector database. Searching takes O(n d) time
-    and, besides the vectors themselves (4 n d bytes), O(n) memory. The embeddings that come back have length 1, or with "dot" the encoder's.
+    and, besides the vectors themselves (4 n d bytes), O(n) memory. The embeddings that come back have
+    length 1, or with "dot" the encoder's.
 
     Args:
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
@@ -170,7 +171,7 @@ def largest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp
         count: How many, at least 1.
 
     Returns:
-        Row numbers and products, each shape (min(count, n),). O(n d) time; compared in double precision, block by block.
+        Row numbers and products, each shape (min(count, n),). O(n d) time, in double precision, block by block.
     """
     products = np.empty(len(matrix))
     step = max(1, BLOCK_CELLS // vector.size)
