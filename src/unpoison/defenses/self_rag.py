@@ -1,8 +1,8 @@
 """Self-RAG: every passage is answered from alone, with a critique of relevance, support and use; the best answer wins.
 
 Asai et al., ICLR 2024, Section 3.3 and the released short-form inference. The published checkpoints write their
-critique as tokens of their own, `[Relevant]`, `[Fully supported]`, `[Utility:5]`, whose probabilities are the scores. Any
-other generator is asked for the critique in words. No defense: an architecture, which answers from what a defense kept.
+critique as tokens of their own, `[Relevant]`, `[Fully supported]`, `[Utility:5]`, whose probabilities are the scores.
+Any other generator is asked for the critique in words. No defense: an architecture, it answers from what was kept.
 """
 
 from __future__ import annotations

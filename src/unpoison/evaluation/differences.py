@@ -25,22 +25,22 @@ _MODEL_NAMES = {
 }
 
 _SAME = {
-    "contriever": r"facebook/contriever(?:-msmarco)?$",
-    "simcse": r"princeton-nlp/sup-simcse-bert-base-uncased$",
-    "bert": r"(?:google-bert/|:)bert-base-uncased$",
-    "stella": r"(?:novasearch|dunzhang)/stella_en_",
-    "gpt4o": r"gpt-4o(?:-20\d\d-\d\d-\d\d)?$",
-    "gpt35turbo": r"gpt-3\.5-turbo",
-    "deepseek": r"deepseek-chat$",
-    "llama318b": r"llama-3\.1-8b-instruct$",
-    "mistralnemo": r"mistral-nemo-instruct",
-    "llama7b": r"llama-2-7b",
-    "llama13b": r"llama-2-13b",
-    "vicuna7b": r"vicuna-7b-v1\.3$",
-    "vicuna13b": r"vicuna-13b-v1\.3$",
-    "gemini": r"gemini-1\.5-pro",
-    "debertav3": r"deberta-v3-large-mnli-fever-anli-ling-wanli$",
-    "bart": r"bart-large-mnli$",
+    "contriever": re.compile(r"facebook/contriever(?:-msmarco)?$"),
+    "simcse": re.compile(r"princeton-nlp/sup-simcse-bert-base-uncased$"),
+    "bert": re.compile(r"(?:google-bert/|:)bert-base-uncased$"),
+    "stella": re.compile(r"(?:novasearch|dunzhang)/stella_en_"),
+    "gpt4o": re.compile(r"gpt-4o(?:-20\d\d-\d\d-\d\d)?$"),
+    "gpt35turbo": re.compile(r"gpt-3\.5-turbo"),
+    "deepseek": re.compile(r"deepseek-chat$"),
+    "llama318b": re.compile(r"llama-3\.1-8b-instruct$"),
+    "mistralnemo": re.compile(r"mistral-nemo-instruct"),
+    "llama7b": re.compile(r"llama-2-7b"),
+    "llama13b": re.compile(r"llama-2-13b"),
+    "vicuna7b": re.compile(r"vicuna-7b-v1\.3$"),
+    "vicuna13b": re.compile(r"vicuna-13b-v1\.3$"),
+    "gemini": re.compile(r"gemini-1\.5-pro"),
+    "debertav3": re.compile(r"deberta-v3-large-mnli-fever-anli-ling-wanli$"),
+    "bart": re.compile(r"bart-large-mnli$"),
 }
 """The papers' models, spelt without case and signs, by what an option string that names the same one looks like."""
 
@@ -85,7 +85,7 @@ def in_words(model: str) -> str:
 def same_model(ours: str, theirs: str) -> bool:
     """Whether an option string names a model that the paper names; options behind a comma do not count."""
     named = ours.partition(",")[0].lower()
-    return any(re.search(_SAME[name], named) for name in _named(theirs))
+    return any(_SAME[name].search(named) for name in _named(theirs))
 
 
 def _named(text: str) -> list[str]:
