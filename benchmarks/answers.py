@@ -17,7 +17,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from reader_data import FREE_FILES, elsewhere, unseen
+from reader_data import unseen
 from unpoison import Defense, Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, TrustRag, Vanilla
 from unpoison.evaluation import (
     Context,
@@ -69,8 +69,7 @@ def main() -> None:
     readers = {name: load_generator(name) for name in options.readers.split(",")}
     for name in options.files.split(","):
         examples = [e for e in load(options.folder / f"{name}.jsonl") if usable(e)]
-        fresh = unseen if name in FREE_FILES else elsewhere
-        examples = [e for e in examples if fresh(options.folder, e.question)][: options.limit]
+        examples = [e for e in examples if unseen(options.folder, e.question)][: options.limit]
         clean = clean_contexts(examples, options.passages, corpus(options.folder, name))
         for label in options.defenses.split(";"):
             for reader, model in readers.items():

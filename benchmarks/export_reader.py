@@ -19,17 +19,17 @@ from safetensors.torch import load_file
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from guard_data import _hash
 from reader_answers import relation_rows
 from reader_data import FREE_FILES, measured, poison_pairs, span_pairs, unseen
 from reader_texts import Pair
+from split import share_of
 from train_reader import LONGEST_QUESTION, WINDOW, _minilm
 from train_reader import Reader as Network
 from unpoison.models.exporting import INPUTS, write_graph, write_settings
 from unpoison.models.reader import Reader
 
 PER_FILE = 400
-AVERAGED = 5
+AVERAGED = 3
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def _odds(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndar
     rows += [pair for pair in span_pairs(folder) if unseen(folder, pair.question)][:1200]
     rows += poison_pairs(folder, test=True)[:300]
     readings = reader.read_pairs([(pair.question, pair.text) for pair in rows])
-    fits = np.array([_hash(pair.question) % 2 == 0 for pair in rows])
+    fits = np.array([share_of(pair.question) < 0.5 for pair in rows])
     return np.array([r.score for r in readings]), np.array([bool(pair.spans) for pair in rows]), fits
 
 
@@ -100,7 +100,7 @@ def _relations(reader: Reader, folder: Path) -> tuple[np.ndarray, np.ndarray, np
     rows = relation_rows(folder, test=True)
     windows = [reader._cutter.answers(question, [(left, right)])[0] for question, left, right, _ in rows]
     logits = np.array([mark.relation for mark in reader._model.run(windows)], float)
-    return logits, np.array([row[3] for row in rows]), np.array([_hash(row[0]) % 2 == 0 for row in rows])
+    return logits, np.array([row[3] for row in rows]), np.array([share_of(row[0]) < 0.5 for row in rows])
 
 
 def _temperature(logits: np.ndarray, classes: np.ndarray) -> float:

@@ -138,7 +138,7 @@ def questions(folder: Path) -> Iterator[Pair]:
     for name in WIKI:
         examples = load(folder / f"{name}_poisoned.jsonl").examples
         contexts = clean_contexts(examples, CANDIDATES, load_passages(folder / "corpus.jsonl", examples[0].dataset))
-        yield from ((e, c) for e, c in zip(examples, contexts) if name == "msmarco" or held_out(e.question))
+        yield from ((e, c) for e, c in zip(examples, contexts) if name == "msmarco" or held_out(folder, e.question))
 
 
 def attacked(example: Example, context: Context, spec: str, count: int = 1) -> Context | None:

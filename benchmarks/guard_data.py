@@ -1,20 +1,23 @@
 """The contexts that Guard is fitted on and measured on: which texts, which questions, which mixture of attacks.
 
-Fitted on: questions and passages whose licence allows it (MIT, BSD, CC BY-SA), seven tenths of the questions by a hash.
-Everything else in the folder is measured on and never fitted.
+Fitted on: questions and passages whose licence allows it (MIT, BSD, Apache, CC BY-SA), seven tenths of the questions
+(`split.py`: a question and the documents annotated for it are on one side), and of the clean texts of other kinds FAQ pages,
+science and English Wikipedia. Everything else in the folder is measured on and never fitted; nor is a passage of the corpus
+that is among the nearest of a question that is measured on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
-from guard_texts import agreeing, answered, joined, padded, snippet
-from quality_cells import SETS, WIKI, cells
+from guard_texts import agreeing, answered, brief, joined, padded, snippet
+from quality_cells import CANDIDATES, SETS, WIKI, cells
+from split import held_out as held_out_of
+from split import share_of
 from unpoison.attacks.base import contains_answer, with_question
 from unpoison.errors import InputError
 from unpoison.evaluation import Context, Example, load, load_passages
@@ -24,8 +27,8 @@ from unpoison.registry import create
 __all__ = ["Sample", "held_out", "measured_samples", "training_samples"]
 
 FREE = ("PoisonedRAG", "RAGDefender", "lost-in-the-middle", "HippoRAG", "HippoRAG-2wiki", "RAMDocs", "TimeQA",
-        "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison")  # fmt: skip
-"""Sources under MIT or BSD, and Wikipedia's text under CC BY-SA."""
+        "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison", "COVID-QA", "XQuAD")  # fmt: skip
+"""Sources under MIT, BSD or Apache, and Wikipedia's text under CC BY-SA."""
 
 PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan", "garag")
 
@@ -34,6 +37,9 @@ WRITTEN = ("poisonedrag:mode=template,prefix=false", "disperse", "diverse", "syn
 
 CLEAN_SETS = ("nq_large_poisoned", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")
 ATTACKED_SETS = ("nq_poisoned", "hotpotqa_poisoned")
+CLEAN_KINDS = ("clean_faq_answers", "clean_science", "clean_wiki_en")
+"""Texts of other kinds, without annotated answers. Kept aside: manuals, three other languages, and FAQ pages whose passages
+begin with their question, for who fits these learns that a question in front means nothing."""
 
 TEST_SHARE = 0.3
 
@@ -67,34 +73,32 @@ class Sample:
     prefix: bool = False
 
 
-def held_out(question: str) -> bool:
+def held_out(folder: Path, question: str) -> bool:
     """Whether a question is measured on and never fitted."""
-    return _hash(question) % 1000 < 1000 * TEST_SHARE
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text_key(text).encode(), digest_size=8).digest(), "little")
+    return held_out_of(folder, question, TEST_SHARE)
 
 
 def training_samples(folder: Path, *, test: bool = False) -> list[Sample]:
     """All samples of the questions to fit on, or of those to test on; the same in every run."""
-    made = list[Sample]()
-    for name in (*ATTACKED_SETS, *CLEAN_SETS):
-        examples = [e for e in load(folder / f"{name}.jsonl").examples if held_out(e.question) == test]
-        corpus_name = examples[0].dataset if name != "nq_retrieved" else "nq"
-        corpus = (
-            [p for p in load_passages(folder / "corpus.jsonl", corpus_name) if p.source in FREE]
-            if (name in (*ATTACKED_SETS, "nq_large_poisoned"))
-            else []
-        )
-        found = nearest([e.question for e in examples], corpus, 40) if corpus else [[]] * len(examples)
-        for example, positions in zip(examples, found):
-            made.extend(_of_question(name, example, [corpus[i].text for i in positions]))
-    return made
+    samples = list[Sample]()
+    for name in (*ATTACKED_SETS, *CLEAN_SETS, *CLEAN_KINDS):
+        every = load(folder / f"{name}.jsonl").examples
+        examples = [e for e in every if held_out(folder, e.question) == test]
+        corpus = []
+        if name in (*ATTACKED_SETS, "nq_large_poisoned"):
+            corpus = [p for p in load_passages(folder / "corpus.jsonl", every[0].dataset) if p.source in FREE]
+        if corpus and not test:
+            asked = [e.question for e in every if held_out(folder, e.question)]
+            aside = {i for near in nearest(asked, corpus, CANDIDATES) for i in near}
+            corpus = [passage for i, passage in enumerate(corpus) if i not in aside]
+        near = nearest([e.question for e in examples], corpus, 40) if corpus else [[]] * len(examples)
+        for example, positions in zip(examples, near):
+            samples.extend(_of_question(name, example, [corpus[i].text for i in positions]))
+    return samples
 
 
 def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sample]:
-    rng = np.random.default_rng(_hash(f"{name} {example.id}"))
+    rng = np.random.default_rng(int(share_of(f"{name} {example.id}") * 2**53))
     own = [
         (p.passage.text, p.label == "gold")
         for p in sorted(example.labelled("clean", "gold", "noise"), key=lambda p: (p.label != "gold", p.rank or 1000))
@@ -104,11 +108,13 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     clean = [*own, *((t, False) for t in fill if text_key(t) not in seen)]
     if len(clean) < 2:
         return
-    repeats = 1 if name in ("nq_large_poisoned", "timeqa") else 2
+    repeats = 1 if name in ("nq_large_poisoned", "timeqa", *CLEAN_KINDS) else 2
     for _ in range(repeats):
         yield _sample(name, "none", example.question, clean, [], rng)
     if rng.random() < (0.2 if repeats == 1 else 0.8):
         yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
+    if rng.random() < (0.2 if repeats == 1 else 0.4):
+        yield _sample(f"{name}-brief", "none", example.question, brief(example.question, clean), [], rng)
     if name in ATTACKED_SETS:
         yield from _published(name, example, clean, rng)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
@@ -232,14 +238,14 @@ def measured_samples(folder: Path) -> list[Sample]:
             if cell.poisons == 4 or (cell.dataset == "realtimeqa" and cell.order == "given" and cell.poisons > 1):
                 continue
             for context in cell.contexts:
-                if cell.dataset not in SEEN or held_out(context.query):
+                if cell.dataset not in SEEN or held_out(folder, context.query):
                     rows = context.candidates
                     made.append(Sample(cell.dataset, cell.attack, context.query, tuple(c.passage.text for c in rows),
                                        tuple(c.poison for c in rows), tuple(c.gold for c in rows)))  # fmt: skip
             if cell.dataset in WIKI and cell.attack == "none":
                 examples = {e.id: e for e in load(folder / f"{cell.dataset}_poisoned.jsonl").examples}
                 for context in cell.contexts:
-                    if cell.dataset not in SEEN or held_out(context.query):
+                    if cell.dataset not in SEEN or held_out(folder, context.query):
                         made.extend(_many(cell.dataset, examples[context.example], context))
     return made
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from unpoison.attacks.rewriting import sentences, with_synonyms
 
-__all__ = ["agreeing", "answered", "joined", "padded", "snippet"]
+__all__ = ["agreeing", "answered", "brief", "joined", "padded", "snippet"]
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -57,6 +57,17 @@ def answered(question: str, text: str, rng: np.random.Generator) -> str:
     asked = asked.rstrip("?") + ("?" if rng.random() < 0.8 else "")
     form = rng.choice(["{} {}", "{} - {}", "Q: {} A: {}", "{}\n{}", "{} | {}", "{} ... {}"])
     return str(form).format(asked, text)
+
+
+def brief(question: str, rows: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Short true answers, as shops, price lists and glossaries give them: of every text the sentence nearest the question."""
+    asked = set(re.findall(r"\w+", question.lower()))
+
+    def nearest(text: str) -> str:
+        parts = [part for part in sentences(text) if len(part.split()) >= 3] or [text]
+        return max(parts, key=lambda part: len(asked & set(re.findall(r"\w+", part.lower()))))
+
+    return [(nearest(text), gold) for text, gold in rows]
 
 
 def snippet(text: str, question: str, rng: np.random.Generator) -> str:

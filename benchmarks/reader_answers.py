@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from reader_data import answer_pairs, held_out, span_pairs
+from reader_data import TEST_SHARE, answer_pairs, span_pairs
 from reader_texts import MONTHS
+from split import held_out
 
 __all__ = ["CLASSES", "judge_pairs", "relation_rows"]
 
@@ -42,7 +43,11 @@ def judge_pairs(folder: Path, seed: int = 0) -> list[tuple[str, str, str, int]]:
     """(question, answer, answer, class), none of a held-out question."""
     rng = np.random.default_rng(seed)
     rows = relation_rows(folder, test=False)
-    asked = [(pair.question, pair.answer) for pair in span_pairs(folder) if pair.spans and not held_out(pair.question)]
+    asked = [
+        (pair.question, pair.answer)
+        for pair in span_pairs(folder)
+        if pair.spans and not held_out(folder, pair.question, TEST_SHARE)
+    ]
     for _ in range(WRITTEN):
         question, answer = asked[int(rng.integers(len(asked)))]
         rows.append((question, answer, _reworded(answer, question, rng), 0))

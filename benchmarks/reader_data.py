@@ -1,24 +1,24 @@
 """The pairs of question and passage that the reader learns from and is measured on.
 
-Learnt from: texts whose licence allows shipping weights (MIT, BSD, Apache, CC BY-SA), eight tenths of the questions by
-a hash. The other two tenths, and every file without such a licence, are only measured on; a question that was learnt
-from in another spelling is not (`unseen`). What a passage *says* is
-asked, not whether it is true: a published poison with its stated wrong answer teaches reading as well as a true text.
+Learnt from: texts whose licence allows shipping weights (MIT, BSD, Apache, CC BY-SA), eight tenths of the questions.
+The other two tenths, and every file without such a licence, are only measured on; `split.py` sees to it that no
+question and no document is on both sides. What a passage *says* is asked, not whether it is true: a published poison
+with its stated wrong answer teaches reading as well as a true text.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from guard_data import FREE, _hash
+import guard_data
 from reader_texts import Pair, blanked, occurrences
+from reader_written import written
+from split import held_out, overlaps, rows, runs, words
 from unpoison.evaluation import load_passages
 from unpoison.evaluation.contexts import nearest
 
@@ -26,11 +26,10 @@ __all__ = [
     "BLANKED",
     "FREE_FILES",
     "MEASURED",
+    "TEST_SHARE",
     "answer_pairs",
     "blank_sources",
-    "elsewhere",
     "epoch",
-    "held_out",
     "measured",
     "poison_pairs",
     "span_pairs",
@@ -38,10 +37,13 @@ __all__ = [
     "unseen",
 ]
 
+FREE = frozenset(guard_data.FREE) - {"GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment"}
+"""Sources with a licence of their own, not only that of the Wikipedia articles that they copied."""
+
 TEST_SHARE = 0.2
 """Of the questions. Every question kept aside here is kept aside by Guard's fit too."""
 
-FREE_FILES = ("nq_poisoned", "hotpotqa_poisoned", "nq_large_poisoned", "ramdocs", "timeqa")
+FREE_FILES = ("nq_poisoned", "hotpotqa_poisoned", "nq_large_poisoned", "hotpotqa_distractor", "ramdocs", "timeqa")
 TARGETED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long")
 MEASURED = (
     "nq_poisoned", "hotpotqa_poisoned", "nq_large_poisoned", "ramdocs", "timeqa", "rgb_counterfactual", "realtimeqa",
@@ -51,57 +53,65 @@ MEASURED = (
 POISON_PER_QUESTION = 14
 NEAR_MISSES = 2
 BLANKED = 4000
+WRITTEN = 1500
 
 
-def held_out(question: str) -> bool:
-    """Whether a question is measured on and never learnt from."""
-    return _hash(question) % 1000 < 1000 * TEST_SHARE
+def _aside(folder: Path, question: str) -> bool:
+    return held_out(folder, question, TEST_SHARE)
 
 
 def unseen(folder: Path, question: str) -> bool:
-    """Whether a question is measured on: held out, and learnt in no other spelling either ("... ?").
-
-    Its passages may have been read with other questions: several questions of a file share a document, and sentences
-    with a word taken out come from the same Wikipedia articles.
-    """
-    return held_out(question) and _spelled(question) not in _learnt(folder)
-
-
-def elsewhere(folder: Path, question: str) -> bool:
-    """`unseen` for files that were never learnt from, whose questions need not be held out."""
-    return _spelled(question) not in _learnt(folder)
+    """Whether nothing was learnt from a question: held out, or of a file that is not learnt from."""
+    return _aside(folder, question) or words(question) not in _learnt(folder)
 
 
 @cache
 def _learnt(folder: Path) -> frozenset[str]:
-    return frozenset(_spelled(pair.question) for pairs in training(folder).values() for pair in pairs)
+    return frozenset(words(pair.question) for pairs in training(folder).values() for pair in pairs)
 
 
-def _spelled(question: str) -> str:
-    return " ".join(re.findall(r"\w+", question.casefold()))
+@cache
+def _measured_runs(folder: Path) -> frozenset[int]:
+    """The runs of words of every passage that may be measured on, so that no training text repeats one."""
+    read: set[int] = set()
+    for row in rows(folder / "qa_spans.jsonl"):
+        if _aside(folder, row["question"]) and row["answers"]:
+            read.update(runs(row["passage"]))
+    for name in MEASURED:
+        for row in rows(folder / f"{name}.jsonl"):
+            if name not in FREE_FILES or _aside(folder, row["question"]):
+                for passage in row["passages"]:
+                    if passage["label"] in ("gold", "clean"):
+                        read.update(runs(passage["text"]))
+    return frozenset(read)
 
 
+@cache
 def training(folder: Path) -> dict[str, list[Pair]]:
-    """All pairs to learn from, by kind: every question that is not held out, from the free files only."""
-    pairs = {
-        "spans": [pair for pair in span_pairs(folder) if not held_out(pair.question)],
+    """All pairs to learn from, by kind: questions that are not held out, free texts that are not measured on."""
+    pairs: dict[str, list[Pair]] = {
+        "spans": [pair for pair in span_pairs(folder) if not _aside(folder, pair.question)],
         "passages": [],
         "poison": [],
     }
     for name in FREE_FILES:
-        for row in _rows(folder / f"{name}.jsonl"):
-            if held_out(row["question"]):
+        for row in rows(folder / f"{name}.jsonl"):
+            if _aside(folder, row["question"]):
                 continue
             for pair, label, source in _read(name, row):
                 if source in FREE:
                     pairs["poison" if label == "poison" else "passages"].append(pair)
     pairs["passages"] += _near_misses(folder, pairs["spans"])
-    return pairs
+    aside = _measured_runs(folder)
+    return {kind: [pair for pair in part if not overlaps(pair.text, aside)] for kind, part in pairs.items()}
 
 
 def epoch(pairs: dict[str, list[Pair]], blanks: list[tuple[str, str]], rng: np.random.Generator) -> list[Pair]:
     """What one pass reads: all real pairs, a sample of each question's poison, and `blanks` with a word taken out."""
-    chosen = [*pairs["spans"], *pairs["passages"]]
+    chosen = [*pairs["spans"]]
+    for pair in pairs["passages"]:  # TimeQA has three paragraphs beside each with an answer: one is enough
+        if pair.spans or pair.source != "timeqa" or rng.random() < 1 / 3:
+            chosen.append(pair)
     by_question: dict[str, list[Pair]] = {}
     for pair in pairs["poison"]:
         by_question.setdefault(pair.question, []).append(pair)
@@ -113,27 +123,32 @@ def epoch(pairs: dict[str, list[Pair]], blanks: list[tuple[str, str]], rng: np.r
         if asked.question != poison[i].question:
             chosen.append(Pair(asked.question, poison[i].text, (), "foreign poison"))
     for i in rng.permutation(len(blanks)):
-        made = blanked(*blanks[i], rng)
-        if made is not None:
-            chosen.append(made)
+        cloze = blanked(*blanks[i], rng)
+        if cloze is not None:
+            chosen.append(cloze)
+    answered = [pair for pair in pairs["spans"] if pair.spans]
+    chosen += written([answered[i] for i in rng.permutation(len(answered))[:WRITTEN]], answered, rng)
     return chosen
 
 
 def blank_sources(folder: Path) -> list[tuple[str, str]]:
-    """Titles and texts of free passages to take words out of."""
+    """Titles and texts of free passages to take words out of, none of which is measured on."""
+    aside = _measured_runs(folder)
     return [
         (str(row.get("title") or ""), row["text"])
-        for row in _rows(folder / "corpus.jsonl")
-        if row["source"] in FREE and row["dataset"] != "msmarco" and len(row["text"]) > 120
+        for row in rows(folder / "corpus.jsonl")
+        if row["source"] in FREE
+        and row["dataset"] != "msmarco"
+        and len(row["text"]) > 120
+        and not overlaps(row["text"], aside)
     ]
 
 
 def measured(folder: Path, name: str, most: int = 100, seed: int = 0) -> list[Pair]:
-    """Single passages of one question file, held out: about as many with an answer as without."""
-    free = name in FREE_FILES
+    """Single passages of one question file, unseen: about as many with an answer as without."""
     with_answer, without = [], []
-    for row in _rows(folder / f"{name}.jsonl"):
-        if not (unseen if free else elsewhere)(folder, row["question"]):
+    for row in rows(folder / f"{name}.jsonl"):
+        if not unseen(folder, row["question"]) or (name in FREE_FILES and not _aside(folder, row["question"])):
             continue
         for pair, label, _ in _read(name, row):
             if label == "gold" and not pair.spans:
@@ -150,12 +165,12 @@ def measured(folder: Path, name: str, most: int = 100, seed: int = 0) -> list[Pa
 
 def span_pairs(folder: Path) -> list[Pair]:
     """The rows of `qa_spans.jsonl`."""
-    found = []
-    for row in _rows(folder / "qa_spans.jsonl"):
+    pairs = []
+    for row in rows(folder / "qa_spans.jsonl"):
         spans = occurrences(row["passage"], row["answers"])
         if spans or not row["answers"]:
-            found.append(Pair(row["question"], row["passage"], spans, row["source"]))
-    return found
+            pairs.append(Pair(row["question"], row["passage"], spans, row["source"]))
+    return pairs
 
 
 def poison_pairs(folder: Path, *, test: bool) -> list[Pair]:
@@ -163,8 +178,8 @@ def poison_pairs(folder: Path, *, test: bool) -> list[Pair]:
     return [
         pair
         for name in ("nq_poisoned", "hotpotqa_poisoned")
-        for row in _rows(folder / f"{name}.jsonl")
-        if (unseen(folder, row["question"]) if test else not held_out(row["question"]))
+        for row in rows(folder / f"{name}.jsonl")
+        if _aside(folder, row["question"]) == test
         for pair, label, source in _read(name, row)
         if label == "poison" and source in FREE
     ]
@@ -200,15 +215,18 @@ def _text(passage: dict[str, Any]) -> str:
 
 def _near_misses(folder: Path, spans: list[Pair]) -> list[Pair]:
     """For questions of the large NQ file: the nearest passages of the corpus that do not hold the answer."""
-    rows = [row for row in _rows(folder / "nq_large_poisoned.jsonl") if not held_out(row["question"])]
-    known = {pair.question for pair in spans}
-    rows = [row for row in rows if row["question"] not in known]
+    with_misses = {words(pair.question) for pair in spans}
+    lacking = [
+        row
+        for row in rows(folder / "nq_large_poisoned.jsonl")
+        if not _aside(folder, row["question"]) and words(row["question"]) not in with_misses
+    ]
     corpus = [p for p in load_passages(folder / "corpus.jsonl", dataset="nq") if p.source in FREE]
-    made = []
-    for row, near in zip(rows, nearest([row["question"] for row in rows], corpus, 6), strict=True):
+    pairs = []
+    for row, near in zip(lacking, nearest([row["question"] for row in lacking], corpus, 6), strict=True):
         misses = [corpus[i].text for i in near if not occurrences(corpus[i].text, row["correct_answers"])]
-        made += [Pair(row["question"], text, (), "nq near miss") for text in misses[:NEAR_MISSES]]
-    return made
+        pairs += [Pair(row["question"], text, (), "nq near miss") for text in misses[:NEAR_MISSES]]
+    return pairs
 
 
 def answer_pairs(folder: Path, *, test: bool) -> list[tuple[str, str, str, str]]:
@@ -218,8 +236,8 @@ def answer_pairs(folder: Path, *, test: bool) -> list[tuple[str, str, str, str]]
 
 def _answer_pairs(folder: Path, test: bool) -> Iterator[tuple[str, str, str, str]]:
     for name in FREE_FILES:
-        for row in _rows(folder / f"{name}.jsonl"):
-            if not (unseen(folder, row["question"]) if test else not held_out(row["question"])):
+        for row in rows(folder / f"{name}.jsonl"):
+            if _aside(folder, row["question"]) != test:
                 continue
             question, right, wrong = row["question"], row["correct_answers"], row["incorrect_answers"]
             if name == "nq_large_poisoned":
@@ -229,8 +247,3 @@ def _answer_pairs(folder: Path, test: bool) -> Iterator[tuple[str, str, str, str
             else:
                 yield from ((question, a, b, "compatible") for i, a in enumerate(right) for b in right[i + 1 :])
             yield from ((question, a, b, "rival") for a in right for b in wrong)
-
-
-def _rows(file: Path) -> Iterable[dict[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]

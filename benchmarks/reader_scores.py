@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from reader_answers import relation_rows
-from reader_data import FREE_FILES, MEASURED, elsewhere, measured, poison_pairs, span_pairs, unseen
+from reader_data import MEASURED, measured, poison_pairs, span_pairs, unseen
 from reader_texts import Pair, scored, summary
 from unpoison.kernels.answers import relation
 from unpoison.models import ExtractiveReader, LexicalNLI, load_generator
@@ -94,7 +94,7 @@ def _print_relations(folder: Path) -> None:
         for line in (folder / f"{name}.jsonl").open(encoding="utf-8"):
             row = json.loads(line)
             question, right, wrong = row["question"], row["correct_answers"], row["incorrect_answers"]
-            if not (unseen if name in FREE_FILES else elsewhere)(folder, question):
+            if not unseen(folder, question):
                 continue
             pairs = [p for p in combinations(right, 2) if (question, *p) in true_alias or _shares(*p)]
             rows += [(question, *pair, True) for pair in pairs] + [

@@ -4,7 +4,8 @@
 
 Seven tenths of the questions of the freely licensed sets are fitted, the other three tenths and all other sets are
 measured on (`guard_data.py`). The threshold for each level of damage is the highest that any clean data set needs when
-the coefficients are fitted without its family, with a margin.
+the coefficients are fitted without its family; two thirds of the damage are left to the judgement of windows
+(`guard_windows.py`), which is the same for every encoder.
 """
 
 from __future__ import annotations
@@ -24,14 +25,23 @@ from sklearn.linear_model import LogisticRegression
 from embeddings import Embeddings
 from guard_data import Sample, training_samples
 from guard_style import worded
-from unpoison.defenses.guard_model import STEEPEST, GuardModel, company, setting
+from guard_windows import bags, fit_trees, style_of_windows
+from unpoison.defenses.guard_model import STEEPEST, WORDING, WORDING_ALONE, GuardModel, company, setting
+from unpoison.defenses.guard_windows import WindowModel
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.models import load_encoder
 
 SEED = 0
 FOLDS = 5
-MARGIN = 1.5
-"""All families are encyclopaedic: what is promised for any text is set half as strict again as they need."""
+FOLDS_OF_STRANGERS = 2
+"""Where a family is left out; only thresholds come of it."""
+WINDOWS_SHARE, WHOLE_SHARE = 2 / 3, 1 / 3
+"""Of the damage that is allowed, how much each of the two judgements may do."""
+COMPANY_BOUND = 1.5
+"""Log-odds by which the company may lift a passage above its own suspicion."""
+SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
+               "phrases", "claim_share", "claim_votes", "claim_alone", "claim_contrast", "set_", "size")  # fmt: skip
+"""How the names of columns begin that depend on the other passages; those that end in `_contrast` do too."""
 DAMAGE = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
 TREES, DEPTH, RATE = 120, 3, 0.1
 
@@ -81,7 +91,9 @@ def weights(found: Sequence[Case]) -> np.ndarray:
     return len(keys) / 2 * np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
 
 
-def fit(found: Sequence[Case], columns: tuple[str, ...], worded: Sequence[np.ndarray]) -> tuple[dict, list[np.ndarray]]:
+def fit(
+    found: Sequence[Case], columns: tuple[str, ...], worded: Sequence[np.ndarray], *, per_set: bool, count: int = FOLDS
+) -> tuple[dict, list[np.ndarray]]:
     """Coefficients, and cross-fitted probabilities for each case.
 
     `worded` are the cases' columns of wording, each by a style that was fitted on other questions (`guard_style.py`).
@@ -89,7 +101,7 @@ def fit(found: Sequence[Case], columns: tuple[str, ...], worded: Sequence[np.nda
     y = np.concatenate([c.poison for c in found])
     w = weights(found)
     sizes = [len(c.poison) for c in found]
-    folds = np.repeat([fold(c.sample.question) for c in found], sizes)
+    folds = np.repeat([fold(c.sample.question) % count for c in found], sizes)
     ends = np.cumsum(sizes)[:-1]
     rows = np.hstack([np.concatenate([evidence(c.found, columns) for c in found]), np.concatenate(worded)])
 
@@ -101,16 +113,27 @@ def fit(found: Sequence[Case], columns: tuple[str, ...], worded: Sequence[np.nda
     seen = np.hstack([np.clip(outcome, -STEEPEST, STEEPEST)[:, None], np.repeat(where, sizes, axis=0)])
     calibration = LogisticRegression(C=1e3, max_iter=1000).fit(seen, y, w)
     first, second = boosted(rows, y, w), boosted(both, y, w)
+    names = (*columns, *WORDING)
+    own = [name for name in names if alone(name) and not (per_set and name == "similarity")]
     return {
         "columns": list(columns),
         "first": exported(first),
         "second": exported(second),
+        "alone_columns": own,
+        "alone": exported(boosted(rows[:, [names.index(name) for name in own]], y, w)),
         "calibration": {
             "slope": float(calibration.coef_[0, 0]),
             "context": rounded(calibration.coef_[0, 1:]),
             "base": float(calibration.intercept_[0]),
         },
     }, np.split(calibration.predict_proba(seen)[:, 1], ends)
+
+
+def alone(column: str) -> bool:
+    """Whether a column looks at a passage and the question only."""
+    if column in WORDING:
+        return column in WORDING_ALONE
+    return not column.startswith(SET_COLUMNS) and not column.endswith("_contrast")
 
 
 def evidence(found: Signs, columns: tuple[str, ...]) -> np.ndarray:
@@ -127,7 +150,7 @@ def boosted(rows: np.ndarray, y: np.ndarray, w: np.ndarray) -> HistGradientBoost
 def cross_fitted(rows: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray) -> np.ndarray:
     """The sum that a model fitted on the other questions gives each row."""
     sums = np.zeros(len(y))
-    for one in range(FOLDS):
+    for one in set(folds.tolist()):
         sums[folds == one] = boosted(rows[folds != one], y[folds != one], w[folds != one]).decision_function(
             rows[folds == one]
         )
@@ -167,13 +190,31 @@ def thresholds(found: Sequence[Case], probabilities: Sequence[np.ndarray]) -> li
     by = defaultdict(list)
     for case, part in zip(found, probabilities):
         if not case.poison.any():
-            by[case.sample.domain].append(part)
-    needed = [max(np.quantile(np.concatenate(parts), 1 - share / MARGIN) for parts in by.values()) for share in DAMAGE]
-    return [round(float(value), 5) for value in needed]
+            by[case.sample.domain.partition("-")[0]].append(part)
+    return [round(value, 5) for value in needed(by, WHOLE_SHARE)]
+
+
+def needed(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
+    """For each level of damage what the clean data set needs that needs most, where `part` of the damage may be done."""
+    values = [np.concatenate(parts) for parts in by.values()]
+    return [float(max(np.quantile(v, 1 - part * share) for v in values)) for share in DAMAGE]
+
+
+def on_average(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
+    """For each level of damage what is needed for the average clean data set to lose `part` of it.
+
+    Left out, a family takes a good part of all styles with it; the worst one would set a level that no other needs.
+    """
+    values = np.concatenate([np.concatenate(parts) for parts in by.values()])
+    weights = np.concatenate([np.full(sum(map(len, parts)), 1 / sum(map(len, parts))) for parts in by.values()])
+    order = np.argsort(-values)
+    above = np.cumsum(weights[order]) / len(by)
+    return [float(values[order][np.searchsorted(above, part * share)]) for share in DAMAGE]
 
 
 FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
-            "timeqa": ("timeqa",), "ramdocs": ("ramdocs",)}  # fmt: skip
+            "timeqa": ("timeqa",), "ramdocs": ("ramdocs",), "faq": ("clean_faq",), "science": ("clean_science",),
+            "wiki": ("clean_wiki",)}  # fmt: skip
 """Data sets by where their passages come from, and how the names of their domains begin."""
 
 
@@ -181,7 +222,7 @@ def family(domain: str) -> str:
     return next(name for name, starts in FAMILIES.items() if domain.startswith(starts))
 
 
-def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written) -> list[np.ndarray]:
+def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written, *, per_set: bool) -> list[np.ndarray]:
     """For each case its probabilities by coefficients that were fitted without its family of data sets.
 
     Retrievals unlike those of the training lose more than cross-fitting over questions would promise.
@@ -190,7 +231,7 @@ def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written) -
     for name in FAMILIES:
         rest = [case for case in found if family(case.sample.domain) != name]
         style, columns_of_wording = written(name, rest)
-        data, _ = fit(rest, columns, columns_of_wording)
+        data, _ = fit(rest, columns, columns_of_wording, per_set=per_set, count=FOLDS_OF_STRANGERS)
         model = GuardModel.of({**data, "damage": [], "thresholds": []}, style)
         for i, case in enumerate(found):
             if family(case.sample.domain) == name:
@@ -212,13 +253,43 @@ class Written:
 
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
-    return model.judge(case.found).probability
+    """The passages' probabilities as Guard gives them."""
+    windows = WindowModel.load()
+    looked = windows.judge(case.sample.question, case.sample.texts)
+    return windows.united(model, model.judge(case.found), looked)
+
+
+def fit_windows(samples: Sequence[Sample]) -> dict:
+    """The judgement of windows, with the thresholds that clean families need when it is fitted without them."""
+    style, collected = bags(samples, fold, family)
+    clean: dict[str, list[np.ndarray]] = defaultdict(list)
+    for name in FAMILIES:
+        rest = [s for s in samples if family(s.domain) != name]
+        stranger = {
+            "style": style_of_windows(rest),
+            "trees": exported(fit_trees([bag for bag in collected if family(bag.sample.domain) != name])),
+            "bound": COMPANY_BOUND,
+            "damage": [],
+            "thresholds": [],
+        }
+        model = WindowModel.of(stranger)
+        for s in samples:
+            if family(s.domain) == name and not any(s.poison):
+                clean[s.domain.partition("-")[0]].append(model.judge(s.question, s.texts).passages)
+    return {
+        "style": style,
+        "trees": exported(fit_trees(collected)),
+        "bound": COMPANY_BOUND,
+        "damage": list(DAMAGE),
+        "thresholds": [round(value, 4) for value in on_average(clean, WINDOWS_SHARE)],
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--encoders", default="lexical,minilm")
+    parser.add_argument("--encoders", default="lexical,minilm", help="empty for none")
+    parser.add_argument("--windows", action=argparse.BooleanOptionalAction, default=True, help="fit the windows too")
     parser.add_argument("--cache", type=Path, default=Path("build/guard"), help="folder for embeddings")
     parser.add_argument("--output", type=Path, help="folder for the coefficients; src/unpoison/data ships them")
     arguments = parser.parse_args()
@@ -226,13 +297,20 @@ def main() -> None:
     samples = [s for s in training_samples(arguments.folder) if s.attack != "garag"]
     digest = sha256("\n".join(repr(s) for s in samples).encode("utf-8", "surrogatepass")).hexdigest()
     head = {"seed": SEED, "samples": len(samples), "sha256": digest}
+    if arguments.windows:
+        data = fit_windows(samples)
+        print("windows", head, "thresholds:", data["thresholds"], flush=True)
+        if arguments.output:
+            save(arguments.output / "guard-windows.json", {**head, **data})
     written = Written()
-    for encoder in arguments.encoders.split(","):
-        found = cases(samples, Vectors(encoder, arguments.cache, samples))
+    for encoder in filter(None, arguments.encoders.split(",")):
+        vectors = Vectors(encoder, arguments.cache, samples)
+        per_set = vectors.kept is None
+        found = cases(samples, vectors)
         columns = tuple(found[0].found.columns)
         style, worded_columns = written("nothing", found)
-        data, own = fit(found, columns, worded_columns)
-        strangers = thresholds(found, foreign(found, columns, written))
+        data, own = fit(found, columns, worded_columns, per_set=per_set)
+        strangers = thresholds(found, foreign(found, columns, written, per_set=per_set))
         print(encoder, head, "thresholds:", thresholds(found, own), "on strangers:", strangers, flush=True)
         if arguments.output:
             save(

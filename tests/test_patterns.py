@@ -34,7 +34,9 @@ MADE_WHEN_RUN = {
     "evaluation/judging.py": "an escaped name, then a bounded repetition",
     "attacks/shape.py": "an escaped answer",
     "attacks/tan.py": "an escaped answer",
+    "kernels/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
+    "redteam/secrets.py": "escaped values, joined",
     "models/codec.py": "names, and escaped marks, joined",
 }
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from unpoison.defenses.robustrag_decoding import RobustRagDecoding
     from unpoison.defenses.trustrag import TrustRag
     from unpoison.defenses.vanilla import NoRag, Vanilla
+    from unpoison.defenses.vote import Vote
     from unpoison.driver import Limits
     from unpoison.errors import UnpoisonError
     from unpoison.passages import Passage, Query
     from unpoison.rag import Rag
-    from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Verdict
+    from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Span, Verdict
 
 __version__ = "0.1.0"
 
@@ -70,17 +71,19 @@ _HOMES = {
     "RobustRagDecoding": "defenses.robustrag_decoding",
     "SampledReliabilityRag": "defenses.reliabilityrag",
     "Screening": "types",
+    "Span": "types",
     "TrustRag": "defenses.trustrag",
     "UnpoisonError": "errors",
     "Vanilla": "defenses.vanilla",
     "Verdict": "types",
+    "Vote": "defenses.vote",
 }
 
 __all__ = [
     "Answer", "AstuteRag", "Call", "Contest", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr",
     "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag",
     "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
-    "SampledReliabilityRag", "Screening", "TrustRag", "UnpoisonError", "Vanilla", "Verdict",
+    "SampledReliabilityRag", "Screening", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
 ]  # fmt: skip
 
 

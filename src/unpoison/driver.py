@@ -18,7 +18,8 @@ from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-from unpoison.errors import DeadlineError, ModelError, OptionError
+from unpoison.errors import DeadlineError, ModelError, OptionError, UnpoisonError
+from unpoison.flows import as_requests, explained
 from unpoison.jobs import Job, Plan, model_error, plan
 from unpoison.models.protocols import Models
 from unpoison.requests import Flow, Request
@@ -160,9 +161,14 @@ class _Ended(NamedTuple):
 def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, ...] | _Ended:
     """The flow's next requests, or its end. A `StopIteration` out of a model is thus never taken for the end."""
     try:
-        return next(flow) if replies is None else flow.send(replies)
+        step = next(flow) if replies is None else flow.send(replies)
     except StopIteration as stop:
         return _Ended(stop.value)
+    except UnpoisonError:
+        raise
+    except Exception as error:
+        raise explained(error) from error.__cause__
+    return as_requests(step)
 
 
 class _Outcome(NamedTuple):

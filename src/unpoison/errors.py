@@ -7,8 +7,10 @@
     ├── OptionError (ValueError)      an option that does not exist or is out of its range
     ├── UnknownNameError (LookupError)  no defense, model or attack of that name
     ├── MissingExtraError (ImportError)  an optional dependency that is not installed
+    ├── FlowError (TypeError)         a defense or attack of your own yields or returns something else than it must
     ├── StoreError                    a store of beliefs or passages cannot be reached
     ├── WorkerError                   a process of a batch has died
+    ├── TargetError                   a system under test failed, or its reply cannot be used
     └── ModelError                    a model call failed, or its reply cannot be used
         └── DeadlineError (TimeoutError)  the answer was not ready in the time given
 
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeadlineError",
+    "FlowError",
     "InputError",
     "MissingExtraError",
     "ModelError",
     "OptionError",
     "StoreError",
+    "TargetError",
     "UnknownNameError",
     "UnpoisonError",
     "WorkerError",
@@ -68,12 +72,34 @@ class MissingExtraError(UnpoisonError, ImportError):
     """An optional dependency that is not installed."""
 
 
+class FlowError(UnpoisonError, TypeError):
+    """A defense or attack of somebody's own yields or returns something else than it must."""
+
+
 class StoreError(UnpoisonError):
     """A store of beliefs or passages cannot be reached, or does not agree to a change."""
 
 
 class WorkerError(UnpoisonError):
     """A process of a batch has died."""
+
+
+class TargetError(UnpoisonError):
+    """A system under test failed, or its reply cannot be used.
+
+    Attributes:
+        retryable: Whether the same call may succeed later (429, 5xx, timeouts, broken connections).
+        retry_after: Seconds that the target asked us to wait, where it said so.
+        refused: Whether the call certainly had no effect: nothing was planted by it.
+    """
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None, refused: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.refused = refused
 
 
 class ModelError(UnpoisonError):

@@ -23,6 +23,7 @@ EXTRAS = {
     "anthropic": "anthropic",
     "sklearn": "reference",
     "pyarrow": "parquet",
+    "pypdf": "files",
     "datasets": "data",
     "matplotlib": "plot",
     "redis": "redis",
@@ -37,6 +38,7 @@ EXTRAS = {
     "llama_index": "llamaindex",
     "haystack": "haystack",
     "ray": "ray",
+    "httpx": "redteam",
 }
 """Module -> the extra of this project that installs it."""
 

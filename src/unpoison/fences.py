@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-__all__ = ["KEY", "marker"]
+__all__ = ["KEY", "keyed", "marker"]
 
 KEY = "UNPOISON_FENCE_KEY"
 """The environment variable with the secret, for several machines that share a cache of replies."""
@@ -30,6 +30,16 @@ def marker(texts: Sequence[str]) -> str:
         if not any(found in text for text in texts):
             return found
         salt += 1
+
+
+def keyed(purpose: str, text: str) -> str:
+    """Sixteen hexadecimal digits that stand for a text where the text itself must not be written.
+
+    The same for the same text on this installation, and on all that share the secret; nobody without it can try out
+    what a text was. `purpose`, of 16 characters at most, keeps those of different uses apart.
+    """
+    data, key = text.encode("utf-8", "surrogatepass"), _secret(os.environ.get(KEY))
+    return blake2b(data, digest_size=8, key=key, person=purpose.encode()).hexdigest()
 
 
 @cache

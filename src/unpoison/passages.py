@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Self
 
@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import InputError, shown
+from unpoison.kernels.alignment import Region, Regions, joined
 from unpoison.kernels.canonical import LONGEST, Canonical, Hidden, canonical
+from unpoison.kernels.redaction import MARK, redacted, traced
 
 __all__ = ["MAX_PASSAGES", "Passage", "Query", "Vector", "as_passages", "as_query"]
 
@@ -103,6 +105,7 @@ class Passage:
         embedding: The vector that the store already has, shape (d,), any float type on the way in, float32 here.
         original: The caller's own object, untouched; `Passage.of` fills it.
         verbatim: Whether `reading` is the raw text instead of the canonical one, as the papers' released codes have it.
+        cuts: Stretches of `raw` that are not read, rising; see `without`.
     """
 
     text: str
@@ -113,6 +116,7 @@ class Passage:
     embedding: Vector | None = field(default=None, repr=False, compare=False)
     original: object = field(default=None, repr=False, compare=False)
     verbatim: bool = field(default=False, repr=False, compare=False, kw_only=True)
+    cuts: Regions = field(default=(), repr=False, compare=False, kw_only=True)
     _canonical: Canonical | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -141,11 +145,36 @@ class Passage:
 
     @property
     def reading(self) -> str:
-        """What everything behind the door reads, and what a model is shown: title and text, canonical.
+        """What everything behind the door reads: title and text, canonical, without what is cut.
 
         Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
         """
         return self.raw[:LONGEST] if self.verbatim else self._read().text
+
+    @property
+    def shown(self) -> str:
+        """What a model is shown: the reading, with "[removed]" where something is cut."""
+        return redacted(self.raw, self.cuts, MARK).text if self.cuts else self.reading
+
+    def without(self, cuts: Sequence[Region]) -> Self:
+        """The same passage, its reading without these stretches of `raw` as well, and without its embedding.
+
+        An embedding of the whole text is not one of the rest.
+        """
+        return replace(self, cuts=joined([*self.cuts, *cuts]), embedding=None)
+
+    def regions(self, windows: Sequence[tuple[Any, ...]]) -> list[Regions]:
+        """For each window, a start and an end in the reading, the stretches of `raw` that it was made of, rising."""
+        if not windows:
+            return []
+        if self.verbatim:
+            return [((start, end),) if start < end else () for start, end, *_ in windows]
+        trace = traced(self.raw, self.cuts)[1]
+        return [trace.regions(start, end) for start, end, *_ in windows]
+
+    def messages(self) -> Regions:
+        """Where in the reading messages stand that no reader of the raw text sees."""
+        return traced(self.raw, self.cuts)[1].messages() if self.hidden.messages and not self.verbatim else ()
 
     @property
     def hidden(self) -> Hidden:
@@ -154,7 +183,7 @@ class Passage:
 
     def _read(self) -> Canonical:
         if self._canonical is None:
-            object.__setattr__(self, "_canonical", canonical(self.raw))
+            object.__setattr__(self, "_canonical", redacted(self.raw, self.cuts) if self.cuts else canonical(self.raw))
         assert self._canonical is not None  # noqa: S101  it was set
         return self._canonical
 

@@ -10,6 +10,7 @@ from unpoison import registry
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, abstention
 from unpoison.defenses.door import Admitted
+from unpoison.defenses.guarantee import held, need_proof
 from unpoison.driver import arun, run
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Generator, Models
@@ -37,10 +38,13 @@ class Rag:
         defense: An option string such as "guard" or "grada:keep=5", or a defense.
         generator: Answers, for a defense named by a string; without it there is only `retrieve` and `screen`.
         k: How many passages the model may read, at least 1.
+        guarantee: Abstain unless an answer is proved to hold whatever any so many of the passages are; the defense must
+            prove its answers (`vote`, `robustrag`, `guard:answer=guaranteed`). 0 asks for no proof.
         candidates: How many are retrieved and screened, of which the `k` best that are kept are read; `k` by default.
 
     Raises:
-        OptionError: An option out of its range; a generator beside a defense that is an object; or more candidates
+        OptionError: An option out of its range; a guarantee from a defense without proof; a generator beside a defense
+            that is an object; or more candidates
             than `k` for a defense that answers in its own way, and so from all that it is given.
         UnknownNameError: No defense of that name.
     """
@@ -53,6 +57,7 @@ class Rag:
         *,
         k: int = 10,
         candidates: int | None = None,
+        guarantee: int = 0,
     ) -> None:
         if not callable(getattr(retriever, "retrieve", None)):
             raise OptionError(f"retriever must have retrieve(query, k), got {shown(retriever)}; wrap it in a class")
@@ -75,6 +80,9 @@ class Rag:
             raise OptionError(
                 "generator is for a defense named by a string; give this one its own: Guard(generator=...)"
             )
+        self.guarantee = at_least("guarantee", guarantee, 0)
+        if guarantee:
+            need_proof(chosen, "guarantee")
         self.defense: Defense = chosen if self.candidates == self.k else _Best(chosen, self.k)
 
     def retrieve(self, question: str | Query) -> tuple[Passage, ...]:
@@ -105,7 +113,7 @@ class Rag:
         (query, passages), calls = run(self._finding(as_query(question)), self._models, self.defense.limits)
         if not passages and self._reads:
             return self._nothing_found(query, calls)
-        answer = self.defense.answer(*self._comparable(query, passages))
+        answer = held(self.defense.answer(*self._comparable(query, passages)), self.guarantee)
         return replace(answer, calls=(*calls, *answer.calls))
 
     async def aretrieve(self, question: str | Query) -> tuple[Passage, ...]:
@@ -123,13 +131,13 @@ class Rag:
         (query, passages), calls = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
         if not passages and self._reads:
             return self._nothing_found(query, calls)
-        answer = await self.defense.aanswer(*self._comparable(query, passages))
+        answer = held(await self.defense.aanswer(*self._comparable(query, passages)), self.guarantee)
         return replace(answer, calls=(*calls, *answer.calls))
 
     @property
     def _reads(self) -> bool:
         """Whether the defense answers from passages alone, and so from nothing where there are none."""
-        return type(self.defense).answering is Defense.answering
+        return not self.defense.answers_itself
 
     def _nothing_found(self, query: Query, calls: tuple[Call, ...]) -> Answer:
         notes = ("the retriever found nothing that matches",)
@@ -180,7 +188,7 @@ class _Best(Defense):
     """A defense, and of what it keeps only the best `k`."""
 
     def __init__(self, defense: Defense, k: int) -> None:
-        if type(defense).answering is not Defense.answering:
+        if defense.answers_itself:
             raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
         self.defense, self.models, self.limits, self.k = defense, defense.models, defense.limits, k
         vars(self)["name"] = defense.name  # this one's, not the class's

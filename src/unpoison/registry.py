@@ -4,18 +4,23 @@ Attacks compose: `poisonedrag+hide:kind=bold` to `Hide(PoisonedRag(), kind="bold
 wrapper, applied from left to right.
 
 What ships with the project is listed here as text, so that listing it imports nothing. Third parties add theirs with
-an entry point in the group `unpoison.defenses`, `unpoison.encoders`, `unpoison.generators`, `unpoison.nli`,
-`unpoison.attacks` or `unpoison.wrappers`.
+an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.wrappers`, `unpoison.encoders`,
+`unpoison.generators`, `unpoison.nli` or `unpoison.cross_encoders`. A class that is no package's is named where it
+stands: `my_module:MyDefense`, `my_module:MyDefense:option=value`.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -25,9 +30,11 @@ __all__ = [
     "BUILT_IN",
     "Option",
     "create",
+    "entry_point",
     "find",
     "names",
     "options",
+    "own_code",
     "parse",
     "parts",
     "read_options",
@@ -41,6 +48,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "ragdefender": "unpoison.defenses.ragdefender:RagDefender",
         "trustrag": "unpoison.defenses.trustrag:TrustRag",
         "radar": "unpoison.defenses.radar:Radar",
+        "vote": "unpoison.defenses.vote:Vote",
         "vanilla": "unpoison.defenses.vanilla:Vanilla",
         "no-rag": "unpoison.defenses.vanilla:NoRag",
         "perplexity": "unpoison.defenses.perplexity:Perplexity",
@@ -90,6 +98,14 @@ BUILT_IN: dict[str, dict[str, str]] = {
 }
 
 
+BASES = {
+    "defenses": "unpoison.defenses.base:Defense",
+    "attacks": "unpoison.attacks.base:Attack",
+    "wrappers": "unpoison.attacks.wrapper:Wrapper",
+}
+"""What a class that is named by its module must derive from."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One constructor argument that can be set from a string."""
@@ -125,8 +141,9 @@ def find(kind: str, name: str) -> Any:
     """
     target = BUILT_IN.get(kind, {}).get(name)
     if target is not None:
-        module, _, attribute = target.partition(":")
-        return getattr(import_module(module), attribute)
+        return _attribute(target)
+    if ":" in name:
+        return _own(kind, name)
     point = _third_party(kind).get(name)
     if point is None and kind == "attacks" and name in names("wrappers"):
         raise OptionError(f"{name} changes what another attack crafts; write poisonedrag+{name}")
@@ -135,14 +152,76 @@ def find(kind: str, name: str) -> Any:
     return point.load()
 
 
+def entry_point(kind: str, name: str) -> Any:
+    """What another package offers under this name ("encoders", "generators", "nli", ...), None where none does."""
+    point = _third_party(kind).get(name)
+    return None if point is None else point.load()
+
+
+def _attribute(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _own(kind: str, name: str) -> Any:
+    """The class behind `my_module:MyDefense`; nothing else in a module can be named.
+
+    Raises:
+        OptionError: No such module or class, or one that cannot be used; the message says what is missing.
+    """
+    if kind not in BASES:
+        raise OptionError(f"{shown(name)} names a class, which goes for {', '.join(BASES)} only")
+    module, _, attribute = name.partition(":")
+    try:
+        home = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise OptionError(
+            f"there is no module {module} to take {attribute} from; run the command in the folder of {module}.py, or "
+            f"install it. Known {kind} without a module: {', '.join(names(kind))}"
+        ) from None
+    except Exception as error:
+        raise OptionError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+    found, base = getattr(home, attribute, None), _attribute(BASES[kind])
+    if not isinstance(found, type) or not issubclass(found, base):
+        classes = [key for key, value in vars(home).items() if isinstance(value, type) and issubclass(value, base)]
+        offered = ", ".join(key for key in classes if getattr(home, key).__module__ == home.__name__) or "none"
+        raise OptionError(f"{name} is no class derived from {base.__name__}; {module} has: {offered}")
+    if not isinstance(getattr(found, "name", None), str):
+        raise OptionError(f"{attribute} has no name; write name = 'mine' in the class, for tables and messages")
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise OptionError(f"{attribute} lacks the method {missing[0]}, which every {base.__name__} must have")
+    return found
+
+
+def own_code(spec: str) -> str:
+    """A hash of the module behind `my_module:MyDefense`, "" for what has a name here: code that may change."""
+    hashes = [_code_of(name.partition(":")[0]) for part in spec.split("+") if ":" in (name := parse(part)[0])]
+    return "-".join(filter(None, hashes))
+
+
+def _code_of(module: str) -> str:
+    file = getattr(sys.modules.get(module) or import_module(module), "__file__", None)
+    return blake2b(Path(file).read_bytes(), digest_size=8).hexdigest() if file and Path(file).is_file() else ""
+
+
 def parse(spec: str) -> tuple[str, dict[str, str]]:
-    """Split `name:option=value,option=value`.
+    """Split `name:option=value,option=value`, or `module:Class:option=value`, whose name is `module:Class`.
 
     Raises:
         OptionError: An option without a value, or given twice.
     """
     name, _, rest = spec.partition(":")
-    return name.strip(), split_options(rest, spec)
+    name = name.strip()
+    attribute = re.match(r"\s*([A-Za-z_][A-Za-z0-9_]{0,99})\s*(?:[:,]|\Z)", rest)
+    if attribute and not _has_name_here(name) and all(part.isidentifier() for part in name.split(".")):
+        name, rest = f"{name}:{attribute[1]}", rest[attribute.end() :]
+    return name, split_options(rest, spec)
+
+
+def _has_name_here(name: str) -> bool:
+    return any(name in BUILT_IN[kind] or name in _third_party(kind) for kind in BUILT_IN)
 
 
 def parts(kind: str, spec: str) -> list[tuple[str, str]]:
@@ -162,9 +241,11 @@ def options(target: Any) -> list[Option]:
     Keys are left out: option strings end up in shell histories and manifests. They come from the environment.
     """
     hints = get_type_hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
+    parameters = inspect.signature(target).parameters.values()
+    hints = {p.name: type(p.default) for p in parameters if type(p.default) in (int, float, bool, str)} | hints
     return [
         Option(parameter.name, hints[parameter.name], parameter.default)
-        for parameter in inspect.signature(target).parameters.values()
+        for parameter in parameters
         if parameter.name in hints and _simple(hints[parameter.name]) and not parameter.name.endswith("_key")
     ]
 

@@ -18,15 +18,19 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.types import Contest, Passage, Screening, Verdict
+from unpoison.plain_words import in_plain_words
+from unpoison.types import Contest, Passage, Screening, Span, Verdict
 
-__all__ = ["excerpt", "explain", "figure", "page", "plain", "sides"]
+__all__ = ["cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
 
 MAX_DRAWN = 60
 """More nodes than this cannot be told apart in the picture."""
 
 EDGES_PER_NODE = 3
 """The strongest edges that the picture draws, per node on average."""
+
+MAX_MARKED = 20
+"""Spans of one passage that are highlighted."""
 
 CROWDED = 25
 """With more nodes than this, lines, nodes and labels are drawn finer."""
@@ -77,6 +81,7 @@ def explain(screening: Screening) -> str:
             place = "" if verdict.rank is None else f"{verdict.rank + 1}."
             lines.append(f"{place:>5} [{index}] {verdict.score:.4g}  {excerpt(screening.passages[index].text)}")
             lines.append(f"{'':>6}{plain(verdict.reason)}")
+            lines += [f"{'':>6}{_told(span, screening.passages[index], verdict)}" for span in verdict.spans]
     if screening.contested:
         lines += ["", "contested", *(f"  {excerpt(str(c), 600)} {sides(c)}" for c in screening.contested)]
     if screening.evidence.notes:
@@ -84,17 +89,26 @@ def explain(screening: Screening) -> str:
     return "\n".join(lines)
 
 
+def _told(span: Span, passage: Passage, verdict: Verdict) -> str:
+    whole = (passage.text if span.field == "text" else passage.title) or ""
+    said = "cut" if verdict.kept else "suspicious"
+    where = f"{span.start}-{span.end}" if span.field == "text" else f"{span.start}-{span.end} of the title"
+    return f"{said} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
+
+
 def sides(contest: Contest) -> str:
     """Which passages stand against which: "[0, 2] against [5]"."""
     return excerpt(" against ".join(str(list(rival.passages)) for rival in contest.rivals), 300)
 
 
-def page(screenings: Sequence[Screening], remark: str = "") -> str:
+def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequence[str]] = ()) -> str:
     """One HTML page that needs nothing else: for each screening the picture of its graph, every verdict and the notes.
 
     Args:
         screenings: Any number; more than one get an index.
         remark: A sentence under the heading, such as how many screenings were left out.
+        kinds: For each screening what its passages are, where that is known: "gold" holds the truth, "poison" was
+            planted.
     """
     style = _style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -105,8 +119,13 @@ def page(screenings: Sequence[Screening], remark: str = "") -> str:
         for number, screening in enumerate(screenings, 1)
     )
     index = f'<nav aria-label="Screenings"><ol>{links}</ol></nav>' if len(screenings) > 1 else ""
-    told = f"<p>{_escaped(remark, 500)}</p>" if remark else ""
-    body = "\n".join(_section(screening, number) for number, screening in enumerate(screenings, 1))
+    told = f"<p>{_escaped(remark, 1000)}</p>" if remark else ""
+    if kinds:
+        told += f"<p>{LEGEND}</p>"
+    body = "\n".join(
+        _section(screening, number, kinds[number - 1] if kinds else ())
+        for number, screening in enumerate(screenings, 1)
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -130,10 +149,19 @@ def _counts(screening: Screening) -> str:
     return f"{len(screening.kept_indices)} kept, {len(screening.dropped_indices)} dropped"
 
 
-def _section(screening: Screening, number: int) -> str:
+LEGEND = (
+    'Texts with the truth are <span class="truth">green</span>, planted ones are <span class="poison">red and crossed '
+    "out</span>. What matters is the edge of each box: a planted text should be dropped (red edge), the truth kept "
+    "(green edge)."
+)
+
+
+def _section(screening: Screening, number: int, kinds: Sequence[str] = ()) -> str:
     owner = f"screening-{number}"
     order = (*screening.kept_indices, *screening.dropped_indices)
-    cards = "\n".join(_card(screening.verdicts[i], screening.passages[i], owner) for i in order)
+    cards = "\n".join(
+        _card(screening.verdicts[i], screening.passages[i], owner, kinds[i] if kinds else "") for i in order
+    )
     contested = "".join(
         f"<li>{_escaped(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
     )
@@ -151,16 +179,71 @@ def _section(screening: Screening, number: int) -> str:
     )
 
 
-def _card(verdict: Verdict, passage: Passage, owner: str) -> str:
-    state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}"
+def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
+    told = in_plain_words(verdict.reason, kept=verdict.kept)
+    numbers = ""
+    if told.words.lower() != told.numbers.lower():
+        numbers = f'<details class="numbers"><summary>the numbers</summary>{_escaped(told.numbers)}</details>'
+    emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
+    state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
     origin = " · ".join(_escaped(text, 120) for text in (passage.title, passage.source, passage.id) if text)
     return (
         f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
         f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{_escaped(verdict.reason)}</p>'
+        f'<p class="reason">{_escaped(told.words)}</p>{numbers}'
         + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
-        + f'<blockquote dir="auto">{_escaped(passage.text)}</blockquote></li>'
+        + "".join(
+            f'<p class="reason"><mark class="suspicious">the title</mark> {_escaped(span.reason)}</p>'
+            for span in verdict.spans
+            if span.field == "title"
+        )
+        + f'<blockquote dir="auto"{emphasis}>{marked(passage.text, verdict, 400)}</blockquote></li>'
     )
+
+
+def marked(text: str, verdict: Verdict, limit: int) -> str:
+    """The beginning of a hostile text as HTML, escaped, the verdict's spans highlighted; with spans, what is near them.
+
+    A span is a `mark` element: `cut` where the passage is kept without it, with probability and reason as its title.
+
+    Args:
+        text: The passage's.
+        verdict: Of it.
+        limit: About so many characters are shown of what is in no span, and of every span.
+    """
+    spans = [span for span in verdict.spans if span.field == "text"][:MAX_MARKED]
+    if not spans:
+        return escape(excerpt(text, limit))
+    pieces, place = list[str](), 0
+    around = max(limit // (2 * len(spans)), 40)
+    for span in spans:
+        pieces.append(_between(text[place : span.start], around, first=place == 0))
+        name = "cut" if verdict.kept else "suspicious"
+        title = f"{span.probability:.2f}: {_escaped(span.reason)}"
+        shown = _shortened(text[span.start : span.end], limit)
+        pieces.append(f'<mark class="{name}" title="{title}">{shown}</mark>')
+        place = span.end
+    pieces.append(escape(excerpt(text[place:], around)) if text[place:].strip() else "")
+    return " ".join(filter(None, pieces))
+
+
+def _between(text: str, limit: int, *, first: bool) -> str:
+    """What stands before a span: its end, and behind another span its beginning too."""
+    if len(text) <= 2 * limit:
+        return escape(plain(text))
+    start = "" if first else plain(text[:limit])
+    return escape(f"{start} … {plain(text[-limit:])}".strip())
+
+
+def _shortened(text: str, limit: int) -> str:
+    """A span whose characters may all be invisible."""
+    return escape(excerpt(text, limit)) or f"<i>{len(text):,} characters that nobody sees</i>"
+
+
+def cut_of(verdict: Verdict) -> str:
+    """What a kept passage is read without: ", without 1 span", or nothing."""
+    count = len(verdict.spans) if verdict.kept else 0
+    return f", without {count} {'span' if count == 1 else 'spans'}" if count else ""
 
 
 def figure(screening: Screening, owner: str) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.errors import InputError, shown
 from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
+from unpoison.spans import Span, united, without
 
 __all__ = [
     "MAX_PASSAGES",
@@ -28,10 +29,13 @@ __all__ = [
     "Reply",
     "Rival",
     "Screening",
+    "Span",
     "Vector",
     "Verdict",
     "as_passages",
     "as_query",
+    "promised",
+    "united",
 ]
 
 T = TypeVar("T")
@@ -47,6 +51,11 @@ class Verdict:
         score: The defense's own trust score; higher is more trusted; scales differ between defenses.
         rank: 0 for the best of the kept, None when dropped.
         reason: One sentence, naming the neighbours that incriminate or support it.
+        spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
+            without these.
+
+    Raises:
+        ValueError: Spans that overlap or do not rise.
     """
 
     index: int
@@ -54,9 +63,26 @@ class Verdict:
     score: float
     rank: int | None
     reason: str
+    spans: tuple[Span, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.spans and united(self.spans) != tuple(self.spans):
+            raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {"index": self.index, "kept": self.kept, "score": self.score, "rank": self.rank, "reason": self.reason}
+        return {
+            "index": self.index,
+            "kept": self.kept,
+            "score": self.score,
+            "rank": self.rank,
+            "reason": self.reason,
+            "spans": [span.to_dict() for span in self.spans],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; without `spans` it has none."""
+        return cls(**{**data, "spans": tuple(map(Span.from_dict, data.get("spans", ())))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +228,11 @@ class Screening:
         ranks = sorted(v.rank for v in self.verdicts if v.kept and v.rank is not None)
         if ranks != list(range(sum(v.kept for v in self.verdicts))):
             raise ValueError(f"kept verdicts must have the ranks 0, 1, 2, ..., got {ranks}")
+        for verdict, passage in zip(self.verdicts, self.passages):
+            for span in verdict.spans:
+                whole = passage.text if span.field == "text" else passage.title or ""
+                if span.end > len(whole):
+                    raise ValueError(f"a span of passage {verdict.index} ends at {span.end} of {len(whole)} characters")
         for contest in self.contested:
             if contest.passages[-1] >= len(self.passages):
                 raise ValueError(f"passage {contest.passages[-1]} is contested, but there are {len(self.passages)}")
@@ -218,12 +249,13 @@ class Screening:
         reasons: Sequence[str],
         evidence: Evidence | None = None,
         contested: Sequence[Contest] = (),
+        spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
-        """Assemble a screening from a decision: `kept` best first, `scores` and `reasons` by position."""
+        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position."""
         rank = {int(index): place for place, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
-            Verdict(i, i in rank, value, rank.get(i), reason)
+            Verdict(i, i in rank, value, rank.get(i), reason, united(spans.get(i, ())))
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
         found = Evidence() if evidence is None else evidence
@@ -250,8 +282,30 @@ class Screening:
         """The dropped passages, in input order."""
         return tuple(self.passages[i] for i in self.dropped_indices)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The kept passages as a model should read them, best first: canonical, the title in front, spans cut.
+
+        "[removed]" stands where something visible was cut. With `Guard(action="redact")` give a model these, not the
+        passages: what a model reads is then what was screened.
+        """
+        return tuple(passage.shown for passage in self.read)
+
+    @property
+    def read(self) -> tuple[Passage, ...]:
+        """The kept passages, best first, their reading without their spans; the very objects where there are none."""
+        return tuple(without(self.passages[i], self.verdicts[i].spans) for i in self.kept_indices)
+
+    @property
+    def redacted_indices(self) -> tuple[int, ...]:
+        """Input positions of the kept passages that are read without their spans, best first."""
+        return tuple(i for i in self.kept_indices if self.verdicts[i].spans)
+
     def select(self, items: Sequence[T]) -> list[T]:
-        """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`."""
+        """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`.
+
+        They are whole, whatever is cut in `texts`.
+        """
         if len(items) != len(self.passages):
             raise InputError(
                 f"items holds {len(items)} objects but {len(self.passages)} passages were screened; pass the same list"
@@ -262,7 +316,8 @@ class Screening:
         """The same evidence with another threshold: dropped is what has a higher probability of being poison.
 
         The kept passages stand in input order. Nothing is computed again, so this costs nothing; what is contested
-        stays what it was.
+        stays what it was. What was kept without spans still is, or goes; of the others' spans those stay that have a
+        higher probability than the threshold, and what goes only now has none.
 
         Args:
             threshold: In [0, 1]; 1 keeps everything.
@@ -279,7 +334,15 @@ class Screening:
                 "screen again with other options, or use guard"
             )
         rank = {int(index): place for place, index in enumerate(np.flatnonzero(probability <= threshold))}
-        verdicts = tuple(replace(v, kept=v.index in rank, rank=rank.get(v.index)) for v in self.verdicts)
+        verdicts = tuple(
+            replace(
+                v,
+                kept=v.index in rank,
+                rank=rank.get(v.index),
+                spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
+            )
+            for v in self.verdicts
+        )
         arrays = {**self.evidence.arrays, "threshold": np.array(float(threshold))}
         return replace(self, verdicts=verdicts, evidence=replace(self.evidence, arrays=arrays))
 
@@ -296,10 +359,11 @@ class Screening:
         return page([self])
 
     def summary(self) -> dict[str, Any]:
-        """What output rows carry: defense, kept positions best first, verdicts; what is contested and notes, if any."""
+        """What output rows carry: defense, kept positions and texts, verdicts; what is contested and notes, if any."""
         found: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),
+            "texts": list(self.texts),
             "verdicts": [v.to_dict() for v in self.verdicts],
         }
         if self.contested:
@@ -342,7 +406,7 @@ class Screening:
                 defense=data["defense"],
                 query=data["query"],
                 passages=as_passages(data["passages"]),
-                verdicts=tuple(Verdict(**verdict) for verdict in data["verdicts"]),
+                verdicts=tuple(map(Verdict.from_dict, data["verdicts"])),
                 evidence=Evidence(
                     {name: np.array(a["values"], dtype=a["dtype"]) for name, a in evidence["arrays"].items()},
                     tuple(data.get("notes", ())),
@@ -416,6 +480,11 @@ class Answer:
         screened: False only where the caller asked to answer unscreened after a failure.
         details: Named intermediate texts (atomic answers, internal knowledge, consolidated information).
         belief: What RADAR's memory did, where it has one.
+        guarantee: An m such that no change to any m of these passages changes the answer: whatever others stand in
+            their place, whether they are gone or more than these came in, and wherever they stand; a passage that
+            fails (a model error, a deadline) is no answer. The largest m that the method can prove; 0 where one passage
+            may change it, None where the method has no proof. It says nothing on whether the answer is true.
+        proof: The rule that proves it, in a sentence.
     """
 
     text: str
@@ -425,11 +494,18 @@ class Answer:
     screened: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     belief: BeliefUpdate | None = None
+    guarantee: int | None = None
+    proof: str = ""
 
     @property
     def contested(self) -> tuple[Contest, ...]:
         """What its sources disagree on: the screening's."""
         return self.screening.contested
+
+    @property
+    def promise(self) -> str:
+        """What the guarantee comes to, as a sentence for the user."""
+        return promised(self.guarantee, len(self.screening.passages))
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -437,5 +513,18 @@ class Answer:
             "abstained": self.abstained,
             "screened": self.screened,
             "calls": [call.to_dict() for call in self.calls],
+            "guarantee": self.guarantee,
         }
+        if self.guarantee is not None:
+            found |= {"promise": self.promise, "proof": self.proof}
         return found if self.belief is None else {**found, "belief": self.belief.to_dict()}
+
+
+def promised(guarantee: int | None, count: int) -> str:
+    """What a guarantee over so many passages comes to, as a sentence for the user."""
+    if guarantee is None:
+        return "Nothing is guaranteed: this method has no proof of its answers."
+    if guarantee == 0:
+        return "Nothing is guaranteed: one planted passage could change this answer."
+    some, verb = ("any one", "is") if guarantee == 1 else (f"any {guarantee}", "are")
+    return f"This answer holds even if {some} of the {count} passages {verb} planted."

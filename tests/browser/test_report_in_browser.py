@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from chromium import QUIET, found_browser
+from chromium import opened as tab_with
 from small_run import HOSTILE, cut_in_half, small_run
 from unpoison.evaluation.report import Report, page
 
@@ -70,7 +71,7 @@ def test_list_shows_every_question_closed(browser: str, html: Path, tmp_path: Pa
     found, total = counted(document)
     assert found == total
     assert len(shown(document)) == min(total, 25)
-    assert "<blockquote" not in document
+    assert "<blockquote" not in document[document.index('class="found"') :]
 
 
 def test_address_filters_and_unfolds(browser: str, html: Path, tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_choosing_a_filter_changes_the_list(browser: str, html: Path, tmp_path: 
 
 def test_hostile_text_is_shown_and_does_not_run(browser: str, html: Path, tmp_path: Path) -> None:
     document = opened(browser, html, tmp_path, "#defense=vanilla&search=onerror&open")
-    assert "<title>unpoison: evaluation</title>" in document
+    assert "<title>unpoison: poisoning test</title>" in document
     assert not re.search(r"<img", document)
     first = shown(document)[0]
     assert HOSTILE in unescape(first)
@@ -116,3 +117,35 @@ def test_half_a_run_opens_and_says_so(browser: str, tmp_path: Path) -> None:
     assert 'class="warning"' in document
     found, total = counted(document)
     assert found == total > 0
+
+
+BROAD = (
+    "[...document.querySelectorAll('table, svg, pre, .key, li')].filter((node) => "
+    "node.getBoundingClientRect().right > innerWidth + 1 || (node.tagName === 'TABLE' && "
+    "node.parentElement.scrollWidth > node.parentElement.clientWidth + 1)).length"
+)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
+def test_nothing_is_broader_than_the_page(browser: str, html: Path, tmp_path: Path, width: int, scheme: str) -> None:
+    with tab_with(browser, html.as_uri(), tmp_path) as tab:
+        tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        assert tab.evaluate("document.querySelectorAll('details.part[open]').length") == 0
+        tab.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert tab.evaluate(BROAD) == 0
+        assert not tab.complaints
+        dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (dark == "rgb(20, 24, 28)") is (scheme == "dark")
+
+
+def test_a_link_unfolds_its_part_and_printing_leaves_folded_parts_out(browser: str, html: Path, tmp_path: Path) -> None:
+    with tab_with(browser, html.as_uri(), tmp_path) as tab:
+        tab.evaluate("document.querySelector('nav a[href=\"#results\"]').click()")
+        tab.wait_for("document.getElementById('results').closest('details').open")
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        shown = "[...document.querySelectorAll('.part')].filter((p) => getComputedStyle(p).display !== 'none').length"
+        assert tab.evaluate(shown) == 1
+        assert tab.evaluate("getComputedStyle(document.querySelector('.signed')).display") == "grid"
+        assert b64decode(tab.call("Page.printToPDF")["data"]).startswith(b"%PDF")

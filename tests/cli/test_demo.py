@@ -39,6 +39,21 @@ def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
         assert f"{name} KEPT poison" in miss
 
 
+def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
+    hidden, order, disagree = (
+        output[output.index(f"{name}: ") :].split("\n\n")[0]
+        for name in ("A HIDDEN POISON", "AN ORDER", "SOURCES THAT DISAGREE")
+    )
+    assert "\\u200b" in hidden
+    assert "\u200b" not in output
+    assert re.search(r"dropped: .*\d+ invisible characters inside words", hidden.replace("\n", " "))
+    assert "guard drops it: gives an order to the model" in order
+    read = order[order.index("has a model read") :]
+    assert "[removed]" in read
+    assert "assistant" not in read
+    assert re.search(r"told to the user: sources disagree: .*\(1 passage\), .*\(1\) \[\d\] against \[\d\]", disagree)
+
+
 def test_the_figures_are_shares(output):
     shares = [int(share) for share in re.findall(r"(\d+) %", output.partition("What the small reader answers")[0])]
     assert len(shares) == 2 * 4 * 5 + 5 * 2
@@ -63,7 +78,8 @@ def test_two_runs_give_the_same_bytes(run, output, tmp_path):
     first, second = (run("demo", "--html", page) for page in pages)
     assert first.stdout.replace("1.html", "") == second.stdout.replace("2.html", "")
     assert pages[0].read_bytes() == pages[1].read_bytes()
-    assert pages[0].read_text().count("<svg") == 8
+    assert pages[0].read_text().count("<svg") == 8 + 3
+    assert re.search('<mark class="cut" title="[^"]*gives an order to the model', pages[0].read_text())
 
 
 def test_a_page_that_cannot_be_written(run):

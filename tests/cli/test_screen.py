@@ -30,7 +30,8 @@ def test_json_keeps_every_field_and_adds_the_screening(run, rows_file):
         assert screening["defense"] == "simple"
         assert screening["kept"] == [1, 2]
         assert [verdict["kept"] for verdict in screening["verdicts"]] == [False, True, True]
-        assert set(screening["verdicts"][0]) == {"index", "kept", "score", "rank", "reason"}
+        assert set(screening["verdicts"][0]) == {"index", "kept", "score", "rank", "reason", "spans"}
+        assert len(screening["texts"]) == len(screening["kept"])
 
 
 def test_options_of_the_defense(run, rows_file):

@@ -128,7 +128,7 @@ def test_a_corpus_is_read_by_data_set_and_its_mistakes_are_named(tmp_path):
     assert [p.id for p in load_passages(path, "nq")] == ["1"]
     with pytest.raises(InputError, match=r"line 1: passage '1'\.text must be a string"):
         load_passages(written(path, {"id": "1"}))
-    with pytest.raises(InputError, match="line 1: row is no JSON"):
+    with pytest.raises(InputError, match="line 1: row is unusable: no usable JSON"):
         load_passages(written(path, "{"))
 
 

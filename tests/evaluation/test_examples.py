@@ -60,17 +60,15 @@ def test_the_attacker_is_told_the_first_wrong_answer_and_the_texts_of_one_attack
     ("row", "field"),
     [
         ([], "row"),
-        (changed(id=None), "id"),
         (changed(id=True), "id"),
         (changed(question=" "), "question"),
         (changed(question=7), "question"),
-        (changed(correct_answers="Paris"), "correct_answers"),
-        (changed(incorrect_answers=[1]), "incorrect_answers"),
+        (changed(correct_answers={"text": "Paris"}, answer=True), "answer"),
+        (changed(incorrect_answers=[True]), "incorrect_answers"),
         (changed(passages={}), "passages"),
-        (changed(passages=["text"]), "passages[0]"),
+        (changed(passages=[7]), "passages[0]"),
         (with_passage(label="bad"), "passages[0].label"),
         (with_passage(label=["clean"]), "passages[0].label"),
-        (with_passage(label="poison"), "passages[0].attack"),
         (with_passage(attack=3), "passages[0].attack"),
         (with_passage(rank=0), "passages[0].rank"),
         (with_passage(rank=True), "passages[0].rank"),
@@ -87,6 +85,29 @@ def test_a_malformed_row_names_its_field(row, field):
         Example.of(row)
     assert caught.value.field == field
     assert str(caught.value).startswith(field)
+
+
+def test_what_people_have_is_enough():
+    bare = Example.of(
+        {"query": "Where?", "answer": "Paris", "incorrect_answer": 7, "passages": ["a text", {"content": "b"}]}
+    )
+    assert (bare.question, bare.correct_answers, bare.incorrect_answers) == ("Where?", ("Paris",), ("7",))
+    assert [(p.passage.text, p.label, p.attack) for p in bare.passages] == [
+        ("a text", "clean", None),
+        ("b", "clean", None),
+    ]
+    assert bare.id == Example.of({"question": "Where?"}).id != Example.of({"question": "When?"}).id
+    assert Example.of({"question": "Where?", "id": None, "dataset": None}, default_id="faq-3").id == "faq-3"
+
+
+def test_a_poison_need_not_name_its_attack():
+    example = Example.of(changed(passages=[{"text": "Lyon.", "label": "poison"}]))
+    assert example.target().texts == ("Lyon.",)
+    assert example.attacks == ()
+
+
+def test_the_answer_that_an_earlier_ask_wrote_is_no_right_answer():
+    assert Example.of({"question": "Where?", "answer": {"text": "Lyon", "calls": []}}).correct_answers == ()
 
 
 def test_a_whole_number_is_an_id():

@@ -9,6 +9,7 @@ from typing import Any
 
 from unpoison.defenses.base import Defense
 from unpoison.requests import Flow
+from unpoison.spans import spans_of
 from unpoison.types import Passage, Query, Screening
 
 QUERY = "where do the sharks play in san jose"
@@ -40,6 +41,30 @@ class DropsStadium(Defense):
         reasons = ["stadium" if not score else "no stadium" for score in scores]
         order = kept[::-1] if self.reverse else kept
         return Screening.decided(self.name, query, passages, kept=order, scores=scores, reasons=reasons)
+
+
+class CutsStadium(Defense):
+    """Keeps all, without the sentence that names the stadium."""
+
+    name = "cuts-stadium"
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        yield from ()
+        spans = {
+            i: spans_of(p, [(start, start + len("Levi's Stadium"), 0.9, "stadium")])
+            for i, p in enumerate(passages)
+            if (start := p.reading.find("Levi's Stadium")) >= 0
+        }
+        k = len(passages)
+        return Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=range(k),
+            scores=[1.0] * k,
+            reasons=[""] * k,
+            spans={i: tuple(own) for i, own in spans.items()},
+        )
 
 
 class LangChain:

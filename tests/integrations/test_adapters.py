@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from integrations.frameworks import QUERY, TEXTS, Adapted, DropsStadium
+from integrations.frameworks import QUERY, TEXTS, Adapted, CutsStadium, DropsStadium
 from unpoison import Guard, registry
 from unpoison.errors import InputError, MissingExtraError, ModelError, OptionError, UnknownNameError
 from unpoison.integrations.screener import spared
@@ -140,6 +140,38 @@ def test_exempt_passages_are_shown_and_kept(adapted: Adapted, exempt: Any) -> No
     assert len(defense.seen[0][1]) == 6
     verdicts = adapted.verdicts(adapted.screen(documents, defense, exempt=exempt, annotate=True))
     assert verdicts[2].reason == "exempt; stadium"
+
+
+def test_what_is_redacted_comes_back_as_a_copy_with_the_text_that_was_screened(adapted: Adapted) -> None:
+    metadata = [{"source": f"s{i}", "title": "A t\u200bitle"} for i in range(len(TEXTS))]
+    documents = adapted.documents(metadata=metadata)
+    adapter = adapted.framework.make(CutsStadium())
+    found = adapted.framework.screen(adapter, QUERY, documents)
+    again = asyncio.run(adapted.framework.ascreen(adapter, QUERY, documents))
+    for one, other, document, text in zip(found, again, documents, TEXTS, strict=True):
+        assert (one is document) == (other is document) == ("Levi's" not in text)
+        assert adapted.framework.text(document) == text
+        if one is not document:
+            cut = text.replace("Levi's Stadium", "[removed]").replace("].", "] .")
+            assert adapted.framework.text(one) == adapted.framework.text(other) == f"A title\n{cut}"
+            assert adapted.framework.metadata(one) == {"source": adapted.framework.metadata(document)["source"]}
+            assert adapted.framework.metadata(document)["title"] == "A t\u200bitle"
+
+
+def test_annotations_and_monitoring_carry_spans(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    for named in ({"annotate": True}, {"mode": "monitor"}):
+        found = adapted.screen(documents, CutsStadium(), **named)
+        (span,) = adapted.verdicts(found)[2].spans
+        assert TEXTS[2][span["start"] : span["end"]] == "Levi's Stadium"
+        assert ("[removed]" in adapted.framework.text(found[2])) == ("annotate" in named)
+
+
+def test_an_exempt_passage_is_whole(adapted: Adapted) -> None:
+    documents = adapted.documents()
+    found = adapted.framework.screen(adapted.framework.make(CutsStadium(), exempt=["id-2"]), QUERY, documents)
+    assert found[2] is documents[2]
+    assert "[removed]" in adapted.framework.text(found[4])
 
 
 def test_an_exempt_passage_stands_after_what_a_reranker_kept(adapted: Adapted) -> None:

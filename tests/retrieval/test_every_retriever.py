@@ -20,7 +20,7 @@ from unpoison.retrieval import (
     QdrantRetriever,
     Retriever,
 )
-from unpoison.types import Query
+from unpoison.types import Passage, Query
 
 KINDS = ("bm25", "dense", "hybrid", "faiss", "qdrant", "pgvector")
 QUESTION = "text number 13"  # BM25 leaves single characters out
@@ -61,6 +61,25 @@ def test_best_first_at_most_k_each_once(retriever, passages):
         assert {p.id: p.text for p in passages}.items() >= {p.id: p.text for p in found}.items()
     assert retriever.retrieve(QUESTION, 3)[0].id == "p13"
     assert retriever.retrieve(QUESTION, 0) == ()
+
+
+def test_what_is_removed_is_not_found_and_the_rest_is_as_if_it_had_never_been(retriever):
+    stores = retriever.retrievers if isinstance(retriever, HybridRetriever) else [retriever]
+    before = [(p.id, p.score) for p in retriever.retrieve(QUESTION, 20)]
+    extra = [Passage(f"text number 13 again {i}", id=f"extra-{i}") for i in range(3)]
+    for store in stores:
+        store.add(extra)
+    assert {p.id for p in retriever.retrieve(QUESTION, 30)} >= {"extra-0", "extra-1", "extra-2"}
+    for store in stores:
+        store.remove(["extra-0", "extra-2", "never there"])
+        store.remove(iter(["extra-1"]))
+        store.remove([])
+    after = [(p.id, p.score) for p in retriever.retrieve(QUESTION, 20)]
+    assert [name for name, _ in after] == [name for name, _ in before]
+    np.testing.assert_allclose([score for _, score in after], [score for _, score in before], atol=1e-6)
+    for store in stores:
+        store.add(extra[:1])  # the id is free again
+    assert "extra-0" in {p.id for p in retriever.retrieve(QUESTION, 30)}
 
 
 def test_hits_bring_the_embeddings_of_the_store(retriever, encoder):

@@ -205,7 +205,7 @@ def test_no_bytes_break_it(tmp_path_factory, data):
         content[place] = data.draw(st.sampled_from([0, 1, 127, 255]))
     path.write_bytes(content[data.draw(st.integers(0, 3)) :])
     with contextlib.suppress(InputError):
-        assert [p.text for p in DenseRetriever.load(path, FakeEncoder())._collection] == [p.text for p in ODD[:2]]
+        assert [p.text for p in DenseRetriever.load(path, FakeEncoder())._state[0]] == [p.text for p in ODD[:2]]
 
 
 def test_a_missing_file_is_what_the_system_says(path):

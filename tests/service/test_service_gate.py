@@ -195,7 +195,8 @@ def test_log_has_facts_and_no_texts(serving: Serving, logged: Log) -> None:
     (line,) = logged()
     assert line.pop("ms") >= 0
     assert re.fullmatch("[0-9a-f]{32}", line.pop("id"))
-    assert line == {"method": "POST", "route": "/v1/screen", "status": 200, "defense": "marked", "k": 4, "dropped": 2}
+    assert line == {"method": "POST", "route": "/v1/screen", "status": 200, "defense": "marked", "k": 4, "dropped": 2,
+                        "client": "testclient"}  # fmt: skip
 
 
 def test_log_quotes_what_was_dropped_where_that_is_wanted(serving: Serving, logged: Log) -> None:

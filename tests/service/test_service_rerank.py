@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service_doubles import POISONED, Held, Marked, Serving, problem
+from service_doubles import POISONED, Cuts, Held, Marked, Serving, problem
 from unpoison.errors import DeadlineError, InputError, ModelError, StoreError
 from unpoison.service import Bounds
 from unpoison.service.rerank import ranked
@@ -222,3 +222,34 @@ def test_errors_name_the_field_that_was_sent(serving: Serving, field: str) -> No
     if field == "documents":
         sent = {"query": "q", "documents": ["a", {"id": "x"}]}
         assert problem(client.post("/rerank", json=sent), 422).startswith("documents[1] has no text")
+
+
+@pytest.mark.parametrize(
+    ("path", "request_body", "field"),
+    [
+        ("/v2/rerank", {"model": "any", **DOCUMENTS}, "return_documents"),
+        ("/v1/rerank", DOCUMENTS, "return_documents"),
+        ("/rerank", DOCUMENTS, "return_documents"),
+        ("/rerank", TEXTS, "return_text"),
+    ],
+)
+def test_redacted_documents_go_to_who_reads_the_reply_and_to_nobody_else(
+    serving: Serving, path: str, request_body: dict[str, Any], field: str
+) -> None:
+    def results(client: TestClient, **more: Any) -> list[dict[str, Any]]:
+        reply = client.post(path, json={**request_body, **more}).json()
+        return reply["results"] if isinstance(reply, dict) else reply
+
+    client = serving({"cuts": Cuts()})
+    assert [one["index"] for one in results(client)] == [0, 2]
+    assert [one["index"] for one in results(client, **{field: False})] == [0, 2]
+    asked = results(client, **{field: True})
+    assert [one["index"] for one in asked] == [0, 1, 2, 3]
+    texts = [one["text"] if "text" in one else one["document"]["text"] for one in asked]
+    assert texts == ["clean alpha", "[removed] beta", "clean gamma", "[removed] delta"]
+    demoting = results(serving({"cuts": Cuts()}, on_poison="demote"))
+    assert [one["index"] for one in demoting] == [0, 2, 1, 3]
+    assert [one.get("score", one.get("relevance_score")) for one in demoting][2:] == [0.0, 0.0]
+    assert "poison beta" not in str(demoting)
+    watching = results(serving({"cuts": Cuts()}, on_poison="monitor"), **{field: True})
+    assert "poison beta" in str(watching)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service_doubles import Marked, Serving, body
+from service_doubles import Cuts, Marked, Serving, body
 from unpoison import Contest, Guard, Passage, Query, Rival
 from unpoison.models import ScriptedGenerator
 from unpoison.service import Bounds
@@ -106,3 +106,34 @@ def test_what_is_contested_in_any_window_is_told_once() -> None:
     other = Contest((Rival("c", (0,), 1), Rival("d", (1,), 1)))
     found = [replace(Guard().screen("q", passages), contested=told) for told in ((either,), (either, other))]
     assert merged(Query("q"), passages, found, 100).contested == (either, other)
+
+
+@pytest.mark.parametrize("title", [None, "a title", "a long title " * 40])
+@pytest.mark.parametrize("places", [[5], [5, 700], [260, 300, 700], [90, 98]])
+def test_spans_of_all_windows_in_the_callers_text(title: str | None, places: list[int]) -> None:
+    words = ["clean"] * 160
+    text = " ".join(words)
+    for place in places:
+        text = f"{text[:place]} poison {text[place:]}"
+    passages = (Passage("clean"), Passage(text, title=title))
+    found = [Cuts().screen("q", part) for part in rounds(passages, 600)]
+    screening = merged(Query("q"), passages, found, 600)
+    spans = screening.verdicts[1].spans
+    assert [text[s.start : s.end] for s in spans] == ["poison"] * len(places)
+    assert "poison" not in screening.texts[1]
+    assert screening.texts[1].count("[removed]") == len(places) - (places == [90, 98])
+
+
+def test_spans_and_texts_of_the_service(serving: Serving) -> None:
+    client = serving({"cuts": Cuts()})
+    reply = client.post("/v1/screen", json={"query": "q", "passages": ["clean", "a pois\u200bon b"]}).json()[
+        "screening"
+    ]
+    assert reply["texts"] == ["clean", "a [removed] b"]
+    assert reply["verdicts"][1]["spans"] == [
+        {"start": 2, "end": 9, "probability": 0.9, "reason": "bad", "field": "text"}
+    ]
+    assert reply["verdicts"][0]["spans"] == []
+    page = client.post("/inspect", json={"query": "q", "passages": ["clean", "<b>&amp;</b> poison"]}).text
+    assert '&lt;b&gt;&amp;amp;&lt;/b&gt; <mark class="cut" title="0.90: bad">poison</mark>' in page
+    assert "kept, place 2, without 1 span" in page

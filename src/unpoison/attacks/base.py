@@ -19,6 +19,7 @@ from unpoison.attacks.budget import Budget, Meter
 from unpoison.checks import at_least, flag
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
+from unpoison.flows import as_flow, result_of
 from unpoison.kernels.normalisation import spaced
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
@@ -195,12 +196,21 @@ class Attack(ABC):
             ModelError: A model failed for good.
         """
         self._check(target, count)
-        return run(self.crafting(target, count), self.models, self.limits)[0]
+        return self._whole(run(self._crafting(target, count), self.models, self.limits)[0])
 
     async def acraft(self, target: Target, count: int = 1) -> list[PoisonText]:
         """`craft` for asyncio."""
         self._check(target, count)
-        return (await arun(self.crafting(target, count), self.models, self.limits))[0]
+        return self._whole((await arun(self._crafting(target, count), self.models, self.limits))[0])
+
+    def _crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        return as_flow(self.crafting(target, count), self, "crafting")
+
+    def _whole(self, texts: Any) -> list[PoisonText]:
+        """The texts, each a `PoisonText`."""
+        for text in result_of(texts, list, self, "crafting"):
+            result_of(text, PoisonText, self, "crafting")
+        return texts  # type: ignore[no-any-return]  # it was looked at
 
     def wanted(self, target: Target) -> tuple[str, ...]:
         """The replies that count as success when one of them occurs in the answer."""

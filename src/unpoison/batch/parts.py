@@ -93,7 +93,7 @@ def _cut_lines(source: JsonLinesSource, most: int, limit: int | None) -> Iterato
     for line, length in source.lines():
         lines.append(line)
         rows += line is None or bool(line_text(line))
-        size += 0 if line is None else length
+        size += len(line or b"")
         position += length
         if rows in (most, left) or size >= MAX_BYTES:
             yield Part(first, tuple(lines), False, rows, position)

@@ -115,13 +115,19 @@ class _UnfitError(Exception):
 
 def _result_types(arrow: Any, *, answers: bool) -> dict[str, Any]:
     text, whole = arrow.string(), arrow.int64()
+    span = {"start": whole, "end": whole, "probability": arrow.float64(), "reason": text, "field": text}
     verdict = {"index": whole, "kept": arrow.bool_(), "score": arrow.float64(), "rank": whole, "reason": text}
+    verdict |= {"spans": arrow.list_(_struct(arrow, span))}
+    rival = {"answer": text, "passages": arrow.list_(whole), "voices": whole}
+    contest = {"says": text, "rivals": arrow.list_(_struct(arrow, rival))}
     call = {"kind": text, "model": text, "purpose": text, "items": whole, "attempts": whole}
     call |= {"prompt_tokens": whole, "completion_tokens": whole, "cached": arrow.bool_()}
     screening = {
         "defense": text,
         "kept": arrow.list_(whole),
+        "texts": arrow.list_(text),
         "verdicts": arrow.list_(_struct(arrow, verdict)),
+        "contested": arrow.list_(_struct(arrow, contest)),
         "notes": arrow.list_(text),
     }
     answer = {"text": text, "abstained": arrow.bool_(), "screened": arrow.bool_()}

@@ -11,6 +11,7 @@ from unpoison.batch.parts import Part
 from unpoison.batch.screener import Outcome, Screener
 from unpoison.errors import InputError
 from unpoison.files import Record, encoded
+from unpoison.registry import own_code
 from unpoison.rows import with_results
 
 __all__ = ["Finished", "Work"]
@@ -73,7 +74,9 @@ class Work:
     def purpose(self) -> str:
         """All that decides the output of a given row, as text."""
         it = self.screener
-        return json.dumps([__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only])
+        code = own_code(it.defense)
+        known = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
+        return json.dumps([*known, code] if code else known)
 
     def shared(self, workers: int) -> Work:
         """The same for each of so many workers, which share the bound on model calls."""

@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `beliefs`, `guard`, `models`, `attack`, `evaluate` and `defenses`.
+`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `scan`, `quarantine`, `audit`, `trace`, `beliefs`, `guard`,
+`models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -20,6 +21,8 @@ from unpoison.cli.ask import EXAMPLES as ASK_EXAMPLES
 from unpoison.cli.ask import ask
 from unpoison.cli.attack import EXAMPLES as ATTACK_EXAMPLES
 from unpoison.cli.attack import attack
+from unpoison.cli.audit import EXAMPLES as AUDIT_EXAMPLES
+from unpoison.cli.audit import audit
 from unpoison.cli.batch import EXAMPLES as BATCH_EXAMPLES
 from unpoison.cli.batch import batch
 from unpoison.cli.beliefs import beliefs
@@ -29,10 +32,21 @@ from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
 from unpoison.cli.models import models
+from unpoison.cli.quarantine import EXAMPLES as QUARANTINE_EXAMPLES
+from unpoison.cli.quarantine import quarantine
+from unpoison.cli.questions import EXAMPLES as QUESTIONS_EXAMPLES
+from unpoison.cli.questions import questions
+from unpoison.cli.redteam import redteam
+from unpoison.cli.scan import EXAMPLES as SCAN_EXAMPLES
+from unpoison.cli.scan import scan
+from unpoison.cli.schema import EXAMPLES as SCHEMA_EXAMPLES
+from unpoison.cli.schema import schema
 from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
 from unpoison.cli.serve import serve
+from unpoison.cli.trace import EXAMPLES as TRACE_EXAMPLES
+from unpoison.cli.trace import trace
 from unpoison.errors import UnpoisonError
 
 __all__ = ["app", "main"]
@@ -75,10 +89,17 @@ app.command(epilog=BATCH_EXAMPLES)(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=SERVE_EXAMPLES)(serve)
+app.command(epilog=QUESTIONS_EXAMPLES)(questions)
+app.command(epilog=SCHEMA_EXAMPLES)(schema)
+app.command(epilog=SCAN_EXAMPLES)(scan)
+app.command(epilog=QUARANTINE_EXAMPLES)(quarantine)
+app.command(epilog=AUDIT_EXAMPLES)(audit)
+app.command(epilog=TRACE_EXAMPLES)(trace)
 app.command()(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")
+app.add_typer(redteam, name="redteam")
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unpoison.cli.beliefs import Namespace
+from unpoison.cli.own import from_here
 from unpoison.cli.screen import AsJson, EncoderCache, EncoderName, GeneratorName, Limit, NLIName, Output, RowsFile
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["EXAMPLES", "ask"]
 EXAMPLES = """\b
 Examples:
   unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
+  unpoison ask -g reader --guarantee 2 retrieved.jsonl
   unpoison ask -d radar -g reader --json retrieved.jsonl > answers.jsonl
   unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
   unpoison ask -g openai:gpt-4o-mini --cache replies.db --calls --price-in 0.15 --price-out 0.6 retrieved.jsonl
@@ -52,11 +54,22 @@ def ask(
     file: RowsFile,
     generator: GeneratorName = None,
     defense: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--defense", "-d", metavar="NAME[:OPTIONS]", help="Such as trustrag or radar; see 'unpoison defenses'."
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS]",
+            callback=from_here,
+            help="Such as trustrag or radar; see 'unpoison defenses'. By default guard, and "
+            "guard:answer=guaranteed with --guarantee.",
         ),
-    ] = "guard",
+    ] = None,
+    guarantee: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="M", help="Abstain unless the answer is proved to hold whatever any M of the passages are."
+        ),
+    ] = 0,
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     nli: NLIName = None,
@@ -125,6 +138,7 @@ def ask(
     from unpoison.cli.display import show, show_answer
     from unpoison.cli.running import Tally, cached_generator, make_encoder, outcomes, say, tracked
     from unpoison.cli.streams import carrying, open_stream
+    from unpoison.defenses.guarantee import held, need_proof
     from unpoison.defenses.loading import load_defense
     from unpoison.driver import Limits
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
@@ -132,6 +146,7 @@ def ask(
     from unpoison.models.loading import best_reader, can_write
     from unpoison.rows import answer_fields, with_results
 
+    defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()
     model = cached_generator(generator, cache)
     limits = Limits(in_flight=max(1, in_flight // rows), deadline=deadline, retries=retries)
@@ -144,6 +159,8 @@ def ask(
         beliefs=store,
         limits=limits,
     )
+    if guarantee:
+        need_proof(chosen, "--guarantee")
     if stream and rows > 1:
         raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if carry is not Carry.NOTHING and not stream:
@@ -169,7 +186,7 @@ def ask(
             if outcome.result is None:
                 writer.write({**outcome.failed_fields, "generator": model.name})
                 continue
-            answer, failure = outcome.result
+            answer, failure = held(outcome.result[0], guarantee), outcome.result[1]
             accounts.add(answer.calls)
             told = answer_fields(answer, model.name)
             if failure is not None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.own import from_here
+
 __all__ = ["EXAMPLES", "attack"]
 
 EXAMPLES = """\b
@@ -28,7 +30,8 @@ def attack(
         str | None, typer.Argument(metavar="DATA", help="A file in the shared format, or what 'evaluate' takes.")
     ] = None,
     name: Annotated[
-        str, typer.Option("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER...]", help="See --list.")
+        str,
+        typer.Option("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER...]", callback=from_here, help="See --list."),
     ] = "poisonedrag",
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts planted per question.")] = 1,
     policy: Annotated[
@@ -60,7 +63,14 @@ def attack(
         typer.Option("--generator", "-g", metavar="GENERATOR", help="Writes for attacks that want a language model."),
     ] = None,
     defense: Annotated[
-        str, typer.Option("--defense", "-d", metavar="NAME[:OPTIONS]", help="For the attack that knows the defense.")
+        str,
+        typer.Option(
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS]",
+            callback=from_here,
+            help="For the attack that knows the defense.",
+        ),
     ] = "grada",
     seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Of the attack.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,

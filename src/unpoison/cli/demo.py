@@ -37,7 +37,7 @@ POISONS = (1, 3)
 
 NEXT = """\
 Go on:
-  unpoison demo --html demo.html               the same two questions as a page with pictures
+  unpoison demo --html demo.html               the same questions as a page with pictures
   unpoison screen FILE.jsonl                   your own rows: {"query": "...", "passages": ["...", "..."]}
   unpoison ask FILE                            an answer in spite of the poison; -g openai:MODEL for a real model
   unpoison defenses                            every defense and its options"""
@@ -74,16 +74,19 @@ class Case:
 
 def demo(
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a page with the pictures of the catch and the miss.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a page with pictures: the catch, the miss, the tricks."),
     ] = None,
 ) -> None:
     """Attack and defend the built-in sample: no key, no download, a few seconds.
 
     Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
-    then shows what each defense keeps: a catch, an honest miss, and the figures over all questions.
+    then shows what each defense keeps: a catch, an honest miss, and the figures over all questions; and what Guard
+    makes of a hidden poison, an order to the model, and sources that disagree.
     """
     from unpoison import registry
     from unpoison.cli.demo_answers import ADDS, answers
+    from unpoison.cli.demo_tricks import tricks
     from unpoison.cli.display import show
     from unpoison.models.loading import best_reader
     from unpoison.rendering import page
@@ -112,6 +115,9 @@ def demo(
         show(f"AN HONEST MISS: {_listed(miss.missed_by)} let poison through.", "", *_detail(miss), "")
     else:
         show("No defense let a poison through on this sample. Expect misses on real data.", "")
+    tried = tricks(rows)
+    for trick in tried:
+        show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
     show(_figures(cases), "")
     if best_reader() == "reader":
         show(answers({count: [(row, _planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
@@ -121,8 +127,18 @@ def demo(
     if html is not None:
         html.write_text(
             page(
-                [case.screenings[name] for case in (catch, miss) for name in DEFENSES if name != WITHOUT],
-                "The demo's catch and miss.",
+                [
+                    *(case.screenings[name] for case in (catch, miss) for name in DEFENSES if name != WITHOUT),
+                    *(trick.screening for trick in tried),
+                ],
+                "Two questions of the built-in sample, each screened by four defenses: first a catch, then an honest "
+                "miss; and then tricks. An attacker has planted texts that repeat the question, so that the search "
+                "finds them first, and state a wrong answer. Each defense says of every text if a model may read it, "
+                "and why.",
+                [
+                    *(case.labels for case in (catch, miss) for name in DEFENSES if name != WITHOUT),
+                    *[()] * len(tried),
+                ],
             ),
             encoding="utf-8",
         )

@@ -51,13 +51,14 @@ def screening_table(screening: Screening) -> Table:
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("text", ratio=1)
     table.add_column("reason", ratio=1)
+    read = dict(zip(screening.kept_indices, screening.texts, strict=True))
     for index in (*screening.kept_indices, *screening.dropped_indices):
         verdict = screening.verdicts[index]
         table.add_row(
             "dropped" if verdict.rank is None else str(verdict.rank + 1),
             str(index),
             f"{verdict.score:.4g}",
-            Text(excerpt(screening.passages[index].text)),
+            Text(excerpt(read[index] if verdict.kept and verdict.spans else screening.passages[index].text)),
             Text(plain(verdict.reason)),
             style="green" if verdict.kept else "red",
         )
@@ -80,6 +81,8 @@ def show_answer(answer: Answer, generator: str) -> None:
         Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
         f"answered by {generator}{state}; {heading(screening)}",
     )
+    if answer.guarantee is not None:
+        show(Text(answer.promise, style="green" if answer.guarantee else "yellow"))
     for contest in answer.contested:
         show(Text(excerpt(str(contest), 600), style="yellow"))
     if answer.belief is not None:

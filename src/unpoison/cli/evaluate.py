@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.gate_options import Against, FailIf, Junit, Sarif
+from unpoison.cli.own import from_here
+
 __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
@@ -16,13 +19,16 @@ Examples:
   unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 data.jsonl --report report.html
   unpoison evaluate -d grada --vary alpha=0.2,0.4,0.6 -e minilm data.jsonl --csv sweep.csv
   unpoison evaluate -d trustrag,radar -g openai:gpt-4o-mini --price gpt-4o-mini=0.15/0.6 --jobs 8 data.jsonl
+  unpoison evaluate -d vote,robustrag -g reader --k 50 --certify data.jsonl --report guarantees.html
   unpoison evaluate --config grid.yaml
   unpoison evaluate --preset grada-table-1 ../shared/data -e minilm
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
+  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
 
 A run that was interrupted goes on where it stopped: give the same command again.
-Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done.
+Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with --fail-if
+or --against 1 when a gate failed, 2 for everything else.
 """
 
 RUNS = Path("unpoison-runs")
@@ -32,7 +38,9 @@ Texts = list[str] | None
 
 
 def _axis(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Axes: several values make a grid")
+    own = from_here if names[0] in ("--defense", "--attack") else None
+    panel = "Axes: several values make a grid"
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, callback=own)
 
 
 def evaluate(
@@ -45,7 +53,12 @@ def evaluate(
             "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
         ),
     ] = None,
-    defense: Annotated[Texts, _axis("--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured.")] = None,
+    defense: Annotated[
+        Texts,
+        _axis(
+            "--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured; your own as my_module:MyDefense."
+        ),
+    ] = None,
     attack: Annotated[
         Texts, _axis("--attack", "-a", metavar="NAME[:OPTIONS][+WRAPPER],...", help="See 'unpoison attack --list'.")
     ] = None,
@@ -107,6 +120,13 @@ def evaluate(
     ] = None,
     baseline: Annotated[bool, typer.Option(help="Also measure no defense.")] = True,
     clean: Annotated[bool, typer.Option(help="Also measure without an attack.")] = True,
+    certified: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Show how many questions are answered rightly and provably so whatever m of the passages become.",
+        ),
+    ] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A grid in YAML; options given here win.")] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="A paper's table, published numbers beside; 'list' lists them.")
@@ -147,6 +167,10 @@ def evaluate(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per scenario.")] = None,
+    fail_if: FailIf = None,
+    against: Against = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of tables.")] = False,
 ) -> None:
     """Measure defenses under attack and without one, with 95 % intervals.
@@ -156,9 +180,11 @@ def evaluate(
     """
     from unpoison.cli import runs
     from unpoison.cli.display import show
+    from unpoison.cli.gates import Checks, measured_of
     from unpoison.cli.running import say
     from unpoison.driver import Limits
     from unpoison.evaluation.judging import judge_run
+    from unpoison.evaluation.measures import MEASURES
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
@@ -211,9 +237,11 @@ def evaluate(
         "baseline": None if baseline else False,
         "clean": None if clean else False,
     }
+    runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
+    checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
@@ -237,13 +265,15 @@ def evaluate(
     found = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
         write_report(found, path)
-    if markdown is not None:
-        markdown.write_text(as_markdown(found), encoding="utf-8")
-    if csv is not None:
-        csv.write_text(as_csv(found), encoding="utf-8")
+    for path, text_of in ((markdown, as_markdown), (csv, as_csv)):
+        if path is not None:
+            path.write_text(text_of(found), encoding="utf-8")
     if as_json:
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:
         runs.show_figures(found)
+    runs.show_certified(found, wanted=certified, to_stdout=not as_json)
     runs.say_problems(found)
-    raise typer.Exit(runs.say_outcome(run))
+    problems = [problem for summary in found.summaries for problem in summary.problems]
+    where = str(config) if config is not None else str((data or ["sample"])[0])
+    raise typer.Exit(checks.concluded(measured_of(found), problems, runs.say_outcome(run), where))

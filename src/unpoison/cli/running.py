@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -123,8 +123,15 @@ def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None,
         yield show
 
 
+ALIKE = 5
+"""So many failures of one kind are reported one by one."""
+
+
 class Tally:
-    """Counts outcomes and reports every failure where it happens, or only the first `most`."""
+    """Counts outcomes and reports every failure where it happens, or only the first `most`.
+
+    Failures in the same words are reported `ALIKE` times, then once more for all that follow.
+    """
 
     def __init__(self, source: str, most: int | None = None) -> None:
         self.source = source
@@ -132,6 +139,7 @@ class Tally:
         self.done = 0
         self.failed = 0
         self.resumed = 0
+        self._alike: Counter[str] = Counter()
 
     def add(self, outcome: Outcome[Any]) -> None:
         if outcome.error is None:
@@ -148,7 +156,13 @@ class Tally:
 
     def _fail(self, number: int, error: str) -> None:
         self.failed += 1
-        if self.most is None or self.failed <= self.most:
+        if len(self._alike) < 1000:  # many different ones are no pattern
+            self._alike[error] += 1
+        alike = self._alike[error]
+        if alike > ALIKE:
+            if alike == ALIKE + 1:
+                say(f"{self.source}:{number}: the same; rows that fail so are only counted from here on")
+        elif self.most is None or self.failed <= self.most:
             say(f"{self.source}:{number}: {error}")
         elif self.failed == self.most + 1:
             say("more rows failed; each has its error in the output")

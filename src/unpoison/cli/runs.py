@@ -21,6 +21,7 @@ from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.published import measured
 from unpoison.evaluation.report.tables import heading
 from unpoison.evaluation.runs import Run, read_manifest
@@ -30,12 +31,14 @@ from unpoison.rendering import plain
 
 __all__ = [
     "Chosen",
+    "check_certified",
     "check_outputs",
     "choose",
     "presets_table",
     "progress",
     "say_outcome",
     "say_problems",
+    "show_certified",
     "show_figures",
 ]
 
@@ -141,6 +144,30 @@ def show_figures(report: Report) -> None:
         show(table, "")
     if report.preset is not None:
         show(published_table(report, report.preset))
+
+
+def check_certified(certified: bool, clean: bool) -> None:
+    """See early that there will be something to certify.
+
+    Raises:
+        OptionError: Answers without an attack are not measured.
+    """
+    if certified and not clean:
+        raise OptionError("--certify counts answers given without an attack; leave out --no-clean")
+
+
+def show_certified(report: Report, *, wanted: bool, to_stdout: bool) -> None:
+    """Certified accuracy, or why there is none, where it is wanted."""
+    if not wanted:
+        return
+    tables = certified_tables(report)
+    if not tables:
+        say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")
+    for found in tables if to_stdout else ():
+        table = Table(*found.columns, box=None, padding=(0, 1), title=Text(plain(found.title), style="bold"))
+        for row in found.rows:
+            table.add_row(*(Text(plain(cell)) for cell in row))
+        show(table, "")
 
 
 def figures_tables(report: Report) -> Iterator[Table]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.own import from_here
+
 __all__ = ["EXAMPLES", "screen"]
 
 MAX_PAGES = 50
@@ -29,8 +31,8 @@ RowsFile = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="JSON Lines or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines from "
-        "standard input.",
+        help="JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
+        "from standard input.",
     ),
 ]
 EncoderName = Annotated[
@@ -69,7 +71,8 @@ DefenseName = Annotated[
         "--defense",
         "-d",
         metavar="NAME[:OPTIONS]",
-        help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'.",
+        callback=from_here,
+        help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
     ),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]

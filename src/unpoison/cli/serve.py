@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unpoison.cli.beliefs import Namespace
+from unpoison.cli.own import from_here
 from unpoison.cli.screen import EncoderCache, EncoderName, NLIName
 
 if TYPE_CHECKING:
@@ -50,12 +52,20 @@ class Level(StrEnum):
     ERROR = "error"
 
 
+class Texts(StrEnum):
+    """What the audit log holds in place of texts."""
+
+    HASH = "hash"
+    KEEP = "keep"
+
+
 def serve(
     defense: Annotated[
         list[str] | None,
         typer.Option(
             "--defense",
             "-d",
+            callback=from_here,
             metavar="NAME[:OPTIONS]",
             help="Requests may name it; the first is their default. Give the option once for each. [default: guard]",
         ),
@@ -136,6 +146,19 @@ def serve(
     log_dropped: Annotated[
         bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
     ] = False,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every verdict to this file, for 'unpoison audit'; it rotates."),
+    ] = None,
+    audit_texts: Annotated[
+        Texts, typer.Option(help="What stands there for questions and texts: keyed hashes, or themselves.")
+    ] = Texts.HASH,
+    audit_size: Annotated[
+        int, typer.Option(min=1, metavar="BYTES", help="A file of the audit log that would be larger is put aside.")
+    ] = 64 * 2**20,
+    audit_files: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Files of the audit log; the oldest is deleted.")
+    ] = 8,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
 
@@ -144,6 +167,7 @@ def serve(
     from contextlib import closing, nullcontext
     from functools import partial
 
+    from unpoison.at_rest.audit_log import AuditLog
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
@@ -176,7 +200,10 @@ def serve(
         "beliefs": store,
         "limits": Limits(in_flight=in_flight, deadline=timeout, retries=retries),
     }
-    with nullcontext() if store is None else closing(store):
+    audit = None
+    if audit_log is not None:
+        audit = AuditLog(audit_log, texts=audit_texts.value, size=audit_size, files=audit_files)
+    with nullcontext() if store is None else closing(store), audit or nullcontext():
         specs = defense or ["guard"]
         _all_used(specs, given)
         make = partial(_made, given)
@@ -189,6 +216,7 @@ def serve(
             origins=allow_origin or (),
             make=make if allow_options else None,
             log_dropped=log_dropped,
+            audit=audit,
         )
         run(app, host=host, port=port, bounds=bounds, log_level=log_level.value)
 

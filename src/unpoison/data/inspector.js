@@ -110,7 +110,8 @@
       card.className = kept ? "kept" : "dropped";
       const meter = card.querySelector("meter");
       meter.low = meter.high = threshold;
-      card.querySelector(".state").textContent = kept ? `kept, place ${(place += 1)}` : "dropped";
+      const state = card.querySelector(".state");
+      state.textContent = kept ? `kept, place ${(place += 1)}${state.dataset.cut}` : "dropped";
       const node = result.querySelector(`svg a[href="#${card.id}"]`);
       if (node) redraw(node, kept);
     }

@@ -16,6 +16,7 @@ from unpoison.defenses.door import Admitted, admitted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
+from unpoison.flows import as_flow, result_of
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import (
     CrossEncoder,
@@ -53,6 +54,7 @@ class Defense(ABC):
         summary: One line for `unpoison defenses`.
         calls: How often an answer asks the generator, as a function of the k passages.
         source: The paper.
+        certifies: Whether its answers come with a guarantee.
         tightens: The options that a stranger may set without weakening the defense or making it dearer, and to which
             side: "lower" or "higher" than they are. A service lets requests set these and no others.
     """
@@ -62,7 +64,9 @@ class Defense(ABC):
     summary: ClassVar[str] = ""
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    certifies: bool = False
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
+    action: Literal["drop", "redact"] = "drop"
 
     def __init__(
         self,
@@ -99,20 +103,31 @@ class Defense(ABC):
             verbatim=verbatim,
             trust_embeddings=self.trust_embeddings,
             drop_orders=self.orders == "drop",
+            cut_orders=self.action == "redact",
         )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
         """The flow of `screen`: `screening` behind the door."""
         entry = self.admitted(query, passages)
-        return entry.screening((yield from self.screening(entry.query, entry.passages)))
+        found = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
+        return entry.screening(result_of(found, Screening, self, "screening"))
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
         entry = self.admitted(query, passages)
         if entry.refused:
-            screening = yield from self.screening(entry.query, entry.passages)
-            return entry.answer(abstention(screening))
-        return entry.answer((yield from self.answering(entry.query, entry.passages)))
+            screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
+            answer = abstention(result_of(screening, Screening, self, "screening"))
+            if self.certifies:
+                answer = replace(answer, guarantee=0, proof="all passages give orders: nothing was read")
+            return entry.answer(answer)
+        answer = yield from as_flow(self.answering(entry.query, entry.passages), self, "answering")
+        return entry.answer(result_of(answer, Answer, self, "answering"))
+
+    @property
+    def answers_itself(self) -> bool:
+        """Whether it has a way of its own to answer, beside the plain answer from what it kept."""
+        return type(self).answering is not Defense.answering or self.certifies
 
     def styled(self, style: Style | str) -> Self:
         """The same defense, asking its generator in another style (`safe`, `plain`, `plain:abstain=false`, ...).
@@ -130,14 +145,14 @@ class Defense(ABC):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The flow that answers; by default from the kept passages, and abstaining when a screening kept none."""
-        screening = yield from self.screening(query, passages)
-        return (yield from self.answered_from(query, screening))
+        screening = yield from as_flow(self.screening(query, passages), self, "screening")
+        return (yield from self.answered_from(query, result_of(screening, Screening, self, "screening")))
 
     def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """The plain answer from what a screening kept."""
         if screening.passages and not screening.kept:
             return abstention(screening)
-        texts = [passage.reading for passage in screening.kept]
+        texts = screening.texts
         prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
         (reply,) = yield from generate([prompt], "answer")
         return answered(reply, screening)

@@ -21,7 +21,7 @@ class Admitted:
 
     Attributes:
         query, passages: What the defense gets: the same order; passages that give orders, where these are to be
-            dropped, and embeddings that cannot be trusted are out.
+            dropped or cut, and embeddings that cannot be trusted are out.
         given: The caller's query and passages.
         notes: What was hidden, and which embeddings are not used.
         orders: What the passages order, where orders are dropped.
@@ -59,6 +59,7 @@ def admitted(
     verbatim: bool = False,
     trust_embeddings: bool = True,
     drop_orders: bool = False,
+    cut_orders: bool = False,
 ) -> Admitted:
     """Let a question and its passages in.
 
@@ -71,20 +72,22 @@ def admitted(
             something was hidden is not used, for it was made of other words than the ones that are judged. Where the
             encoder's vectors hold for one call only, none is used then; without an encoder all are.
         drop_orders: Leave out the passages that give orders to the model.
+        cut_orders: With `drop_orders`, let in what is left of those whose orders are confined to a few sentences.
     """
     asked, given = as_query(query), as_passages(passages)
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in given)
         return Admitted(replace(asked, verbatim=True), whole, (asked, given), ())
     notes = (*_hidden(asked, given), *_cut(given, getattr(encoder, "longest", None)))
-    orders = orders_in(given) if drop_orders else None
-    whole = given if orders is None else tuple(given[i] for i in orders.read)
+    orders = orders_in(given, cut=cut_orders) if drop_orders else None
+    whole = given if orders is None else orders.passages
     read, unused = (asked, whole), 0
     if encoder is not None:
         texts: tuple[Query | Passage, ...] = (asked, *whole)
-        doubtful = [bool(text.hidden) or not trust_embeddings for text in texts]
+        cut = [bool(getattr(text, "cuts", ())) for text in texts]
+        doubtful = [bool(text.hidden) or c or not trust_embeddings for text, c in zip(texts, cut)]
         brought = [text.embedding is not None for text in texts]
-        if getattr(encoder, "per_set", False) and any(d and b for d, b in zip(doubtful, brought)):
+        if getattr(encoder, "per_set", False) and any(d and (b or c) for d, b, c in zip(doubtful, brought, cut)):
             doubtful = [True] * len(doubtful)
         out = [d and b for d, b in zip(doubtful, brought)]
         unused = sum(out)
@@ -93,7 +96,7 @@ def admitted(
             tuple(replace(p, embedding=None) if gone else p for p, gone in zip(whole, out[1:])),
         )
     if unused:
-        why = "texts hide something" if trust_embeddings else "embeddings from outside are not trusted"
+        why = "texts hide something or are cut" if trust_embeddings else "embeddings from outside are not trusted"
         notes = (*notes, f"{unused} given embeddings are not used, for {why}; the texts were encoded here")
     return Admitted(*read, (asked, given), notes, orders)
 

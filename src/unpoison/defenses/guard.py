@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, within
+from unpoison.checks import among, flag, within
 from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
-from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import reasons
+from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
+from unpoison.defenses.guard_sentences import suspicious_sentences
+from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
@@ -37,6 +41,16 @@ Matrix = NDArray[np.float64]
 
 FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
+
+
+class _Look(NamedTuple):
+    """What Guard found out about passages, and by which coefficients."""
+
+    model: GuardModel
+    found: Signs
+    judgement: Judgement
+    judged: Judged
+    notes: tuple[str, ...]
 
 
 class Guard(Defense):
@@ -57,6 +71,12 @@ class Guard(Defense):
         consult: With `nli`, when to compare the passages' answers (`defenses.guard_consensus`): where the evidence is
             `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
             the notes say how many were made.
+        action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
+            those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
+        alone: Judge each passage by its own evidence only, orders and hidden text, and compare nothing, so that no
+            planted passage can make an honest one suspicious (`defenses.guard_alone`).
+        answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
+            by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are
             used when the query brings one too, or the encoder can make one.
         generator: For `answer`, and to read passages where answers are compared. A reader reads the kept passages of
@@ -83,6 +103,9 @@ class Guard(Defense):
         threshold: float | None = None,
         coefficients: Literal["auto", "minilm", "lexical"] = "auto",
         consult: Literal["ambiguous", "always", "never"] = "ambiguous",
+        action: Literal["drop", "redact"] = "drop",
+        alone: bool = False,
+        answer: Literal["kept", "guaranteed"] = "kept",
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
@@ -102,6 +125,9 @@ class Guard(Defense):
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
         self.coefficients = among("coefficients", coefficients, ("auto", "minilm", "lexical"))
         self.consult = among("consult", consult, ("ambiguous", "always", "never"))
+        self.action = among("action", action, ("drop", "redact"))
+        self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
+        self.alone = flag("alone", alone) or self.certifies
         self.damage = damage
         self.threshold = None if threshold is None else within("threshold", threshold, 0.0, 1.0)
         for name in ("minilm", "lexical") if coefficients == "auto" else (coefficients,):
@@ -111,16 +137,17 @@ class Guard(Defense):
         """Evidence, three steps, the comparison of answers where wanted, threshold."""
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
-        vectors, target, notes = yield from self._vectors(query, passages)
-        model = GuardModel.load(self._coefficients(passages, notes))
-        found = signs(query.reading, [p.reading for p in passages], vectors, target)
-        judgement = model.judge(found)
-        probability = judgement.probability
-        threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
+        if self.alone:
+            return screened_alone(self.name, query, passages)
+        look = yield from self._look(query, passages)
+        found, threshold, notes = look.found, look.judged.threshold, look.notes
         said = [
             f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
-            for reason, passage in zip(reasons(model, found, judgement), passages)
+            for reason, passage in zip(reasons(look.model, found, look.judgement), passages)
         ]
+        cut = yield from self._redaction(query, passages, look.judged)
+        said = [f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(said)]
+        passages, probability, notes = cut.passages, cut.probability, (*notes, *cut.notes)
 
         opinions: dict[str, NDArray[Any]] = {}
         if self._consults(found, probability, threshold):
@@ -149,6 +176,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
+                    "calibration": np.array(f"{look.model.calibration}-{WindowModel.load().calibration}"),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
@@ -158,10 +186,41 @@ class Guard(Defense):
                 graph="residual",
             ),
             contested=contested,
+            spans=cut.spans,
         )
 
+    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Look]:
+        """Everything that wording says of the passages of a question."""
+        vectors, target, notes = yield from self._vectors(query, passages)
+        model = GuardModel.load(self._coefficients(passages, notes))
+        texts = [p.reading for p in passages]
+        found = signs(query.reading, texts, vectors, target)
+        judgement = model.judge(found)
+        threshold = model.threshold(self.damage) if self.threshold is None else self.threshold
+        window_model = WindowModel.load()
+        looked = window_model.judge(query.reading, texts)
+        probability = window_model.united(model, judgement, looked)
+        windows = suspicious_sentences(texts, found, model.style, probability, threshold)
+        windows |= window_model.suspicious(model, looked, threshold)
+        return _Look(model, found, judgement, Judged(probability, threshold, windows), notes)
+
+    def _redaction(self, query: Query, passages: tuple[Passage, ...], judged: Judged) -> Flow[Redaction]:
+        """What is cut, or where nothing may be, only where the suspicious spans are."""
+        if self.action == "drop":
+            return Redaction(passages, judged.probability, suspicious_spans(passages, judged))
+
+        def again(rests: tuple[Passage, ...]) -> Flow[Judged]:
+            return (yield from self._look(query, rests)).judged
+
+        return (yield from redacted(passages, judged, again))
+
     def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
-        """From the kept passages; where these were read one by one, the answer has to stand their vote."""
+        """From the kept passages; where these were read one by one, the answer has to stand their vote.
+
+        With `answer="guaranteed"` by the vote itself.
+        """
+        if self.certifies:
+            return (yield from answered_alone(query, screening, self.models.generator))
         answer = yield from super().answered_from(query, screening)
         if "answers" not in screening.evidence or answer.abstained:
             return answer

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from importlib.resources import files
 from typing import Any, NamedTuple, Self
 
@@ -23,7 +24,17 @@ from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
-__all__ = ["COMPANY", "WORDING", "GuardModel", "Judgement", "company", "setting", "wording"]
+__all__ = [
+    "COMPANY",
+    "WORDING",
+    "WORDING_ALONE",
+    "GuardModel",
+    "Judgement",
+    "company",
+    "setting",
+    "trees_of",
+    "wording",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -34,6 +45,9 @@ WORDING = ("wording", "wording_contrast", "wording_claim", "wording_most", "word
 COMPANY = ("suspicion", "suspicion_contrast", "suspicious_support", "suspicious_words", "suspicious_mates",
            "suspicious_others", "suspicious_most")  # fmt: skip
 """Columns of the second step: what the first thought of the passage and of those that resemble it."""
+
+WORDING_ALONE = ("wording", "wording_claim", "wording_most", "wording_least")
+"""Of these the columns that look at one passage."""
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
@@ -50,20 +64,26 @@ class GuardModel:
         columns: The evidence that the trees look at, in order; `WORDING` stands behind them.
         style: How invented claims are built, and how other texts are.
         first, second: The trees of the first two steps.
+        alone_columns, alone: Columns that do not depend on the other passages, and trees over these.
         slope, context, base: The second step's sum s becomes the log-odds slope * s + context . setting + base.
         damage: Shares of clean passages, rising.
         thresholds: The probability above which at most that share is dropped, on each clean data set of the training.
+        calibration: Twelve hexadecimal digits that stand for all of these: equal where the same texts get the same
+            probabilities.
     """
 
     columns: tuple[str, ...]
     style: Style
     first: Trees
     second: Trees
+    alone_columns: tuple[str, ...]
+    alone: Trees
     slope: float
     context: Matrix
     base: float
     damage: tuple[float, ...]
     thresholds: tuple[float, ...]
+    calibration: str
 
     @classmethod
     @cache
@@ -81,13 +101,16 @@ class GuardModel:
         return cls(
             columns=tuple(data["columns"]),
             style=style,
-            first=_trees(data["first"]),
-            second=_trees(data["second"]),
+            first=trees_of(data["first"]),
+            second=trees_of(data["second"]),
+            alone_columns=tuple(data["alone_columns"]),
+            alone=trees_of(data["alone"]),
             slope=data["calibration"]["slope"],
             context=np.array(data["calibration"]["context"]),
             base=data["calibration"]["base"],
             damage=tuple(data["damage"]),
             thresholds=tuple(data["thresholds"]),
+            calibration=_fingerprint(data, style),
         )
 
     @staticmethod
@@ -116,7 +139,9 @@ class GuardModel:
         around = company(evaluate(self.first, rows), found)
         sums = self.sums(rows, around)
         where = setting(sums, found)
-        return Judgement(rows, around, where, _share(self.odds(sums, where)))
+        names = (*self.columns, *WORDING)
+        alone = evaluate(self.alone, rows[:, [names.index(name) for name in self.alone_columns]])
+        return Judgement(rows, around, where, _share(self.odds(sums, where)), alone)
 
     def sums(self, rows: Matrix, around: Matrix) -> Matrix:
         """What the second step says of rows of evidence, with what the first said of the others, shape (n,)."""
@@ -135,12 +160,14 @@ class Judgement(NamedTuple):
         around: `COMPANY`, shape (k, 7).
         where: The set as a whole, see `setting`, shape (3,).
         probability: Of poison, at even odds of clean and poison, shape (k,).
+        alone: Log-odds of poison by what does not depend on the other passages, shape (k,).
     """
 
     rows: Matrix
     around: Matrix
     where: Matrix
     probability: Matrix
+    alone: Matrix
 
 
 def wording(found: Signs, style: Style) -> tuple[Matrix, ...]:
@@ -205,7 +232,14 @@ def _shipped_style() -> Style:
     return GuardModel.style_of(_read("style"))
 
 
-def _trees(data: Mapping[str, Any]) -> Trees:
+def _fingerprint(data: Mapping[str, Any], style: Style) -> str:
+    digest = blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=6)
+    for part in style:
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def trees_of(data: Mapping[str, Any]) -> Trees:
     return Trees(
         np.array(data["features"], np.int64), np.array(data["thresholds"]), np.array(data["leaves"]), data["base"]
     )

@@ -42,7 +42,7 @@ def reasons(model: GuardModel, found: Signs, judgement: Judgement) -> list[str]:
     A group of evidence counts as much as the log-odds fall when the passage's values of the group are replaced by
     those of the least suspicious passage; in a set of one there is none to compare with.
     """
-    rows, around, where, probability = judgement
+    rows, around, where, probability, _ = judgement
     whole = np.hstack([rows, around])
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))

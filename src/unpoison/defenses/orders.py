@@ -1,6 +1,7 @@
 """Passages that give orders to the model: found at the door, and put back into the screening as dropped.
 
-The defense behind the door never sees them, so they can neither mislead it nor reach a prompt of its.
+The defense behind the door never sees them, so they can neither mislead it nor reach a prompt of its. Where orders are
+to be cut, it sees what is left of the passages instead.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.defenses.order_cuts import Freed, freed, order_spans
 from unpoison.errors import shown
 from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD, order
-from unpoison.types import Evidence, Passage, Screening, Verdict
+from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 
 __all__ = ["Orders", "OrdersPolicy", "orders_in", "with_orders"]
 
@@ -33,51 +35,78 @@ class Orders(NamedTuple):
     Attributes:
         probability: That a passage gives an order, by its worst stretch, in [0, 1], shape (k,).
         quotes: That stretch.
-        read: The positions of the passages that give none, rising.
+        passages: What the defense gets of them: those that give none, and the rests of those that are cut.
+        read: The positions of these, rising.
+        spans: Where the orders stand, by position.
     """
 
     probability: NDArray[np.float64]
     quotes: tuple[str, ...]
+    passages: tuple[Passage, ...]
     read: tuple[int, ...]
+    spans: Mapping[int, tuple[Span, ...]]
 
 
-def orders_in(passages: Sequence[Passage]) -> Orders:
-    """Judge each passage by itself. Linear time in the length of the texts."""
+def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
+    """Judge each passage by itself. O(n log n) time in the length of the texts.
+
+    Args:
+        passages: All of a question.
+        cut: Whether passages whose orders are confined to a few sentences are read without these.
+    """
     found = [order(passage.reading) for passage in passages]
     probability = np.array([o.probability for o in found], float)
-    return Orders(probability, tuple(o.quote for o in found), tuple(np.flatnonzero(probability <= THRESHOLD).tolist()))
+    rests: dict[int, Freed] = {}
+    for i in np.flatnonzero(probability > THRESHOLD).tolist():
+        rests[i] = freed(passages[i], found[i]) if cut else Freed(None, order_spans(passages[i], found[i]))
+    left = [rests[i].passage if i in rests else passage for i, passage in enumerate(passages)]
+    return Orders(
+        probability,
+        tuple(o.quote for o in found),
+        tuple(passage for passage in left if passage is not None),
+        tuple(i for i, passage in enumerate(left) if passage is not None),
+        {i: rest.spans for i, rest in rests.items()},
+    )
 
 
 def with_orders(found: Screening, orders: Orders, passages: tuple[Passage, ...]) -> Screening:
     """The screening of the passages that give no order as a screening of all.
 
-    Positions in reasons, notes and arrays become those of all passages. Dropped orders get the lowest score, and in the
-    arrays zero, the probability of poison 1 and the cluster -1.
+    Positions in reasons, notes and arrays become those of all passages, and cut orders spans. Dropped orders get the
+    lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1.
     """
     read = orders.read
-    if len(read) == len(passages):
-        verdicts, evidence = found.verdicts, found.evidence
-    else:
-        lowest = min([0.0, *(v.score for v in found.verdicts)])
-        moved = {
-            read[v.index]: replace(v, index=read[v.index], reason=_renumbered(v.reason, read)) for v in found.verdicts
-        }
-        verdicts = tuple(moved.get(i) or _dropped(i, lowest, orders.quotes[i]) for i in range(len(passages)))
+    verdicts, evidence = found.verdicts, found.evidence
+    if len(read) < len(passages):
+        lowest = min([0.0, *(v.score for v in verdicts)])
+        moved = {read[v.index]: replace(v, index=read[v.index], reason=_renumbered(v.reason, read)) for v in verdicts}
+        verdicts = tuple(moved.get(i) or _dropped(i, lowest, orders) for i in range(len(passages)))
         evidence = replace(
-            found.evidence,
-            arrays=_spread_all(found.evidence, read, len(passages)),
-            notes=tuple(_renumbered(note, read) for note in found.evidence.notes),
+            evidence,
+            arrays=_spread_all(evidence, read, len(passages)),
+            notes=tuple(_renumbered(note, read) for note in evidence.notes),
         )
-        note = f"not read, for giving orders to the model: {len(passages) - len(read)} of {len(passages)} passages"
-        evidence = replace(evidence, notes=(*evidence.notes, note))
+    verdicts = tuple(_cut(v, orders) if v.index in orders.spans and v.index in read else v for v in verdicts)
     arrays = {**evidence.arrays, "orders": orders.probability}
-    return replace(
-        found, passages=passages, verdicts=verdicts, evidence=Evidence(arrays, evidence.notes, evidence.graph)
-    )
+    notes = (*evidence.notes, *_notes(orders, len(passages)))
+    return replace(found, passages=passages, verdicts=verdicts, evidence=Evidence(arrays, notes, evidence.graph))
 
 
-def _dropped(i: int, score: float, quote: str) -> Verdict:
-    return Verdict(i, False, score, None, f"gives an order to the model: {shown(quote, LONGEST_QUOTE)}")
+def _notes(orders: Orders, k: int) -> list[str]:
+    unread, cut = k - len(orders.read), len(orders.spans) - (k - len(orders.read))
+    notes = [f"not read, for giving orders to the model: {unread} of {k} passages"] if unread else []
+    return [*notes, f"read without the orders that they give to the model: {cut} of {k} passages"] if cut else notes
+
+
+def _dropped(i: int, score: float, orders: Orders) -> Verdict:
+    reason = f"gives an order to the model: {shown(orders.quotes[i], LONGEST_QUOTE)}"
+    return Verdict(i, False, score, None, reason, orders.spans[i])
+
+
+def _cut(verdict: Verdict, orders: Orders) -> Verdict:
+    """What the defense says of the rest, and that it is one."""
+    said = f"an order to the model is cut: {shown(orders.quotes[verdict.index], LONGEST_QUOTE)}; {verdict.reason}"
+    return replace(verdict, reason=said, spans=united([*verdict.spans, *orders.spans[verdict.index]]))
 
 
 def _renumbered(text: str, read: Sequence[int]) -> str:

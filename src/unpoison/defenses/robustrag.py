@@ -8,14 +8,17 @@ for a given number of poisoned ones it can be certified that the answer stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any, Literal, NamedTuple
 
 from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.atomic import quoted, read_alone
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, abstention, answered, noted
+from unpoison.defenses.isolation import isolated
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
 from unpoison.driver import Limits, run
 from unpoison.errors import OptionError
 from unpoison.kernels.keywords import empty, keywords
@@ -30,8 +33,8 @@ __all__ = ["Certificate", "RobustRag"]
 MOST_OPTIONAL = {"short": 14, "long": 9}
 """Keywords that the attacker may let in or keep out: every subset of them is one call."""
 
-DECIMALS = 12
-"""Votes and threshold are compared after rounding: noise of the arithmetic must not decide."""
+MOST_TRIED = 6
+"""Keywords in doubt that are tried for the guarantee of an answer where a reader does it at no price."""
 
 
 class Certificate(NamedTuple):
@@ -65,6 +68,9 @@ class RobustRag(Defense):
         least: With fewer informative answers than this it abstains, at least 1.
         empty_hints: When no keyword has enough votes: `ask` the model with an empty list as the released code does, or
             `abstain`.
+        doubtful: For `Answer.guarantee`, so many keywords that m passages may let in or keep out are tried, which takes
+            up to 2^doubtful calls more for each m; 0 proves only what leaves the list of keywords as it is, at no call.
+            By default 6 where the generator is a reader, and 0 else.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
@@ -76,6 +82,7 @@ class RobustRag(Defense):
     summary = "reads each passage alone and answers from the keywords that enough of the answers share"
     calls = "k + 1"
     source = "Xiang et al., 2024"
+    certifies = True
 
     def __init__(
         self,
@@ -87,17 +94,21 @@ class RobustRag(Defense):
         gamma: float = 1.0,
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
+        doubtful: int | None = None,
         orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, orders=orders, limits=limits)
         self.form = among("form", form, ("short", "long"))
-        usual = (0.3, 3.0) if form == "short" else (0.4, 4.0)
-        self.alpha = usual[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
-        self.beta = usual[1] if beta is None else at_least("beta", beta, 0.0, 1e6)
+        shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
+        self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
+        self.beta = shares[1] if beta is None else at_least("beta", beta, 0.0, 1e6)
         self.gamma = within("gamma", gamma, 1e-6, 1.0)
         self.least = at_least("least", least, 1)
         self.empty_hints = among("empty_hints", empty_hints, ("ask", "abstain"))
+        reader = callable(getattr(self.models.generator, "read", None))
+        usual = MOST_TRIED if reader else 0
+        self.doubtful = usual if doubtful is None else at_least("doubtful", doubtful, 0, MOST_OPTIONAL["short"])
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -114,13 +125,48 @@ class RobustRag(Defense):
         screening = self.all_kept(query, passages, reasons)
         details: dict[str, Any] = {"atomic_answers": answers}
         if len(weights) < self.least:
-            return abstention(screening, details)
+            short = min(self.least - len(weights) - 1, len(passages))
+            return self._with_proof(abstention(screening, details), short, f"fewer than {self.least} passages answer")
         threshold = min(self.beta, self.alpha * len(weights))
-        details["keywords"] = hints = self._above(self._votes(answers, weights), threshold)
+        votes = self._votes(answers, weights)
+        details["keywords"] = hints = self._above(votes, threshold)
         if not hints and self.empty_hints == "abstain":
-            return abstention(screening, details)
-        (reply,) = yield from generate([self._final(query.reading, hints)], "final answer")
-        return answered(reply, screening, details)
+            answer = abstention(screening, details)
+        else:
+            (reply,) = yield from generate([self._final(query.reading, hints)], "final answer")
+            answer = answered(reply, screening, details)
+        m = (
+            (yield from self._withstood(query.reading, answer.text, hints, votes, len(weights)))
+            if self._provable
+            else 0
+        )
+        return self._with_proof(answer, m, f"the keywords that {threshold:g} or more of {len(weights)} answers state")
+
+    @property
+    def _provable(self) -> bool:
+        return self.gamma == 1 and isolated(self.models.generator)
+
+    def _with_proof(self, answer: Answer, guarantee: int, basis: str) -> Answer:
+        if not self._provable:
+            return answer
+        proved = replace(answer, guarantee=guarantee, proof=f"{basis}, each passage read alone")
+        return noted(proved, proved.promise)
+
+    def _withstood(
+        self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int
+    ) -> Flow[int]:
+        """The largest m for which the theorem of `robustrag_guarantee` holds."""
+        rule, m = Rule(self.alpha, self.beta, self.least), 0
+        while (doubt := doubts(votes, answers, m + 1, rule)) is not None and len(doubt.open) <= self.doubtful:
+            lists = [hints for hints in sets(doubt, _longest_first) if hints != current]
+            asked = [hints for hints in lists if hints or self.empty_hints == "ask"]
+            if len(asked) < len(lists) and text != "I don't know.":
+                break
+            replies = yield from generate([self._final(question, hints) for hints in asked], "guarantee")
+            if any(reply.text != text for reply in replies):
+                break
+            m += 1
+        return m
 
     def _isolated(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
         prompt = atomic_answer_reference_prompt if self.form == "short" else phrases_of_passage_prompt

@@ -8,14 +8,14 @@ more than 1, the lead says how many of them a token withstands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, abstention, answered, noted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.driver import Limits, run
@@ -32,6 +32,9 @@ MOST_PASSAGES = 100
 
 REFUSAL = " I don't know"
 
+ROUNDING = 0.01
+"""How far arithmetic in half precision may carry a sum of probabilities."""
+
 
 class Step(NamedTuple):
     """One step of joint decoding: the token, and by how much the best sum leads."""
@@ -47,6 +50,7 @@ class _Decoded:
     finish: str
     retained: tuple[int, ...]
     refusal: NDArray[np.float64]
+    alone: tuple[float, ...] = ()
 
 
 class RobustRagDecoding(Defense):
@@ -72,6 +76,7 @@ class RobustRagDecoding(Defense):
     summary = "decodes one reply from the added next-token probabilities of passages that are read alone"
     calls = "0; each token takes a forward pass of k + 1 rows"
     source = "Xiang et al., 2024"
+    certifies = True
 
     def __init__(
         self,
@@ -108,9 +113,29 @@ class RobustRagDecoding(Defense):
         ]
         screening = self.all_kept(query, passages, reasons)
         if not decoded.retained:
-            return abstention(screening)
-        reply = Reply(model.text(decoded.tokens), finish=decoded.finish)
-        return answered(reply, screening, {"leads": list(decoded.leads)})
+            answer = abstention(screening)
+        else:
+            reply = Reply(model.text(decoded.tokens), finish=decoded.finish)
+            answer = answered(reply, screening, {"leads": list(decoded.leads)})
+        if self.aggregate != "sum":
+            return answer
+        proof = f"every token of the reply leads by enough over {len(decoded.retained)} passages that are read alone"
+        proved = replace(answer, guarantee=self._withstood(decoded), proof=proof)
+        return noted(proved, proved.promise)
+
+    def _withstood(self, decoded: _Decoded) -> int:
+        """The largest m for which the theorem holds."""
+        unsure = int((np.abs(decoded.refusal - self.refusal) <= ROUNDING).sum())
+        m = 0
+        while m + 1 < len(decoded.retained) - unsure and self._stands(decoded, 2 * (m + 1) + unsure + ROUNDING):
+            m += 1
+        return m
+
+    def _stands(self, decoded: _Decoded, moved: float) -> bool:
+        return all(
+            lead - self.eta > moved or (lead + moved <= self.eta and alone > ROUNDING)
+            for lead, alone in zip(decoded.leads, decoded.alone, strict=True)
+        )
 
     def _decode(self, query: Query, passages: Sequence[Passage], model: TokenByToken) -> Flow[_Decoded]:
         if len(passages) > MOST_PASSAGES:
@@ -121,7 +146,7 @@ class RobustRagDecoding(Defense):
         prompts = [answer_prompt(query.reading, [passage.reading]) for passage in passages]
         refusal = yield from self._refusals(prompts, model)
         retained = tuple(np.flatnonzero(refusal < self.refusal).tolist())
-        tokens, leads = list[int](), list[float]()
+        tokens, leads, alone = list[int](), list[float](), list[float]()
         if not retained:
             return _Decoded((), (), "stop", retained, refusal)
         rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.reading)]
@@ -130,10 +155,11 @@ class RobustRagDecoding(Defense):
             probabilities = self._probabilities((yield from next_token(rows, tokens)))
             step = secure_token(probabilities, self.eta, self.aggregate, unwanted if not tokens else ())
             leads.append(step.lead)
+            alone.append(_lead(probabilities[-1]))
             if step.token in model.ends:
-                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal)
+                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal, tuple(alone))
             tokens.append(step.token)
-        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal)
+        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal, tuple(alone))
 
     def _refusals(self, prompts: Sequence[Prompt], model: TokenByToken) -> Flow[NDArray[np.float64]]:
         """P("I don't know") as the reply to each prompt, shape (n,)."""
@@ -214,3 +240,8 @@ def secure_token(
     best = int(combined.argmax())
     lead = round(float(combined[best] - np.delete(combined, best).max(initial=0.0)), 12)
     return Step(best if lead > eta else int(probabilities[-1].argmax()), lead)
+
+
+def _lead(probabilities: NDArray[np.float64]) -> float:
+    """By how much the best of at least two tokens leads, shape (vocabulary,)."""
+    return float(np.diff(np.partition(probabilities, -2)[-2:])[0])

@@ -244,7 +244,7 @@ class TrustRag(Defense):
         if not screening.kept and internal is None:
             return (yield from self.answered_from(query, screening))
 
-        texts = [passage.reading for passage in screening.kept]
+        texts = screening.texts
         external = "\n\n".join(texts)
         if self.conflict_resolution:
             prompt = consolidation_prompt(query.reading, internal, texts, reference=self.mode == "reference")

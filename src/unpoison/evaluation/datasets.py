@@ -6,6 +6,7 @@ A row that cannot be used is left out and listed, with its line and field; a sou
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
@@ -16,6 +17,8 @@ from unpoison.errors import InputError, shown
 from unpoison.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.evaluation.formats import FORMATS, recognise
 from unpoison.extras import require
+from unpoison.files import JsonLinesSource, Source, source_of
+from unpoison.passages import TEXT_FIELDS
 from unpoison.types import Passage
 
 __all__ = ["PREFIXES", "load", "load_passages"]
@@ -39,9 +42,10 @@ def load(spec: str | Path) -> Loaded:
     """Read a data set.
 
     Args:
-        spec: `sample` or `timeline`; a path to a JSON Lines file in the shared format; or `poisonedrag:FILE`,
-            `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`, `hub:NAME`. Files may
-            be JSON Lines (`.jsonl`), a JSON list, or a JSON object of rows by id.
+        spec: `sample` or `timeline`; a path to a file in the documented row format (`docs/data.md`); or
+            `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`,
+            `hub:NAME`. Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
+            Parquet also packed with gzip.
 
     Returns:
         The usable examples and the rows left out: malformed ones, ids met before, and targets whose wrong answer
@@ -57,7 +61,7 @@ def load(spec: str | Path) -> Loaded:
     if text in BUILT_IN:
         data = files("unpoison").joinpath("data", f"{text}.jsonl").read_bytes()
         digest.update(data)
-        rows, form, name = _lines(data.split(b"\n")), BUILT_IN[text], text
+        rows, form, name = _rows(source_of(io.BytesIO(data), f"{text}.jsonl", None)), BUILT_IN[text], text
     elif colon and prefix == "beir":
         rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
     elif colon and prefix == "hub":
@@ -65,7 +69,7 @@ def load(spec: str | Path) -> Loaded:
     else:
         known = colon and prefix in FORMATS
         path = Path(rest if known else text)
-        rows, form, name = _file_rows(path, digest), prefix if known else "shared", path.stem
+        rows, form, name = _file_rows(path, digest), prefix if known else "shared", path.name.partition(".")[0]
     examples, problems = _examples(rows, form, name)
     return Loaded(text, tuple(examples), tuple(problems), f"sha256:{digest.hexdigest()}")
 
@@ -96,7 +100,7 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
 
 def _passage(row: Mapping[str, Any]) -> Passage:
     return Passage(
-        row.get("text"),  # type: ignore[arg-type]  # checked by Passage itself
+        next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None),  # type: ignore[arg-type]  # checked
         id=row.get("id", row.get("_id")),
         title=row.get("title") or None,
         source=row.get("source"),
@@ -119,7 +123,7 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
             fresh = list[Example]()  # all years of a series or none
             for made in FORMATS[form](row, line, dataset):
                 identifier = made.get("id") if isinstance(made.get("id"), str) else None
-                example = Example.of(made)
+                example = Example.of(made, default_id=f"{dataset}-{line}" if dataset else str(line))
                 if example.id in lines:
                     raise FieldError(
                         "id", f"{shown(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
@@ -145,27 +149,16 @@ def _read(path: Path, digest: hashlib._Hash) -> bytes:
 
 
 def _file_rows(path: Path, digest: hashlib._Hash) -> NumberedRows:
-    data = _read(path, digest)
-    if path.suffix != ".json":
-        return _lines(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
-    try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}") from None
-    if isinstance(whole, Mapping):
-        whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
-    if not isinstance(whole, list):
-        raise InputError(f"{path} must hold a list or an object of rows, got {shown(whole)}")
-    return list(enumerate(whole, 1))
+    return _rows(source_of(io.BytesIO(_read(path, digest)), str(path), None))
 
 
-def _lines(lines: Iterable[bytes]) -> NumberedRows:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
-                yield number, FieldError("row", f"is no JSON: {error}")
+def _rows(source: Source) -> NumberedRows:
+    """The rows of a source; one that is larger unpacked than a file may be is refused."""
+    for record in source:
+        if isinstance(source, JsonLinesSource) and source.stream.tell() > MAX_BYTES:
+            raise InputError(f"{source.name} holds more than {MAX_BYTES:,} bytes; split it")
+        problem = None if record.error is None else FieldError("row", f"is unusable: {record.error}")
+        yield record.number, problem or record.fields
 
 
 def _beir(folder: Path, digest: hashlib._Hash) -> NumberedRows:

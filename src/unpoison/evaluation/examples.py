@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, overload
 
 from unpoison.attacks.base import Target
 from unpoison.errors import InputError, shown
 from unpoison.evaluation.matching import contains_either
+from unpoison.passages import TEXT_FIELDS
+from unpoison.rows import QUERY_FIELDS
 from unpoison.types import Passage
 
 __all__ = ["Example", "FieldError", "Label", "LabelledPassage", "Loaded", "Problem"]
@@ -18,8 +21,12 @@ Label = Literal["clean", "gold", "poison", "misinfo", "noise"]
 """clean: retrieved, not written by an attacker; gold: annotated as relevant; poison: written by an attacker; misinfo
 and noise: false and irrelevant documents of RAMDocs."""
 
-_PASSAGE_FIELDS = frozenset({"id", "text", "title", "source", "score", "label", "attack", "rank"})
-_EXAMPLE_FIELDS = frozenset({"id", "dataset", "question", "correct_answers", "incorrect_answers", "passages"})
+CORRECT = ("correct_answers", "correct_answer", "answers", "answer")
+INCORRECT = ("incorrect_answers", "incorrect_answer")
+"""Where a row keeps its answers, first match wins; each holds one or a list."""
+
+_PASSAGE_FIELDS = frozenset({"id", *TEXT_FIELDS, "title", "source", "score", "label", "attack", "rank"})
+_EXAMPLE_FIELDS = frozenset({"id", "dataset", *QUERY_FIELDS, *CORRECT, *INCORRECT, "passages"})
 
 
 class FieldError(InputError):
@@ -54,25 +61,25 @@ class LabelledPassage:
 
     @classmethod
     def of(cls, row: object, default_id: str, owner: str = "passage") -> Self:
-        """Read one passage of the shared format.
+        """Read one passage of the documented row format: a text, or an object with one; the label is optional.
 
         Raises:
             FieldError: A field is missing or malformed.
         """
+        if isinstance(row, str):
+            row = {"text": row}
         if not isinstance(row, Mapping):
-            raise FieldError(owner, f"must be an object with text and label, got {shown(row)}")
-        label: Any = row.get("label")
+            raise FieldError(owner, f"must be a text or an object with one, got {shown(row)}")
+        label: Any = "clean" if row.get("label") is None else row["label"]
         if label not in get_args(Label):
             raise FieldError(f"{owner}.label", f"must be one of {', '.join(get_args(Label))}, got {shown(label)}")
         attack = row.get("attack")
         if not (attack is None or (isinstance(attack, str) and attack)):
             raise FieldError(f"{owner}.attack", f"must be a name or absent, got {shown(attack)}")
-        if label == "poison" and attack is None:
-            raise FieldError(f"{owner}.attack", "is missing; a poison names the attack that made it")
         rank = row.get("rank")
         if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
             raise FieldError(f"{owner}.rank", f"must be a whole number from 1, got {shown(rank)}")
-        text = row.get("text")
+        text = next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None)
         if not isinstance(text, str):
             raise FieldError(f"{owner}.text", f"must be a text, got {shown(text)}")
         identifier = row.get("id")
@@ -130,26 +137,32 @@ class Example:
                     )
 
     @classmethod
-    def of(cls, row: object) -> Self:
-        """Read one row of the shared format.
+    def of(cls, row: object, default_id: str | None = None) -> Self:
+        """Read one row of the documented format (`docs/data.md`).
+
+        Args:
+            row: What a file holds, as a mapping.
+            default_id: The id of a row that brings none; by default a hash of its question.
 
         Raises:
             FieldError: A field is missing or malformed.
         """
         if not isinstance(row, Mapping):
-            raise FieldError("row", f"must be an object with id, question and passages, got {shown(row)}")
-        identifier = _identifier(row)
-        passages = row.get("passages", [])
-        if not isinstance(passages, list):
+            raise FieldError("row", f"must be an object with a question, got {shown(row)}")
+        question = _question(row)
+        identifier = _identifier(row, default_id, question)
+        passages = row.get("passages")
+        if not (passages is None or isinstance(passages, list)):
             raise FieldError("passages", f"must be a list, got {shown(passages)}")
         return cls(
             id=identifier,
             dataset=_text(row, "dataset", default=""),
-            question=_text(row, "question"),
-            correct_answers=_texts(row, "correct_answers"),
-            incorrect_answers=_texts(row, "incorrect_answers"),
+            question=question,
+            correct_answers=_answers(row, CORRECT),
+            incorrect_answers=_answers(row, INCORRECT),
             passages=tuple(
-                LabelledPassage.of(passage, f"{identifier}#{i}", f"passages[{i}]") for i, passage in enumerate(passages)
+                LabelledPassage.of(passage, f"{identifier}#{i}", f"passages[{i}]")
+                for i, passage in enumerate(passages or ())
             ),
             extra=MappingProxyType({name: value for name, value in row.items() if name not in _EXAMPLE_FIELDS}),
         )
@@ -189,25 +202,37 @@ class Example:
         )
 
 
-def _identifier(row: Mapping[str, Any]) -> str:
+def _question(row: Mapping[str, Any]) -> str:
+    name = next((name for name in QUERY_FIELDS if row.get(name) is not None), QUERY_FIELDS[-1])
+    return _text(row, name)
+
+
+def _identifier(row: Mapping[str, Any], default: str | None, question: str) -> str:
     value = row.get("id")
+    if value is None:
+        return default or f"q-{blake2b(question.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return _text(row, "id")
 
 
 def _text(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = row.get(name, default)
+    value = row.get(name)
+    if value is None:
+        value = default
     if not isinstance(value, str) or (default is None and not value.strip()):
         raise FieldError(name, f"must be a text that is not empty, got {shown(value)}")
     return value
 
 
-def _texts(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = row.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise FieldError(name, f"must be a list of texts, got {shown(value)}")
-    return tuple(value)
+def _answers(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """The texts of the first field that is there; an `answer` object is what an earlier `ask` wrote."""
+    name = next((n for n in names if row.get(n) is not None and not isinstance(row[n], Mapping)), names[0])
+    value = row.get(name)
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    if not all(isinstance(text, (str, int, float)) and not isinstance(text, bool) for text in values):
+        raise FieldError(name, f"must be a text or a list of texts, got {shown(value)}")
+    return tuple(dict.fromkeys(str(text) for text in values if str(text).strip()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def measured(staged: Staged, defense: Defense, plain: Vanilla | None, final: int
         notes=done.screening.evidence.notes,
         answer=None if answer is None else answer.text,
         abstained=None if answer is None else answer.abstained,
+        guarantee=None if answer is None else answer.guarantee,
         screening_seconds=round(done.screening_seconds, 6),
         seconds=round(done.seconds, 6),
         calls=sum(call.items for call in asked),
@@ -74,8 +75,7 @@ class _Done:
 def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None) -> _Done:
     query, passages = as_query(staged.context.query), as_passages(staged.context.passages)
     began = time.perf_counter()
-    own_way = type(defense).answering is not Defense.answering
-    if plain is not None and type(plain) is Vanilla and own_way:
+    if plain is not None and type(plain) is Vanilla and defense.answers_itself:
         own = defense.answer(query, passages)
         whole = time.perf_counter() - began
         return _Done(own.screening, own, own.calls, whole, whole)
@@ -86,7 +86,7 @@ def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: in
     if passages and not screening.kept:
         answer = Answer("I don't know.", screening, abstained=True)
     else:
-        answer = plain.answer(query, screening.kept[:final])
+        answer = plain.answer(query, screening.read[:final])
     return _Done(screening, answer, (*calls, *answer.calls), screened, time.perf_counter() - began)
 
 

@@ -34,6 +34,7 @@ class Record:
         notes: What the defense remarked.
         answer: The reply, None where no generator was asked.
         abstained: Whether the reply declines to answer, or nothing was left to answer from; None without a generator.
+        guarantee: How many changed passages the answer is proved to withstand; None without a proof.
         screening_seconds: Wall time of the screening alone; of the whole answer for defenses that cannot be split.
         seconds: Wall time of screening and answer.
         calls: Prompts that the generator was sent, cached ones included.
@@ -56,6 +57,7 @@ class Record:
     notes: tuple[str, ...] = ()
     answer: str | None = None
     abstained: bool | None = None
+    guarantee: int | None = None
     screening_seconds: float = 0.0
     seconds: float = 0.0
     calls: int = 0
@@ -116,9 +118,9 @@ class Record:
         """
         try:
             found: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-            found["verdicts"] = tuple(Verdict(**verdict) for verdict in values.get("verdicts", ()))
+            found["verdicts"] = tuple(map(Verdict.from_dict, values.get("verdicts", ())))
             return cls(**found)
-        except (TypeError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not a saved record: {error}; pass what Record.to_dict() wrote") from None
 
 

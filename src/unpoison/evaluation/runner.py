@@ -38,6 +38,7 @@ from unpoison.evaluation.runs import (
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged, stage
 from unpoison.evaluation.workbench import Workbench
+from unpoison.registry import own_code
 
 __all__ = ["Progress", "Runner", "identifier"]
 
@@ -77,7 +78,9 @@ class Runner:
         command: Sequence[str] = (),
     ) -> None:
         self.folder = Path(folder)
-        self.scenarios = tuple(dict.fromkeys(scenarios))
+        given = tuple(scenarios)
+        self.scenarios = tuple(dict.fromkeys(given))
+        _told_apart(given)
         if not self.scenarios:
             raise OptionError("there is nothing to run; give at least one scenario")
         self.jobs = at_least("jobs", jobs, 1)
@@ -171,7 +174,7 @@ class Runner:
 
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
         """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
-        if takes("defenses", scenario.defense, "encoder"):
+        if scenario.made is None and takes("defenses", scenario.defense, "encoder"):
             texts = [passage.text for one in staged for passage in one.context.passages]
             self.bench.remember(self.bench.encoder(scenario.encoder), [one.context.query for one in staged], texts)
 
@@ -222,6 +225,8 @@ class Runner:
         if not scenario.attacked:
             return key
         key |= {"poisons": scenario.poisons, "prefix": scenario.prefix, "seed": scenario.seed}
+        if code := own_code(scenario.attack):
+            key["code"] = code
         if takes("attacks", scenario.attack, "generator"):
             key |= {"generator": scenario.generator, "style": scenario.style}
         if takes("attacks", scenario.attack, "encoder"):
@@ -274,6 +279,26 @@ class Runner:
         }
         write_json(self.folder / "manifest.json", manifest)
         return manifest
+
+
+def _told_apart(scenarios: Iterable[Scenario]) -> None:
+    """See that defense objects of one description hold the same.
+
+    Raises:
+        OptionError: They do not: one of them would not be measured.
+    """
+    objects: dict[str, object] = {}
+    for scenario in scenarios:
+        if scenario.made is not None and not _same(objects.setdefault(scenario.defense, scenario.made), scenario.made):
+            raise OptionError(
+                f"two defense objects are both called {scenario.defense!r}; give one of them another name attribute"
+            )
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two objects are of one class and hold the same, models and limits aside."""
+    held = ({key: repr(v) for key, v in vars(it).items() if key not in ("models", "limits")} for it in (one, other))
+    return one is other or (type(one) is type(other) and next(held) == next(held))
 
 
 def identifier(content: Mapping[str, Any]) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any, Self
 
 from unpoison import __version__
 from unpoison.checks import among, at_least, within
+from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.registry import own_code
 from unpoison.styles import Style
 
-__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario"]
+__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "described"]
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
@@ -66,7 +68,7 @@ class Scenario:
         retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the
             policies retrieve and corpus.
         encoder: The encoder of the defense, and of attacks that need one.
-        defense: Option string of a defense.
+        defense: Option string of a defense, or a defense object; the field then holds what tables call it.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
         architecture: Who answers from what a defense kept: `plain`, one prompt with all passages; `blended`, the same
             behind a hybrid retriever; `replug`, an ensemble over passages; `self-rag`, the best of one answer each.
@@ -76,6 +78,7 @@ class Scenario:
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
         seed: Of attack, noise and defense.
         limit: Only the first questions of the data set; None for all.
+        made: The defense object, where one was given; left out of files, so such a run cannot be repeated from them.
 
     Raises:
         OptionError: A value that is out of its range or fits no other.
@@ -92,7 +95,7 @@ class Scenario:
     k: int = 10
     retriever: str = "bm25"
     encoder: str = "lexical"
-    defense: str = "vanilla"
+    defense: Any = "vanilla"
     generator: str | None = None
     architecture: str = "plain"
     style: str = "safe"
@@ -100,8 +103,14 @@ class Scenario:
     nli_noise: float = 0.0
     seed: int = 0
     limit: int | None = None
+    made: Defense | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        given: Any = self.defense
+        if isinstance(given, Defense):
+            self._put(made=given, defense=described(given))
+        elif not isinstance(given, str):
+            raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {shown(given)}")
         self._put(style=str(Style.of(self.style)))
         at_least("poisons", self.poisons, 0)
         at_least("k", self.k, 1)
@@ -183,6 +192,9 @@ class Scenario:
         """
         content = self.to_dict()
         known = list(digests)
+        code = [*filter(None, (_code(self.made), own_code(self.attack), own_code(self.defense)))]
+        if code:
+            content["code"] = code  # of one's own: what was measured with another text of it is not measured again
         if known:
             del content["data"], content["corpus"]
         text = json.dumps([__version__, known, content], sort_keys=True, ensure_ascii=True)
@@ -190,7 +202,8 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        return {**{name: getattr(self, name) for name in self.__slots__}, "positions": list(self.positions)}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "made"}
+        return {**plain, "positions": list(self.positions)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -201,7 +214,7 @@ class Scenario:
             OptionError: A value that cannot be used.
             InputError: No data.
         """
-        known = {field.name: field for field in fields(cls)}
+        known = {field.name: field for field in fields(cls) if field.name != "made"}
         for name in values:
             if name not in known:
                 raise UnknownNameError("field of a scenario", str(name), known)
@@ -211,3 +224,24 @@ class Scenario:
         if "positions" in found:
             found["positions"] = tuple(found["positions"])
         return cls(**found)
+
+
+def described(defense: Defense) -> str:
+    """What tables call a defense object: its name, class and plain settings, such as `mine (MyDefense, keep=3)`.
+
+    Two objects that are described alike cannot be told apart in a run; `Runner` refuses them.
+    """
+    plain = {key: value for key, value in vars(defense).items() if type(value) in (bool, int, float, str)}
+    told = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _USUAL)
+    return f"{defense.name} ({type(defense).__name__}{f', {told}' if told else ''})".replace(":", "-")  # no options
+
+
+_USUAL = ("trust_embeddings", "orders", "name")
+
+
+def _code(made: Defense | None) -> str:
+    """A hash of the file that the class of a defense object stands in, "" for one of this package."""
+    home = type(made).__module__
+    if made is None or home.partition(".")[0] == __name__.partition(".")[0] or home == "__main__":
+        return ""
+    return own_code(f"{home}:{type(made).__name__}")

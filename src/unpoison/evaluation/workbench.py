@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -148,7 +149,14 @@ class Workbench:
             OptionError: An option that cannot be used, or a model that it needs and the scenario does not name.
             MissingExtraError: It needs an extra that is not installed.
         """
+        if scenario.made is not None:
+            return self._completed(scenario, scenario.made)
         spec = scenario.defense
+        if "(" in spec:
+            raise OptionError(
+                f"{shown(spec)} was a defense object, which no file can hold; measure it from Python with "
+                "Scenario(defense=...)"
+            )
         defense: Defense = registry.create(
             "defenses",
             spec,
@@ -184,6 +192,19 @@ class Workbench:
         else:
             found = Vanilla(generator=generator, limits=limits)
         return found.styled(scenario.style)
+
+    def _completed(self, scenario: Scenario, defense: Defense) -> Defense:
+        """A copy of the caller's defense object; models that it lacks are the scenario's."""
+        found, own = copy(defense), defense.models
+        generator = own.generator or (self.generator(scenario.generator) if scenario.generator else None)
+        found.models = replace(
+            own,
+            encoder=own.encoder or self.encoder(scenario.encoder),
+            generator=generator,
+            nli=own.nli or self.nli(scenario),
+        )
+        found.limits = self.limits or defense.limits
+        return found if scenario.style == "safe" else found.styled(scenario.style)
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.

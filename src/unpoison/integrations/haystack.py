@@ -13,17 +13,22 @@ from typing import Any, Self
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, shown
+from unpoison.integrations.gate import Gate
 from unpoison.integrations.screener import Exempt, Mode, Screener, passage
 from unpoison.types import Passage
 
-__all__ = ["Screen"]
+__all__ = ["IngestGate", "Screen"]
 
 
 @component
 class Screen:
     """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
+
+    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
+    front, "[removed]" where something was cut, and without its embedding.
 
     A saved pipeline holds an option string and a list, no objects. Haystack loads it where the caller allows our
     module: `Pipeline.loads(text, allowed_modules=["unpoison.integrations.haystack"])`.
@@ -31,7 +36,7 @@ class Screen:
     Args:
         defense: A defense, or an option string such as "grada:keep=5". Models are loaded by `warm_up`.
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
-        annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank and reason.
+        annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
             that are kept whatever is found.
 
@@ -48,7 +53,7 @@ class Screen:
         exempt: Exempt | None = None,
     ) -> None:
         self.exempt = exempt
-        self._screener = Screener(_passage, _annotated, defense, mode=mode, annotate=annotate, exempt=exempt)
+        self._screener = Screener(_passage, _annotated, _redacted, defense, mode=mode, annotate=annotate, exempt=exempt)
 
     def warm_up(self) -> None:
         """Load the defense's models.
@@ -121,3 +126,47 @@ def _passage(document: Document) -> Passage:
 
 def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
     return replace(document, meta={**(document.meta or {}), "unpoison": dict(verdict)})
+
+
+def _redacted(document: Document, text: str) -> Document:
+    meta = {name: value for name, value in (document.meta or {}).items() if name != "title"}
+    return replace(document, content=text, meta=meta, embedding=None, sparse_embedding=None)
+
+
+@component
+class IngestGate:
+    """Stands before a `DocumentWriter`: what passes goes on as `documents`.
+
+    Args:
+        retriever: Finds the neighbours of new documents in the document store: a component with
+            `run(query, top_k=...)`, such as `InMemoryBM25Retriever`; None judges new documents beside each other alone.
+        threshold: The suspicion from which a document is quarantined, in [0, 1].
+        reject: The suspicion from which it is rejected.
+        neighbours: How many neighbours.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    def __init__(
+        self, retriever: Any = None, *, threshold: float = 0.5, reject: float = 0.99, neighbours: int = 9
+    ) -> None:
+        def nearest(document: Document) -> list[Document]:
+            if retriever is None or not document.content:
+                return []
+            return list(retriever.run(query=document.content[:2_000], top_k=neighbours)["documents"])
+
+        self._gate: Gate[Document] = Gate(_passage, nearest, Ingest(threshold=threshold, reject=reject))
+
+    @component.output_types(documents=list[Document], quarantined=list[Document], rejected=list[Document])
+    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Sort new documents.
+
+        Returns:
+            `documents` to write, those `quarantined` and those `rejected`; together always exactly the input.
+
+        Raises:
+            InputError: An unusable document.
+        """
+        found = self._gate.sorted(documents)
+        return {"documents": found.accepted, "quarantined": found.quarantined, "rejected": found.rejected}

@@ -14,24 +14,30 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr
 
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, shown
-from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.integrations.gate import Gate, Gated
+from unpoison.integrations.screener import Exempt, Mode, Screener, passage, readable
 from unpoison.types import Answer, Passage
 
-__all__ = ["ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
+__all__ = ["GuardedVectorStore", "ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
 
 
 class ScreeningCompressor(BaseDocumentCompressor):
     """Drops the documents that a defense does not trust; the others come back as the objects they were, best first.
 
+    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
+    front, "[removed]" where something was cut.
+
     Attributes:
         defense: A defense, or an option string such as "grada:keep=5".
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
-        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank and reason.
+        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans.
         exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are kept whatever is found.
 
     Raises:
@@ -55,7 +61,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         exempt: Exempt | None = None,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, **given).prepared()
+        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given)
         self._screener = screener
 
@@ -142,7 +148,8 @@ def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], di
     """A runnable from `{"query": ..., "documents": [...]}` to an answer in spite of poisoned documents.
 
     For defenses that do more than leave documents out, such as RADAR and TrustRAG's second stage. It returns
-    `{"answer": str, "abstained": bool, "documents": the trusted ones, "calls": the account of all model calls}`.
+    `{"answer": str, "abstained": bool, "guarantee": what it withstands, or None, "promise": that as
+    a sentence, "documents": the trusted ones, "calls": the account of all model calls}`.
 
     Args:
         defense: One with a generator, or an option string such as "radar:generator=openai:gpt-4o-mini".
@@ -177,10 +184,44 @@ def _annotated(document: Document, verdict: Mapping[str, Any]) -> Document:
     return document.model_copy(update={"metadata": {**(document.metadata or {}), "unpoison": dict(verdict)}})
 
 
+def _redacted(document: Document, text: str) -> Document:
+    metadata = {name: value for name, value in (document.metadata or {}).items() if name != "title"}
+    return document.model_copy(update={"page_content": text, "metadata": metadata})
+
+
 def _told(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "abstained": answer.abstained,
-        "documents": answer.screening.select(documents),
+        "guarantee": answer.guarantee,
+        "promise": answer.promise,
+        "documents": readable(answer.screening, documents, _redacted),
         "calls": answer.calls,
     }
+
+
+class GuardedVectorStore:
+    """Writes documents into a LangChain vector store when they pass the gate.
+
+    Args:
+        store: Any vector store.
+        ingest: How documents are judged; by default beside their neighbours in the store.
+        neighbours: How many of these.
+    """
+
+    def __init__(self, store: VectorStore, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
+        self.store = store
+        self._gate: Gate[Document] = Gate(
+            _passage, lambda one: store.similarity_search(one.page_content, neighbours), ingest
+        )
+
+    def add_documents(self, documents: Sequence[Document], **options: Any) -> Gated[Document]:
+        """Write the accepted documents, the objects that they are, and say what became of all.
+
+        Raises:
+            InputError: An unusable document.
+        """
+        found = self._gate.sorted(documents)
+        if found.accepted:
+            self.store.add_documents(found.accepted, **options)
+        return found

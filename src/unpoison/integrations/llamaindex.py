@@ -7,30 +7,35 @@ from unpoison.extras import require
 
 require("llama_index.core", "the LlamaIndex integration")
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import PrivateAttr
 
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
+from unpoison.integrations.gate import Gate, Gated
 from unpoison.integrations.screener import Exempt, Mode, Screener, passage
 from unpoison.types import Passage
 
-__all__ = ["ScreeningPostprocessor"]
+__all__ = ["GuardedIndex", "ScreeningPostprocessor"]
 
 
 class ScreeningPostprocessor(BaseNodePostprocessor):
     """Drops the nodes that a defense does not trust; the others come back as the objects they were, best first.
+
+    What a defense redacts (`guard:action=redact`) comes back as a copy with the text that was screened, the title in
+    front, "[removed]" where something was cut, and without its embedding.
 
     The bare text of the nodes is screened. Where the query bundle and all nodes bring embeddings, these are used.
 
     Attributes:
         defense: A defense, or an option string such as "grada:keep=5".
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
-        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank and reason; it is
+        annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans; it is
             excluded from what the language model and the encoder read.
         exempt: Ids and sources, or a function of a passage, that are kept whatever is found.
 
@@ -55,7 +60,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         **framework: Any,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, **given).prepared()
+        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given, **framework)
         self._screener = screener
 
@@ -114,3 +119,50 @@ def _annotated(found: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScor
         }
     )
     return found.model_copy(update={"node": noted})
+
+
+def _redacted(found: NodeWithScore, text: str) -> NodeWithScore:
+    """A text node of the same name: other kinds of node keep their text elsewhere."""
+    node = found.node
+    metadata = {name: value for name, value in (node.metadata or {}).items() if name != "title"}
+    if isinstance(node, TextNode):
+        cut = node.model_copy(update={"text": text, "metadata": metadata, "embedding": None})
+    else:
+        cut = TextNode(
+            id_=node.node_id,
+            text=text,
+            metadata=metadata,
+            excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
+            excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
+        )
+    return found.model_copy(update={"node": cut})
+
+
+class GuardedIndex:
+    """Writes nodes into a LlamaIndex index when they pass the gate.
+
+    Args:
+        index: Any index with `as_retriever` and `insert_nodes`.
+        ingest: How nodes are judged; by default beside their neighbours in the index.
+        neighbours: How many of these.
+    """
+
+    def __init__(self, index: Any, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
+        self.index = index
+        retriever = index.as_retriever(similarity_top_k=neighbours)
+
+        def nearest(node: BaseNode) -> list[BaseNode]:
+            return [found.node for found in retriever.retrieve(node.get_content(metadata_mode=MetadataMode.NONE))]
+
+        self._gate: Gate[BaseNode] = Gate(lambda node: _passage(NodeWithScore(node=node)), nearest, ingest)
+
+    def insert_nodes(self, nodes: Sequence[BaseNode], **options: Any) -> Gated[BaseNode]:
+        """Write the accepted nodes, the objects that they are, and say what became of all.
+
+        Raises:
+            InputError: An unusable node.
+        """
+        found = self._gate.sorted(nodes)
+        if found.accepted:
+            self.index.insert_nodes(found.accepted, **options)
+        return found

@@ -15,7 +15,7 @@ from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
 from unpoison.types import Passage, Query, Screening, Verdict
 
-__all__ = ["Delivery", "Exempt", "Mode", "Screener", "described", "passage", "spared"]
+__all__ = ["Delivery", "Exempt", "Mode", "Screener", "described", "passage", "readable", "spared"]
 
 D = TypeVar("D")
 
@@ -47,12 +47,14 @@ class Screener(Generic[D]):
     Args:
         reading: Makes a passage of a document.
         noting: Makes a copy of a document with the given verdict in its metadata; must not change the document.
+        cutting: Makes a copy of a document with the given text in the place of its own, and without its title, which
+            stands in that text; must not change the document.
         defense: A defense, or an option string such as "grada:keep=5". A misspelt one is refused here; its models are
             loaded when they are first used.
         mode: `enforce` drops; `monitor` delivers all documents as they came, with their verdicts, or without them when
             anything at all fails while screening. Both log one event for each query, with counts and no text.
         annotate: Deliver copies of the documents that carry their verdicts. Otherwise `enforce` delivers the very
-            objects that it was given.
+            objects that it was given, but for what is redacted: of that a copy, with the text that was screened.
         exempt: Ids and sources, or a function of a passage: what it names is shown to the defense and always kept.
 
     Raises:
@@ -64,6 +66,7 @@ class Screener(Generic[D]):
         self,
         reading: Callable[[D], Passage],
         noting: Callable[[D, Mapping[str, Any]], D],
+        cutting: Callable[[D, str], D],
         defense: Defense | str = "guard",
         *,
         mode: Mode = "enforce",
@@ -72,6 +75,7 @@ class Screener(Generic[D]):
     ) -> None:
         self.reading = reading
         self.noting = noting
+        self.cutting = cutting
         if isinstance(defense, str):
             name, options = registry.parse(defense)
             registry.read_options(registry.find("defenses", name), options, name)
@@ -141,7 +145,8 @@ class Screener(Generic[D]):
             ]
         if self.mode == "monitor":
             return Delivery(documents, [])
-        return Delivery(screening.select(documents), [documents[i] for i in screening.dropped_indices])
+        kept = readable(screening, documents, self.cutting)
+        return Delivery(kept, [documents[i] for i in screening.dropped_indices])
 
     def _log(self, screening: Screening) -> None:
         passages, dropped = len(screening.passages), len(screening.dropped_indices)
@@ -182,6 +187,14 @@ def passage(
     )
 
 
+def readable(screening: Screening, documents: Sequence[D], cutting: Callable[[D, str], D]) -> list[D]:
+    """The documents of the kept passages, best first, as a model may read them: copies of those that are redacted."""
+    return [
+        cutting(document, text) if screening.verdicts[i].spans else document
+        for i, document, text in zip(screening.kept_indices, screening.select(documents), screening.texts, strict=True)
+    ]
+
+
 def described(defense: str, verdict: Verdict) -> dict[str, Any]:
     """What annotated documents carry in their metadata under "unpoison"."""
     fields = verdict.to_dict()
@@ -190,14 +203,15 @@ def described(defense: str, verdict: Verdict) -> dict[str, Any]:
 
 
 def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening:
-    """The screening with all exempt passages kept.
+    """The screening with all exempt passages kept, whole.
 
     Those that the defense dropped stand where the retriever had them if the defense keeps the retriever's order, and
     after all others if it reranks.
     """
-    saved = [i for i in screening.dropped_indices if exempt(screening.passages[i])]
-    if not saved:
+    whole = [v.index for v in screening.verdicts if (v.spans or not v.kept) and exempt(screening.passages[v.index])]
+    if not whole:
         return screening
+    saved = [i for i in whole if not screening.verdicts[i].kept]
     kept = [*screening.kept_indices, *saved]
     if list(screening.kept_indices) == sorted(screening.kept_indices):
         kept.sort()
@@ -207,9 +221,10 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
         screening.passages,
         kept=kept,
         scores=[v.score for v in screening.verdicts],
-        reasons=[f"exempt; {v.reason}" if v.index in saved else v.reason for v in screening.verdicts],
+        reasons=[f"exempt; {v.reason}" if v.index in whole else v.reason for v in screening.verdicts],
         evidence=screening.evidence,
         contested=screening.contested,
+        spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 
+from unpoison.kernels.alignment import UNTRACED, Edits
 from unpoison.kernels.invisible import blanks, composed, hidden_words, invisible, unmarked
 from unpoison.kernels.look_alikes import one_script
 from unpoison.kernels.markup import entities, tags, uncommented, unmarkable
@@ -94,7 +95,7 @@ class Canonical:
     hidden: Hidden
 
 
-def canonical(text: str, *, markup: bool = True) -> Canonical:
+def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
     """What a text says to a reader.
 
     In this order, until nothing changes: comments, tags and entities resolved (`kernels.markup`); invisible characters
@@ -109,6 +110,7 @@ def canonical(text: str, *, markup: bool = True) -> Canonical:
     Args:
         text: Any text, also one that is no valid Unicode.
         markup: False keeps tags, comments and entities, for questions, which may be about them.
+        edits: A `kernels.alignment.Trace` of the text, to know afterwards what each character was made of.
 
     Returns:
         The canonical text and what was hidden. `canonical(canonical(text).text).text` is the same text.
@@ -116,31 +118,31 @@ def canonical(text: str, *, markup: bool = True) -> Canonical:
     Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read.
     """
     unread = max(len(text) - LONGEST, 0)
-    text = text[:LONGEST]
+    text = edits.cut(text, 0, LONGEST)
     hidden = Hidden(unread=unread)
     for count in range(2 * ROUNDS):
         if TIDY.fullmatch(text):
             break
-        before, text = text, unmarkable(text) if markup and count == ROUNDS else text
-        text, found = _round(text[:LONGEST], markup)
+        before, text = text, unmarkable(text, edits) if markup and count == ROUNDS else text
+        text, found = _round(edits.cut(text, 0, LONGEST), markup, edits)
         hidden += found
         if text == before:
             break
     return Canonical(text, hidden)
 
 
-def _round(text: str, markup: bool) -> tuple[str, Hidden]:
+def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
     """One round: the text, and what was found hidden."""
     comments = inside = plain = 0
-    text, said, smuggled = hidden_words(text)
+    text, said, smuggled = hidden_words(text, edits)
     if markup:
-        text, commented, comments = uncommented(text)
-        text, attributes, inside = tags(text)
-        text, plain = entities(text)
+        text, commented, comments = uncommented(text, edits)
+        text, attributes, inside = tags(text, edits)
+        text, plain = entities(text, edits)
         said += [*commented, *attributes]
-    text, unseen = invisible(text)
-    text, styled = composed(text)
-    text, marks = unmarked(text)
-    text, letters = one_script(text)
-    text = blanks("\n".join([text, *said]))
+    text, unseen = invisible(text, edits)
+    text, styled = composed(text, edits)
+    text, marks = unmarked(text, edits)
+    text, letters = one_script(text, edits)
+    text = blanks(edits.said(text, said), edits)
     return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, len(said))

@@ -6,6 +6,9 @@ import re
 from functools import cache
 from unicodedata import category, normalize
 
+from unpoison.kernels.alignment import UNTRACED, Change, Edits
+from unpoison.kernels.composition import recomposed, runs
+
 __all__ = ["MESSAGE", "blanks", "composed", "hidden_words", "invisible", "unmarked"]
 
 BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
@@ -108,7 +111,7 @@ OTHER = (
 """Scripts, digits and marks on which those marks mean nothing."""
 
 
-def invisible(text: str) -> tuple[str, int]:
+def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text without characters that nobody sees, and how many of them stood inside words.
 
     What is meant stays (`MEANT`). A byte order mark at the beginning, and the soft hyphens that a PDF has at the ends
@@ -117,34 +120,40 @@ def invisible(text: str) -> tuple[str, int]:
     """
     if not STRAY.search(text):
         return text, 0
-    text = text.removeprefix("\ufeff")
+    text = edits.cut(text, text.startswith("\ufeff"), len(text))
     if "\u00ad" in text:
         ends = len(LINE_END.findall(text))
-        text = LINE_END.sub("" if 4 * ends <= len(text.split()) else " ", text)
+        text = edits.sub(LINE_END, "" if 4 * ends <= len(text.split()) else " ", text)
     found = sum(map(len, (BETWEEN if SPACELESS.search(text) else INSIDE).findall(text)))
-    return STRAY.sub("", LONG.sub(_spaced, text)), found
+    spaces = [space for run in LONG.finditer(text) for space in _spaces(run)]
+    return edits.sub(STRAY, "", edits.put(text, spaces)), found
 
 
-def _spaced(match: re.Match[str]) -> str:
-    pieces = STRAY.split(match[0])
-    if len(pieces) < 4 or len(match[0]) < 4 * len(pieces) or SPACELESS.search(match[0]):
-        return match[0]
-    return " ".join(pieces)
+def _spaces(run: re.Match[str]) -> list[Change]:
+    found = [(stray.start(), stray.end(), " ") for stray in STRAY.finditer(run.string, run.start(), run.end())]
+    if len(found) < 3 or len(run[0]) < 4 * (len(found) + 1) or SPACELESS.search(run[0]):
+        return []
+    return found
 
 
-def hidden_words(text: str) -> tuple[str, list[str], int]:
+def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """A text without tag characters, the messages that they spell, and how many there were.
 
     Tag characters mirror ASCII and are never shown, but language models read them. The flags of England, Scotland and
     Wales, which are made with them, stay.
     """
-    runs = [match[0] for match in TAGS.finditer(text) if match[1] is None]
-    spelt = ["".join(chr(ord(c) & 0x7F) for c in run if 0x20 <= ord(c) & 0x7F < 0x7F) for run in runs]
-    whole = "".join(spelt)
-    return TAGS.sub(r"\1", text), [found[0] for found in MESSAGE.finditer(whole)], sum(map(len, runs))
+    runs = [match for match in TAGS.finditer(text) if match[1] is None]
+    if not runs:
+        return text, [], 0
+    marks = [i for run in runs for i in range(run.start(), run.end()) if 0x20 <= ord(text[i]) & 0x7F < 0x7F]
+    messages = list(MESSAGE.finditer("".join(chr(ord(text[i]) & 0x7F) for i in marks)))
+    for found in messages:
+        edits.heard(marks[found.start() : found.end()])
+    count = sum(run.end() - run.start() for run in runs)
+    return edits.put(text, [(*run.span(), "") for run in runs]), [found[0] for found in messages], count
 
 
-def composed(text: str) -> tuple[str, int]:
+def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """The text in NFKC, except `KEPT_FORMS` and East Asian punctuation, and how many letters wore another dress.
 
     Fullwidth letters of East Asian text are not counted. Runs of more than eight marks are cut first, for sorting marks
@@ -152,18 +161,20 @@ def composed(text: str) -> tuple[str, int]:
     """
     if text.isascii():
         return text, 0
-    text = _marks().endless.sub(r"\1", text)
+    text = edits.sub(_marks().endless, r"\1", text)
     styled = 0
     if STYLED.search(text):
         found = "".join(STYLED.findall(text))
         styled = len(re.sub(r"[\uff10-\uff5a]", "", found) if SPACELESS.search(text) else found)
-        text = BADGE_RUN.sub(lambda run: run[0].translate(BADGES), text)
-    pieces = KEPT.split(text)
-    pieces[::2] = [normalize("NFKC", piece) for piece in pieces[::2]]
-    return "".join(pieces), styled
+        text = edits.sub(BADGE_RUN, lambda run: run[0].translate(BADGES), text)
+    changes, place = list[Change](), 0
+    for number, piece in enumerate(KEPT.split(text)):
+        changes += [] if number % 2 else recomposed(piece, place, finely=edits.traced)
+        place += len(piece)
+    return edits.put(text, changes), styled
 
 
-def unmarked(text: str) -> tuple[str, int]:
+def unmarked(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text without marks that do not belong to their letter, and how many were taken off.
 
     A mark that makes one letter with its base is in it after `composed` (e and acute are one letter). Of the others
@@ -173,15 +184,17 @@ def unmarked(text: str) -> tuple[str, int]:
     if text.isascii():
         return text, 0
     patterns = _marks()
-    cut = patterns.heaped.sub(r"\1", text)
-    cut = patterns.foreign.sub("", cut)
-    cut = patterns.loose.sub("", cut)
+    cut = edits.sub(patterns.heaped, r"\1", text)
+    cut = edits.sub(patterns.foreign, "", cut)
+    cut = edits.sub(patterns.loose, "", cut)
     return cut, len(text) - len(cut)
 
 
-def blanks(text: str) -> str:
+def blanks(text: str, edits: Edits = UNTRACED) -> str:
     """White space collapsed: one space, or one line break where there was any; none at the ends."""
-    return BREAK.sub("\n", BLANK.sub(" ", text)).strip(" \n")
+    text = edits.sub(BREAK, "\n", edits.sub(BLANK, " ", text))
+    start = len(text) - len(text.lstrip(" \n"))
+    return edits.cut(text, start, max(start, len(text.rstrip(" \n"))))
 
 
 class _Marks:
@@ -189,7 +202,7 @@ class _Marks:
 
     def __init__(self) -> None:
         points = [p for p in range(0x300, 0x1F000) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
-        every = "".join(f"{chr(a)}-{chr(b)}" for a, b in _ranges(points))
+        every = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(points))
         self.endless = re.compile(rf"([{every}]{{8}})[{every}]+")
         tone = rf"(?<=[{OPEN}])[{TONES}]"
         alone = rf"(?<=(?<![\w{every}])[{LETTERS}])[{FORMULA}](?![\w{every}])"
@@ -201,11 +214,3 @@ class _Marks:
 @cache
 def _marks() -> _Marks:
     return _Marks()
-
-
-def _ranges(points: list[int]) -> list[tuple[int, int]]:
-    """Rising numbers as runs (first, last)."""
-    runs: list[tuple[int, int]] = []
-    for point in points:
-        runs[-1:] = [(runs[-1][0], point)] if runs and runs[-1][1] == point - 1 else [*runs[-1:], (point, point)]
-    return runs

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from operator import ne
 
+from unpoison.kernels.alignment import UNTRACED, Edits
+
 __all__ = ["one_script"]
 
 TWINS = {
@@ -64,7 +66,7 @@ AMID = re.compile(r"(?<=[a-z])[\u03b1-\u03c9](?=[a-z])")
 WORD = re.compile(rf"[{LATIN}{STRANGE}{PHONETIC}0-9\u02c8\u02cc\u02d0]+")
 
 
-def one_script(text: str) -> tuple[str, int]:
+def one_script(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text whose words hold one script each where a look-alike makes the difference, and how many letters changed.
 
     - A word with Latin letters whose other letters all have Latin twins becomes Latin, or Cyrillic or Greek where the
@@ -91,7 +93,7 @@ def one_script(text: str) -> tuple[str, int]:
             known[word] = _settled(word, latin=plain >= own, pure=own == 0)
         return known[word]
 
-    new = WORD.sub(settled, text)
+    new = edits.sub(WORD, settled, text)
     return new, sum(map(ne, text, new))  # one letter takes the place of one
 
 

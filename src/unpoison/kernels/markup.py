@@ -6,6 +6,7 @@ import re
 from html import unescape
 from html.entities import html5
 
+from unpoison.kernels.alignment import UNTRACED, Change, Edits
 from unpoison.kernels.invisible import MESSAGE
 
 __all__ = ["entities", "tags", "uncommented", "unmarkable"]
@@ -31,31 +32,39 @@ TAG = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]{0,10})"
     r"""((?:[\s/](?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[\s/][^<>]*+)?)>"""
 )
+COMMENT = re.compile("<!--")
+SIGN = re.compile("[<&]")
 DECLARED = re.compile(r"<!\[CDATA\[|\]\]>|<![A-Za-z][^<>]*+>|<\?[^<>]*+\?>")
 
 
-def uncommented(text: str) -> tuple[str, list[str], int]:
+def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """A text without comments, the messages in them, and how many comments there were. Linear time.
 
     A comment that does not end loses its mark and stays: nothing behind it may go unread.
     """
     if "<!--" not in text:
         return text, [], 0
-    parts, said, place, count = [], [], 0, 0
+    changes, said, place, count = list[Change](), list[str](), 0, 0
     while (start := text.find("<!--", place)) >= 0:
-        parts.append(text[place:start])
         end = text.find("-->", start + 4)
         if end < 0:
-            parts.append(text[start:].replace("<!--", ""))
-            place = len(text)
+            changes += [(*mark.span(), "") for mark in COMMENT.finditer(text, start)]
             break
-        said += [found[0] for found in MESSAGE.finditer(text[start + 4 : end])]
+        said += _messages(text, start + 4, end, edits)
+        changes.append((start, end + 3, ""))
         place, count = end + 3, count + 1
-    parts.append(text[place:])
-    return "".join(parts), said, count
+    return edits.put(text, changes), said, count
 
 
-def tags(text: str) -> tuple[str, list[str], int]:
+def _messages(text: str, start: int, end: int, edits: Edits) -> list[str]:
+    """What is said between two places where no reader looks."""
+    found = list(MESSAGE.finditer(text, start, end))
+    for message in found:
+        edits.heard(range(*message.span()))
+    return [message[0] for message in found]
+
+
+def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """A text without HTML tags, the messages in their attributes, and how many stood inside words.
 
     Only names that HTML knows count, so `List<int>`, `a < b` and `<stdio.h>` stay; so does a tag in back quotes. A tag
@@ -73,12 +82,12 @@ def tags(text: str) -> tuple[str, list[str], int]:
         if name.lower() not in KINDS or _meant(name, bare=not closing + inside.strip(" /"), before=before, after=after):
             return whole
         count += not KINDS[name.lower()] and before.isalpha() and (after == "<" or after.islower())
-        said.extend(found[0] for found in MESSAGE.finditer(inside))
+        said.extend(_messages(match.string, *match.span(3), edits))
         if name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit():
             return "^"
         return KINDS[name.lower()]
 
-    return TAG.sub(resolved, DECLARED.sub("", text)), said, count
+    return edits.sub(TAG, resolved, edits.sub(DECLARED, "", text)), said, count
 
 
 def _meant(name: str, *, bare: bool, before: str, after: str) -> bool:
@@ -90,7 +99,7 @@ def _meant(name: str, *, bare: bool, before: str, after: str) -> bool:
     return name in WORDY and bare and (not before or before.isspace()) and not (after.isalnum() or after == "<")
 
 
-def entities(text: str) -> tuple[str, int]:
+def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """A text with its entities resolved, and how many of them stood for a plain letter or digit, which needs none."""
     plain = 0
 
@@ -103,9 +112,9 @@ def entities(text: str) -> tuple[str, int]:
         plain += meant.isascii() and meant.isalnum()
         return meant
 
-    return (ENTITY.sub(resolved, text), plain) if "&" in text else (text, 0)
+    return (edits.sub(ENTITY, resolved, text), plain) if "&" in text else (text, 0)
 
 
-def unmarkable(text: str) -> str:
+def unmarkable(text: str, edits: Edits = UNTRACED) -> str:
     """A text that can hold neither tag nor entity: what is nested more deeply than anybody writes loses its signs."""
-    return text.replace("<", "").replace("&", "")
+    return edits.sub(SIGN, "", text)

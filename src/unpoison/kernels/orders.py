@@ -127,10 +127,13 @@ class Order(NamedTuple):
     Attributes:
         probability: Of being an order, in [0, 1].
         quote: The sentence or sentences around it, at most 160 characters; empty where there is no sign.
+        start, end: Where it stands in the text, from its first sign to its last; both 0 where there is none.
     """
 
     probability: float
     quote: str
+    start: int = 0
+    end: int = 0
 
 
 class Sign(NamedTuple):
@@ -165,7 +168,8 @@ def order(text: str, weights: Weights | None = None) -> Order:
             total -= used.weight[gone] * (count[gone] == 0)
         if total > best:
             best, span = total, (inside[0].start, sign.end)
-    return Order(1 / (1 + exp(-max(min(best + used.bias, 50.0), -50.0))), _quoted(text, *span) if best else "")
+    probability = 1 / (1 + exp(-max(min(best + used.bias, 50.0), -50.0)))
+    return Order(probability, _quoted(text, *span) if best else "", *span)
 
 
 def signs_of(text: str, lexicon: Lexicon, wanted: Wanted | None = None) -> Iterator[Sign]:

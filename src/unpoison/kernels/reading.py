@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -11,12 +11,12 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from unpoison.kernels.sentences import sentences
 from unpoison.kernels.stopwords import ENGLISH_318
 
 __all__ = ["Reading", "read"]
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
-SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f]")
 
 
 class Reading(NamedTuple):
@@ -51,7 +51,7 @@ class Reading(NamedTuple):
 
 def read(texts: Sequence[str]) -> Reading:
     """Split texts into sentences and words and number these, the whole of them; linear time and memory."""
-    parts = [[part for part in _sentences(text.strip()) if part.strip()] for text in texts]
+    parts = [[text[start:end] for start, end in sentences(text)] for text in texts]
     flat = list(chain.from_iterable(parts))
     found = [TOKEN.findall(part) for part in flat]
     sizes = np.fromiter(map(len, found), np.int64, len(found))
@@ -85,13 +85,3 @@ def read(texts: Sequence[str]) -> Reading:
         token=token,
         token_sentence=sentence,
     )
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text with their last mark, without what stands between them."""
-    start = 0
-    for end in SENTENCE_END.finditer(text):
-        first = end.start()
-        yield text[start : first if text[first] == "\n" else first + 1]
-        start = end.end()
-    yield text[start:]

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from unpoison.kernels.reading import Reading
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["LONGEST_RUN", "SHAPES", "Runs", "Style", "known_to", "resemblance", "run_code", "run_text", "runs"]
+__all__ = [
+    "LONGEST_RUN",
+    "SHAPES",
+    "Runs",
+    "Style",
+    "known_to",
+    "resemblance",
+    "run_code",
+    "run_text",
+    "runs",
+    "shape_of",
+]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -63,7 +74,7 @@ class Runs(NamedTuple):
 def runs(reading: Reading) -> Runs:
     """All runs of a reading, in no particular order. O(words) time and memory."""
     count = len(reading.sentence_owner)
-    shape = np.array([_shape(token) for token in reading.tokens], np.int64)[reading.token]
+    shape = np.array([shape_of(token) for token in reading.tokens], np.int64)[reading.token]
     # Each sentence between its edges: sorting by (sentence, place) puts these around the tokens.
     sentence = np.concatenate([np.arange(count), reading.token_sentence, np.arange(count)])
     shape = np.concatenate([np.zeros(count, np.int64), shape, np.ones(count, np.int64)])
@@ -136,12 +147,12 @@ def run_code(text: str) -> int:
     return code
 
 
-def _shape(token: str) -> int:
+def shape_of(token: str) -> int:
     """The number of a token's shape. Long tokens are rare among people's texts, and a cache of them has no bound."""
-    return _known_shape(token) if len(token) <= LONGEST_CACHED else _found_shape(token)
+    return _known_shape(token) if len(token) <= LONGEST_CACHED else _new_shape(token)
 
 
-def _found_shape(token: str) -> int:
+def _new_shape(token: str) -> int:
     lowered = token.lower()
     if lowered in KEPT_WORDS:
         return NUMBER[lowered]
@@ -155,4 +166,4 @@ def _found_shape(token: str) -> int:
     return NUMBER["word" if ending is None else f"~{ending}"]
 
 
-_known_shape = lru_cache(maxsize=16_384)(_found_shape)  # of about 200 bytes each
+_known_shape = lru_cache(maxsize=16_384)(_new_shape)  # of about 200 bytes each

@@ -134,6 +134,7 @@ class CachedGenerator:
             self.agenerate = self._agenerate
         if isinstance(generator, BatchGenerator):
             self.generate_batch = self._generate_batch
+            self.isolated = bool(getattr(generator, "isolated", False))
         if hasattr(generator, "read") and hasattr(generator, "relations"):  # a reader, which remembers by itself
             self.read, self.relations = generator.read, generator.relations
         if isinstance(generator, TokenByToken):  # distributions are too large to keep

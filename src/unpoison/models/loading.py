@@ -1,6 +1,8 @@
 """Model strings to models: what `-e`, `-g` and `--nli` take, and what every constructor takes in place of a model.
 
-A form that names a model may go on with options of its class: `openai:o4-mini,temperature=none`.
+A form that names a model may go on with options of its class: `openai:o4-mini,temperature=none`. Other packages add
+forms of their own by an entry point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli` or
+`unpoison.cross_encoders`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, NLIModel
-from unpoison.registry import read_options, split_options
+from unpoison.registry import entry_point, names, read_options, split_options
 
 __all__ = [
     "answer_judge",
@@ -62,7 +64,7 @@ def load_encoder(spec: str) -> Encoder:
         OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    return _load("encoder", spec, ENCODERS)  # type: ignore[no-any-return]
+    return _load("encoder", "encoders", spec, ENCODERS)  # type: ignore[no-any-return]
 
 
 def load_generator(spec: str) -> Generator:
@@ -72,7 +74,7 @@ def load_generator(spec: str) -> Generator:
         OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    return _load("generator", spec, GENERATORS)  # type: ignore[no-any-return]
+    return _load("generator", "generators", spec, GENERATORS)  # type: ignore[no-any-return]
 
 
 def load_nli(spec: str) -> NLIModel:
@@ -82,7 +84,7 @@ def load_nli(spec: str) -> NLIModel:
         OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    return _load("NLI model", spec, NLI_MODELS)  # type: ignore[no-any-return]
+    return _load("NLI model", "nli", spec, NLI_MODELS)  # type: ignore[no-any-return]
 
 
 def load_cross_encoder(spec: str) -> CrossEncoder:
@@ -92,7 +94,7 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
         OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
     """
-    return _load("cross-encoder", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
+    return _load("cross-encoder", "cross_encoders", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
 
 
 def best_reader() -> str:
@@ -124,7 +126,7 @@ def _kind(name: str) -> str:
     return name.partition(":")[0].partition(",")[0]
 
 
-def _load(what: str, spec: str, forms: dict[str, str]) -> Any:
+def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
     kind, _, rest = spec.partition(":")
     kind, comma, bare = kind.partition(",")
     for form, home in forms.items():
@@ -134,4 +136,23 @@ def _load(what: str, spec: str, forms: dict[str, str]) -> Any:
             model, _, texts = rest.partition(",")
             options = read_options(target, split_options(bare or texts, spec), spec) if comma or texts else {}
             return target(model, **options) if rest else target(**options)
-    raise OptionError(f"no {what} {shown(spec)}; use {', '.join(forms)}")
+    offered = [name for name in names(group) if name not in {form.partition(":")[0] for form in forms}]
+    if kind in offered:
+        return _foreign(entry_point(group, kind), spec, rest, bare if comma else None)
+    raise OptionError(f"no {what} {shown(spec)}; use {', '.join([*forms, *offered])}")
+
+
+def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:
+    """The model behind another package's entry point: `mine`, `mine,option=value` or `mine:MODEL,option=value`.
+
+    Raises:
+        OptionError: An option that it does not have, or no model where it needs one.
+    """
+    if bare is not None:
+        return target(**read_options(target, split_options(bare, spec), spec))
+    model, _, texts = rest.partition(",")
+    options = read_options(target, split_options(texts, spec), spec) if texts else {}
+    try:
+        return target(model, **options) if rest else target(**options)
+    except TypeError as error:
+        raise OptionError(f"{shown(spec)} cannot be made: {error}; write it as its package says") from error

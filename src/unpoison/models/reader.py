@@ -133,6 +133,11 @@ class Reader:
         self._known: Recent[bytes, Reading] = Recent(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
         self._related: Recent[bytes, Relation] = Recent(lambda key, found: 300, REMEMBERED)
 
+    @property
+    def isolated(self) -> bool:
+        """Whether no passage can change how another is read, down to the last bit: a torch model pads its batches."""
+        return isinstance(self._model, OnnxSpans)
+
     def read(self, question: str, passages: Sequence[str], /) -> list[Reading]:
         """What each passage says to the question.
 

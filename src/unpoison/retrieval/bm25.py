@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -41,6 +42,7 @@ class BM25Index:
         self.b = within("b", b, 0.0, 1.0)
         self._postings: dict[str, tuple[array[int], array[int]]] = {}
         self._lengths = array("I")
+        self._removed = 0
 
     def add(self, tokens: Sequence[str]) -> None:
         """Add one document. O(its tokens)."""
@@ -51,6 +53,17 @@ class BM25Index:
             counts.append(count)
         self._lengths.append(len(tokens))
 
+    def remove(self, document: int, tokens: Sequence[str]) -> None:
+        """Take a document out, by its number and the tokens that it was added with; the others keep their numbers."""
+        for token in set(tokens):
+            documents, counts = self._postings[token]
+            place = bisect_left(documents, document)
+            del documents[place], counts[place]
+            if not documents:
+                del self._postings[token]
+        self._lengths[document] = 0
+        self._removed += 1
+
     def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
         """The score of every document, shape (n,).
 
@@ -60,18 +73,18 @@ class BM25Index:
         Complexity: O(n + postings of the query's tokens).
         """
         lengths = np.array(self._lengths, np.float64)
-        found = np.zeros(lengths.size)
-        if not lengths.size:
+        found, count = np.zeros(lengths.size), len(self)
+        if not count:
             return found
-        saturation = self.k1 * (1 - self.b + self.b * lengths / max(lengths.mean(), 1.0))
+        saturation = self.k1 * (1 - self.b + self.b * lengths / max(lengths.sum() / count, 1.0))
         for token, repeated in Counter(query).items():
             documents, counts = (np.array(values, np.intp) for values in self._postings.get(token, ((), ())))
-            rarity = log(1 + (lengths.size - documents.size + 0.5) / (documents.size + 0.5))
+            rarity = log(1 + (count - documents.size + 0.5) / (documents.size + 0.5))
             found[documents] += repeated * rarity * counts / (counts + saturation[documents])
         return found
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._lengths) - self._removed
 
 
 def english_words(text: str) -> list[str]:
@@ -115,6 +128,14 @@ class BM25Retriever(Retriever):
             for tokens in documents:
                 self._index.add(tokens)
             self._collection.extend(new)
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Take passages out; how many there were. Ids that no passage has are passed over. O(their tokens)."""
+        with self._lock:
+            taken = self._collection.remove(ids)
+            for place, passage in taken.items():
+                self._index.remove(place, self._tokenize(passage.text))
+            return len(taken)
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """The best `k` of the passages that share a token with the query; ties go to the one added first."""

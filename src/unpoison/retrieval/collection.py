@@ -13,11 +13,11 @@ __all__ = ["Collection"]
 
 
 class Collection:
-    """Passages in the order in which they were added; grows only."""
+    """Passages in the order in which they were added. Those that are removed leave their place empty."""
 
     def __init__(self) -> None:
-        self._passages: list[Passage] = []
-        self._ids: set[str] = set()
+        self._passages: list[Passage | None] = []
+        self._ids: dict[str, int] = {}
 
     def prepared(self, passages: Iterable[Any]) -> list[Passage]:
         """Passages as they can be added; nothing is added yet.
@@ -33,7 +33,7 @@ class Collection:
         for position, value in enumerate(passages):
             passage = Passage.of(value, position)
             if passage.id is None:
-                passage = replace(passage, id=str(len(self) + position))
+                passage = replace(passage, id=str(len(self._passages) + position))
             name = passage.id or ""
             if name in self._ids or name in new:
                 raise InputError(
@@ -46,14 +46,34 @@ class Collection:
     def extend(self, prepared: Iterable[Passage]) -> None:
         """Add what `prepared` returned."""
         for passage in prepared:
+            self._ids[passage.id or ""] = len(self._passages)
             self._passages.append(passage)
-            self._ids.add(passage.id or "")
+
+    def remove(self, ids: Iterable[str]) -> dict[int, Passage]:
+        """Take passages out; what was taken, by its place. Ids that no passage has are passed over."""
+        taken = dict[int, Passage]()
+        for name in ids:
+            place = self._ids.pop(name, None)
+            if place is not None:
+                taken[place] = self[place]
+                self._passages[place] = None
+        return taken
+
+    def without(self, ids: Iterable[str]) -> tuple[Collection, list[int]]:
+        """A collection that lacks some passages, numbered 0, 1, 2, ... in their order, and the places they had here."""
+        gone = frozenset(ids) & self._ids.keys()
+        rest = Collection()
+        rest.extend(passage for passage in self if passage.id not in gone)
+        return rest, sorted(self._ids[name] for name in gone)
 
     def __len__(self) -> int:
-        return len(self._passages)
+        return len(self._ids)
 
     def __getitem__(self, position: int) -> Passage:
-        return self._passages[position]
+        found = self._passages[position]
+        if found is None:
+            raise InputError(f"the passage at place {position:,} was removed")
+        return found
 
     def __iter__(self) -> Iterator[Passage]:
-        return iter(self._passages)
+        return (passage for passage in self._passages if passage is not None)

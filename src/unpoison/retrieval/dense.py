@@ -50,8 +50,7 @@ class DenseRetriever(VectorRetriever):
     def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = ()) -> None:
         self.encoder = checked_encoder(encoder, dot=True)
         self._dot = getattr(self.encoder, "similarity", "cosine") == "dot"
-        self._collection = Collection()
-        self._matrix: Matrix = np.zeros((0, 0), np.float32)
+        self._state: tuple[Collection, Matrix] = Collection(), np.zeros((0, 0), np.float32)
         self._lock = Lock()
         self.add(passages)
 
@@ -65,15 +64,26 @@ class DenseRetriever(VectorRetriever):
             ModelError: The encoder failed.
         """
         with self._lock:
-            new = self._collection.prepared(passages)
+            collection, matrix = self._state
+            new = collection.prepared(passages)
             if not new:
                 return
-            made = vectors_of(new, self.encoder, self._matrix.shape[1] if len(self) else None)
+            made = vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
             rows = made if self._dot else unit_rows(made)
-            matrix = np.concatenate([self._matrix, rows]) if len(self) else rows
+            matrix = np.concatenate([matrix, rows]) if len(self) else rows
             matrix.setflags(write=False)
-            self._collection.extend(replace(passage, embedding=None) for passage in new)
-            self._matrix = matrix  # last: whoever searches meanwhile sees the passages of the rows
+            collection.extend(replace(passage, embedding=None) for passage in new)
+            self._state = collection, matrix  # last: whoever searches meanwhile sees the passages of the rows
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Take passages out; how many there were. Ids that no passage has are passed over. Copies the matrix."""
+        with self._lock:
+            collection, matrix = self._state
+            rest, places = collection.without(ids)
+            rows = np.delete(matrix, places, axis=0)
+            rows.setflags(write=False)
+            self._state = rest, rows
+            return len(places)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to one file, an uncompressed `.npz` with the vectors and the passages as JSON Lines.
@@ -85,7 +95,7 @@ class DenseRetriever(VectorRetriever):
             OSError: The file cannot be written.
         """
         with self._lock:
-            matrix, passages = self._matrix, list(self._collection)
+            matrix, passages = self._state[1], list(self._state[0])
         write_index(path, self.encoder.name, matrix, passages)
 
     @classmethod
@@ -107,12 +117,13 @@ class DenseRetriever(VectorRetriever):
                 f"{shown(str(path), 200)} was made with the encoder {shown(name)} and cannot be searched with "
                 f"{shown(found.encoder.name)}; give that encoder, or index the passages anew"
             )
-        found._collection.extend(found._collection.prepared(passages))
-        found._matrix = matrix
+        collection = Collection()
+        collection.extend(collection.prepared(passages))
+        found._state = collection, matrix
         return found
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
-        matrix = self._matrix
+        collection, matrix = self._state
         if not len(matrix) or not count:
             return ()
         if vector.size != matrix.shape[1]:
@@ -122,12 +133,12 @@ class DenseRetriever(VectorRetriever):
             )
         places, scores = (largest if self._dot else nearest)(matrix, vector, count)
         return tuple(
-            replace(self._collection[i], score=score, embedding=matrix[i])
+            replace(collection[i], score=score, embedding=matrix[i])
             for i, score in zip(places.tolist(), scores.tolist())
         )
 
     def __len__(self) -> int:
-        return len(self._matrix)
+        return len(self._state[1])
 
     def __repr__(self) -> str:
         return f"DenseRetriever({len(self):,} passages, encoder={self.encoder.name!r})"

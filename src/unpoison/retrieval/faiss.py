@@ -77,6 +77,24 @@ class FaissRetriever(VectorRetriever):
             self.index.add(unit_rows(vectors) if self._scaled else vectors)
             self._collection.extend(replace(passage, embedding=None) for passage in new)
 
+    def remove(self, ids: Iterable[str]) -> int:
+        """Take passages out; how many there were. Ids that no passage has are passed over. Copies the index.
+
+        Raises:
+            InputError: The index is no flat one: others number their vectors in a way of their own, or cannot remove.
+        """
+        with self._lock:
+            rest, places = self._collection.without(ids)
+            if places:
+                if not isinstance(self.index, self._faiss.IndexFlat):
+                    raise InputError(
+                        f"the index ({type(self.index).__name__}) cannot take vectors out one by one; make it anew "
+                        "without these passages"
+                    )
+                self.index.remove_ids(np.array(places, np.int64))
+                self._collection = rest
+            return len(places)
+
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         with self._lock:
             count = min(count, len(self))

@@ -62,7 +62,7 @@ class PgvectorRetriever(VectorRetriever):
                 f"{shown(sorted(named))}"
             )
         self._fields = [field for field in FIELDS if field in named]
-        self._search, self._insert = self._statements(named)
+        self._search, self._insert, self._delete = self._statements(named)
 
     def add(self, passages: Iterable[Any]) -> None:
         """Write passages into the table, all or none, encoded where they bring no embedding.
@@ -86,6 +86,18 @@ class PgvectorRetriever(VectorRetriever):
                 rows = zip(some, vectors_of(some, self.encoder), strict=True)
                 cursor.executemany(self._insert, [[*self._values(p), vector.tolist()] for p, vector in rows])
 
+    def remove(self, ids: Iterable[str]) -> int:
+        """Delete the rows with these ids; how many there were. Ids that no row has are passed over.
+
+        Raises:
+            InputError: There is no such table or column.
+            OptionError: The connection is asynchronous.
+            StoreError: The server cannot be reached.
+        """
+        self._must_be_synchronous("remove")
+        with self._turn, self._reached(), self._connection.transaction():
+            return int(self._connection.execute(self._delete, [list(ids)]).rowcount)
+
     async def _anearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         if not self._asynchronous:
             return await super()._anearest(vector, count)
@@ -101,8 +113,8 @@ class PgvectorRetriever(VectorRetriever):
             rows = self._connection.execute(self._search, self._asked(vector, count)).fetchall()
         return tuple(map(self._passage, rows))
 
-    def _statements(self, columns: Mapping[str, str]) -> tuple[Any, Any]:
-        """The search and the insertion, every name quoted."""
+    def _statements(self, columns: Mapping[str, str]) -> tuple[Any, Any, Any]:
+        """The search, the insertion and the deletion, every name quoted."""
         sql = self._psycopg.sql
         names = [sql.Identifier(columns[field]) for field in self._fields]
         parts = {
@@ -117,7 +129,8 @@ class PgvectorRetriever(VectorRetriever):
                 for name in [*names[1:], sql.Identifier(columns["embedding"])]
             ),
         }
-        return sql.SQL(_SEARCH).format(**parts), sql.SQL(_INSERT).format(**parts)
+        search, insert, delete = (sql.SQL(text).format(**parts) for text in (_SEARCH, _INSERT, _DELETE))
+        return search, insert, delete
 
     def _asked(self, vector: Vector, count: int) -> dict[str, Any]:
         return {"vector": vector.tolist(), "count": count}
@@ -178,3 +191,5 @@ SELECT {texts}, {embedding}::real[], unpoison_distance FROM (
 _INSERT = """
 INSERT INTO {table} ({fields}, {embedding}) VALUES ({values}, %s::float8[]::vector)
 ON CONFLICT ({id}) DO UPDATE SET {changes}"""
+
+_DELETE = "DELETE FROM {table} WHERE {id} = ANY(%s)"

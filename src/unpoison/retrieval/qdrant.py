@@ -67,6 +67,20 @@ class QdrantRetriever(VectorRetriever):
             with self._reached():
                 self._client.upsert(self.collection, points)
 
+    def remove(self, ids: Iterable[str]) -> None:
+        """Take out the passages that `add` wrote under these ids; ids that there are not are passed over.
+
+        Raises:
+            InputError: There is no such collection.
+            OptionError: The client is asynchronous.
+            StoreError: The server cannot be reached.
+        """
+        self._must_be_synchronous("remove")
+        points = self._library.models.PointIdsList(points=[_point_id(Passage("", id=name)) for name in ids])
+        if points.points:
+            with self._reached():
+                self._client.delete(self.collection, points)
+
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
         if not count:
@@ -97,7 +111,7 @@ class QdrantRetriever(VectorRetriever):
         payload = {name: getattr(passage, name) for name in ("id", "title", "source") if getattr(passage, name)}
         values = vector.tolist()
         return self._library.models.PointStruct(
-            id=str(uuid5(NAMESPACE_URL, passage.text if passage.id is None else f"id:{passage.id}")),
+            id=_point_id(passage),
             vector=values if self._vector is None else {self._vector: values},
             payload={**payload, self._text: passage.text},
         )
@@ -148,3 +162,8 @@ class QdrantRetriever(VectorRetriever):
 
     def __repr__(self) -> str:
         return f"QdrantRetriever({self.collection!r}, encoder={self.encoder.name!r})"
+
+
+def _point_id(passage: Passage) -> str:
+    """Qdrant takes UUIDs and numbers only."""
+    return str(uuid5(NAMESPACE_URL, passage.text if passage.id is None else f"id:{passage.id}"))

@@ -10,10 +10,13 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from unpoison import __version__
+from unpoison.at_rest.audit_log import AuditLog
+from unpoison.at_rest.ingest import Ingest
 from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
 from unpoison.service import failures, inspector, rerank, routes
+from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
 from unpoison.service.desk import Desk
@@ -34,6 +37,8 @@ def create_app(
     origins: Collection[str] = (),
     make: Callable[[str], Defense] | None = None,
     log_dropped: bool = False,
+    audit: AuditLog | None = None,
+    ingest: Ingest | None = None,
 ) -> FastAPI:
     """The service as an ASGI application.
 
@@ -49,6 +54,8 @@ def create_app(
         make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
             and only so that it gets stricter; without it they cannot set any.
         log_dropped: Whether the access log quotes questions and what was dropped.
+        audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
+        ingest: Judges the documents of /v1/ingest/check; by default beside those alone that the request brings.
 
     Returns:
         The application. Its lifespan must run: it starts and stops the threads.
@@ -63,6 +70,8 @@ def create_app(
         metrics=metrics,
         on_poison=among("on_poison", on_poison, ("drop", "demote", "monitor")),
         log_dropped=log_dropped,
+        audit=None if audit is None else Auditor(audit, metrics, on_poison),
+        ingest=ingest or Ingest(),
     )
 
     @asynccontextmanager

@@ -61,10 +61,10 @@ class Choices(Mapping[str, Defense]):
             return self[self.default]
         if name in self:
             return self[name]
-        family, colon, _ = name.partition(":")
+        family, options = registry.parse(name)
         if family not in self._aliases:
             raise UnknownNameError("defense", family, self)
-        if colon and self._make is None:
+        if options and self._make is None:
             raise OptionError(
                 f"options of requests are not accepted here, got {shown(name)}; name one of: {', '.join(self)}"
             )

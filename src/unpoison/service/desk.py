@@ -9,9 +9,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request
 
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
+from unpoison.errors import InputError
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
+from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
 from unpoison.service.gate import Record
@@ -33,7 +37,9 @@ class Desk:
         metrics: Counters.
         on_poison: What the rerank dialects do with what was dropped.
         log_dropped: Whether the access log quotes it.
+        audit: Writes the audit log.
         stopping: Whether the service is about to end.
+        ingest: The gate before an index.
         work: Where defenses run, while the application runs.
     """
 
@@ -42,7 +48,9 @@ class Desk:
     metrics: Metrics
     on_poison: Literal["drop", "demote", "monitor"] = "drop"
     log_dropped: bool = False
+    audit: Auditor | None = None
     stopping: bool = False
+    ingest: Ingest = field(default_factory=Ingest)
     work: Work = field(init=False)
 
     async def screen(
@@ -53,6 +61,7 @@ class Desk:
         found = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
         screening = windows.merged(query, read, [one.screening for one in found], most)
         self._count(request, screening, [call for one in found for call in one.calls])
+        await self._audited(request, screening)
         return screening
 
     async def rerank(
@@ -85,7 +94,33 @@ class Desk:
             if part is not whole
         ]
         evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
-        return replace(answer, screening=replace(answer.screening, evidence=evidence))
+        answer = replace(answer, screening=replace(answer.screening, evidence=evidence))
+        await self._audited(request, answer)
+        return answer
+
+    async def _audited(self, request: Request, result: Screening | Answer) -> None:
+        if self.audit is not None:
+            await self.audit.record(request, result)
+
+    async def check(
+        self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
+    ) -> list[dict[str, Any]]:
+        """Read, bound, and judge new documents; nothing is added anywhere."""
+        new = [Document.of(_given(one), position) for position, one in enumerate(documents)]
+        indexed = [Document.of(_given(one), position) for position, one in enumerate(beside)]
+        self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
+        for position, one in enumerate(new):
+            if len(one.passage.raw) > self.bounds.characters:
+                raise InputError(
+                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
+                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
+                )
+        cut = [
+            replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
+            for one in indexed
+        ]
+        found = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
+        return [decision.to_dict() for decision in found.decisions]
 
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
         read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])
@@ -108,6 +143,10 @@ class Desk:
             }
 
 
+def _given(one: str | PassageIn) -> object:
+    return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
+
+
 def asked(body: ScreenRequest) -> Query:
     """The question of a request, with its embedding where it brings one."""
     embedding: Any = body.embedding
@@ -119,7 +158,7 @@ def told(screening: Screening) -> dict[str, Any]:
     evidence = screening.evidence
     return {
         **screening.summary(),
-        **{name: evidence[name].tolist() for name in ("threshold", "probability") if name in evidence},
+        **{name: evidence[name].tolist() for name in ("threshold", "probability", "calibration") if name in evidence},
     }
 
 

@@ -70,6 +70,7 @@ class Record:
         refused: Why the gate let nothing of it in, None where it did.
         unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
         ms: Milliseconds to reply.
+        client: The address that the request came from: the proxy's where there is one in front.
         texts: The question and what was dropped of it, where that is wanted.
     """
 
@@ -85,6 +86,7 @@ class Record:
     unscreened: str | None = None
     refused: str | None = None
     ms: float = 0.0
+    client: str | None = None
     texts: dict[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
@@ -135,6 +137,7 @@ class Gate:
         headers = Headers(scope=scope)
         asked = headers.get("x-request-id", "")
         record = Record(asked if _REQUEST_ID.fullmatch(asked) else uuid4().hex, scope["method"])
+        record.client = scope["client"][0] if scope.get("client") else None
         scope.setdefault("state", {}).update(record=record, gate=self)
         reply = _Reply(send, record)
         if record.method == "HEAD":  # what GET says, without its body

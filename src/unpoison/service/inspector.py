@@ -15,13 +15,13 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from unpoison.rendering import excerpt, figure, sides
+from unpoison.rendering import cut_of, excerpt, figure, marked, sides
 from unpoison.rows import load_sample
 from unpoison.service.desk import DeskOfRequest, asked
 from unpoison.service.failures import Refusal
 from unpoison.service.replies import Json
 from unpoison.service.schemas import ScreenRequest
-from unpoison.types import Screening
+from unpoison.types import Screening, Verdict
 
 __all__ = ["router"]
 
@@ -54,8 +54,12 @@ def _resource(name: str) -> str:
 @cache
 def _templates() -> Environment:
     environment = Environment(loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"excerpt": excerpt, "sides": sides}
+    environment.filters |= {"cut": cut_of, "excerpt": excerpt, "marked": _marked, "sides": sides}
     return environment
+
+
+def _marked(text: str, verdict: Verdict) -> Markup:
+    return Markup(marked(text, verdict, 1000))  # noqa: S704  rendering.py escapes it
 
 
 @router.get("/")

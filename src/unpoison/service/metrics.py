@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from platform import python_version
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from unpoison import __version__
 from unpoison.types import Call, Screening
 
 __all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
@@ -19,6 +21,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        build = Gauge(
+            "unpoison_build_info", "1; the labels say what runs.", ("version", "python"), registry=registry,
+            multiprocess_mode="max",
+        )  # fmt: skip
+        build.labels(__version__, python_version()).set(1)
         self.requests = Counter("unpoison_requests", "Requests.", ("route", "status"), registry=registry)
         self.seconds = Histogram(
             "unpoison_request_seconds", "Time to reply.", ("route",), buckets=SECONDS, registry=registry
@@ -29,6 +36,9 @@ class Metrics:
             "unpoison_unscreened", "Requests passed through unscreened, in monitor mode.", ("reason",),
             registry=registry,
         )  # fmt: skip
+        self.unaudited = Counter(
+            "unpoison_unaudited", "Requests that are missing in the audit log.", ("reason",), registry=registry
+        )
         self.passages = Counter("unpoison_passages", "Passages.", ("defense", "verdict"), registry=registry)
         self.attacked = Counter(
             "unpoison_screenings", "Screenings, by whether they dropped anything.", ("defense", "dropped"),

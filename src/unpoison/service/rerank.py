@@ -2,12 +2,14 @@
 
 Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; vLLM at all three addresses; text-embeddings-inference (TEI) at
 `/rerank`, told from vLLM by `texts` in the body. A document that the defense drops is not in the reply, or last with
-score 0. The scores say the order and nothing else: the first of k gets 1, each next 1 / k less.
+score 0. So is one that it redacts, for who goes by positions would read the whole of it; only who asks for the
+documents (`return_documents` or `return_text` true) gets it, redacted. The scores say the order and nothing else: the
+first of k gets 1, each next 1 / k less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
@@ -38,7 +40,12 @@ Ranking = list[tuple[int, float]]
 
 
 def ranked(
-    k: int, screening: Screening | None, on_poison: Literal["drop", "demote", "monitor"], top: int | None = None
+    k: int,
+    screening: Screening | None,
+    on_poison: Literal["drop", "demote", "monitor"],
+    top: int | None = None,
+    *,
+    with_texts: bool = False,
 ) -> Ranking:
     """The documents of a reply, best first, with scores in [0, 1].
 
@@ -47,11 +54,16 @@ def ranked(
         screening: Of all of them; None only where the service watches and could not screen.
         on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were.
         top: At most so many; 0 and None mean all.
+        with_texts: Whether the client reads the documents of the reply; otherwise redacted ones count as dropped.
     """
-    best = range(k) if on_poison == "monitor" or screening is None else screening.kept_indices
+    if on_poison == "monitor" or screening is None:
+        best: Sequence[int] = range(k)
+    else:
+        best = [i for i in screening.kept_indices if with_texts or not screening.verdicts[i].spans]
     found = [(index, round(1 - place / k, 6)) for place, index in enumerate(best)]
     if on_poison == "demote" and screening is not None:
-        found += [(index, 0.0) for index in screening.dropped_indices]
+        read = set(best)
+        found += [(index, 0.0) for index in range(k) if index not in read]
     return found[: top or None]
 
 
@@ -71,10 +83,13 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
         return await rerank_v1(request, body, desk)
     with _called("texts"):
         screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts)
+    texts = [*body.texts]
+    for index, text in _cut(screening, desk.on_poison).items():
+        texts[index] = text
     return Json(
         [
-            {"index": index, "score": score, **({"text": body.texts[index]} if body.return_text else {})}
-            for index, score in ranked(len(body.texts), screening, desk.on_poison)
+            {"index": index, "score": score, **({"text": texts[index]} if body.return_text else {})}
+            for index, score in ranked(len(texts), screening, desk.on_poison, with_texts=body.return_text)
         ]
     )
 
@@ -82,13 +97,13 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
 @router.post("/v1/rerank", responses={200: {"model": Reranked}, **REFUSALS})
 async def rerank_v1(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
     """Rerank as Jina and vLLM do: with the documents, unless `return_documents` is false."""
-    model, ranking = await _rerank(request, body, desk)
+    model, ranking, cut = await _rerank(request, body, desk)
     return Json(
         {
             "id": f"rerank-{request.state.record.id}",
             "model": body.model or model,
             "usage": NO_USAGE,
-            "results": _results(body, ranking, with_documents=body.return_documents is not False),
+            "results": _results(body, ranking, cut, with_documents=body.return_documents is not False),
         }
     )
 
@@ -98,21 +113,34 @@ async def rerank_v2(request: Request, body: DocumentsRequest, desk: DeskOfReques
     """Rerank as Cohere v2 does: positions and scores only. A request that vLLM alone takes gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
         return await rerank_v1(request, body, desk)
-    _, ranking = await _rerank(request, body, desk)
+    _, ranking, cut = await _rerank(request, body, desk)
     return Json(
         {
             "id": request.state.record.id,
-            "results": _results(body, ranking, with_documents=body.return_documents is True),
+            "results": _results(body, ranking, cut, with_documents=body.return_documents is True),
             "meta": {"api_version": {"version": "2"}},
         }
     )
 
 
-async def _rerank(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> tuple[str, Ranking]:
+async def _rerank(
+    request: Request, body: DocumentsRequest, desk: DeskOfRequest
+) -> tuple[str, Ranking, Mapping[int, str]]:
+    """The defense's name, the ranking, and the texts of what is redacted."""
     defense = desk.choices.chosen(desk.choices.known_model(body.model))
     with _called("documents"):
         screening = await desk.rerank(request, defense, Query(body.query), body.documents)
-    return defense.name, ranked(len(body.documents), screening, desk.on_poison, body.top_n)
+    wanted = body.return_documents is True
+    ranking = ranked(len(body.documents), screening, desk.on_poison, body.top_n, with_texts=wanted)
+    return defense.name, ranking, _cut(screening, desk.on_poison)
+
+
+def _cut(screening: Screening | None, on_poison: str) -> Mapping[int, str]:
+    """What is redacted, by position; nothing where the service only watches."""
+    if screening is None or on_poison == "monitor":
+        return {}
+    texts = zip(screening.kept_indices, screening.texts, strict=True)
+    return {i: text for i, text in texts if screening.verdicts[i].spans}
 
 
 @contextmanager
@@ -125,11 +153,13 @@ def _called(field: str) -> Iterator[None]:
         raise InputError(message) from error
 
 
-def _results(body: DocumentsRequest, ranking: Ranking, *, with_documents: bool) -> list[dict[str, Any]]:
+def _results(
+    body: DocumentsRequest, ranking: Ranking, cut: Mapping[int, str], *, with_documents: bool
+) -> list[dict[str, Any]]:
     return [
         {
             "index": index,
-            **({"document": {"text": _text(body.documents[index])}} if with_documents else {}),
+            **({"document": {"text": cut.get(index) or _text(body.documents[index])}} if with_documents else {}),
             "relevance_score": score,
         }
         for index, score in ranking

@@ -1,4 +1,4 @@
-"""`/v1/screen`, `/v1/answer`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
+"""`/v1/screen`, `/v1/answer`, `/v1/ingest/check`, `/v1/defenses`, and what machines ask: health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from unpoison import __version__
+from unpoison.defenses.guarantee import held, need_proof
 from unpoison.service.desk import DeskOfRequest, asked, told
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
-from unpoison.service.schemas import Answered, Failure, Screened, ScreenRequest
+from unpoison.service.schemas import (
+    Answered,
+    AnswerRequest,
+    Checked,
+    Failure,
+    IngestRequest,
+    Screened,
+    ScreenRequest,
+)
 
 __all__ = ["REFUSALS", "router"]
 
@@ -38,14 +48,22 @@ async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> 
 
 
 @router.post("/v1/answer", responses={200: {"model": Answered}, **REFUSALS})
-async def answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> Json:
+async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> Json:
     """Answer the question in spite of poisoned passages."""
     defense = desk.choices.chosen(body.defense)
     generator = defense.models.generator
     if generator is None:
         raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
-    found = await desk.answer(request, defense, asked(body), body.passages)
+    if body.guarantee:
+        need_proof(defense, "guarantee")
+    found = held(await desk.answer(request, defense, asked(body), body.passages), body.guarantee)
     return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
+
+
+@router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})
+async def check(body: IngestRequest, desk: DeskOfRequest) -> Json:
+    """Judge new documents beside their neighbours before they go into an index; nothing is kept here."""
+    return Json({"decisions": await desk.check(body.documents, body.neighbours)})
 
 
 @router.get("/v1/defenses")
@@ -53,15 +71,17 @@ async def defenses(desk: DeskOfRequest) -> Json:
     """The configured defenses; the first is the default."""
     return Json(
         {
+            "version": __version__,
             "defenses": [
                 {
                     "name": name,
                     "summary": defense.summary,
                     "answers": defense.models.generator is not None,
+                    "guarantees": defense.certifies,
                     "default": name == desk.choices.default,
                 }
                 for name, defense in desk.choices.items()
-            ]
+            ],
         }
     )
 

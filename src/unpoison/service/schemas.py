@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, model_validator
 
 __all__ = [
+    "AnswerRequest",
     "Answered",
+    "Checked",
     "CohereReranked",
     "DocumentsRequest",
     "Failure",
+    "IngestRequest",
     "Reranked",
     "ScreenRequest",
     "Screened",
@@ -32,6 +35,8 @@ class PassageIn(BaseModel):
     id: str | int | None = None
     title: str | None = None
     source: str | None = None
+    author: str | None = Field(None, description="For the audit log.")
+    added_at: str | None = Field(None, description="For the audit log: when the document was added.")
     score: FiniteFloat | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
@@ -67,6 +72,67 @@ class ScreenRequest(BaseModel):
     )
 
 
+class AnswerRequest(ScreenRequest):
+    """What to answer, by which of the configured defenses, and how sure."""
+
+    guarantee: int = Field(
+        0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
+    )
+
+
+class DocumentIn(PassageIn):
+    """A document that is to be indexed. Other fields are let be."""
+
+    model_config = ConfigDict(extra="ignore", title="Document")
+
+    added_at: str | int | FiniteFloat | None = Field(None, description="When it came: ISO text, or seconds since 1970.")
+    author: str | None = None
+
+
+DocumentOrText = Annotated[
+    Annotated[str, Tag("<string>")] | Annotated[DocumentIn, Tag("<object>")],
+    Discriminator(
+        _form,
+        custom_error_type="document_type",
+        custom_error_message="Input should be a text, or an object with 'text'",
+    ),
+]
+
+
+class IngestRequest(BaseModel):
+    """New documents, and what is in the index near them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    documents: list[DocumentOrText] = Field(description="Judged beside each other and beside their neighbours.")
+    neighbours: list[DocumentOrText] = Field(
+        default=[],
+        description="The documents of your index that are nearest to the new ones; where the service has an index of "
+        "its own, they are looked up there as well.",
+    )
+
+
+class DecisionOut(BaseModel):
+    """What should become of one new document."""
+
+    model_config = ConfigDict(title="Decision", extra="allow")
+
+    decision: str = Field(description="accept, quarantine or reject.")
+    id: str
+    suspicion: float
+    flagged: bool
+    reasons: list[str]
+    spans: list[dict[str, Any]]
+    group: str | None
+    neighbours: list[str]
+
+
+class Checked(BaseModel):
+    """The reply of /v1/ingest/check."""
+
+    decisions: list[DecisionOut] = Field(description="In the order of the documents.")
+
+
 class DocumentsRequest(BaseModel):
     """A rerank request as Cohere, Jina and vLLM write it. Fields about tokens and truncation have no effect."""
 
@@ -100,6 +166,18 @@ class TextsRequest(BaseModel):
         return value
 
 
+class SpanOut(BaseModel):
+    """A part of a passage, and why it is suspicious."""
+
+    model_config = ConfigDict(title="Span")
+
+    start: int = Field(description="In characters (Unicode code points) of the text as it was sent.")
+    end: int = Field(description="Behind the last character.")
+    probability: float
+    reason: str
+    field: Literal["text", "title"] = Field(description="Where the positions are.")
+
+
 class VerdictOut(BaseModel):
     """What the defense says of one passage."""
 
@@ -110,6 +188,7 @@ class VerdictOut(BaseModel):
     score: float
     rank: int | None
     reason: str
+    spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without these.")
 
 
 class RivalOut(BaseModel):
@@ -138,11 +217,15 @@ class ScreeningOut(BaseModel):
 
     defense: str
     kept: list[int] = Field(description="Positions, best first.")
+    texts: list[str] = Field(
+        description="The kept passages as a model should read them: canonical, the title in front, spans cut."
+    )
     verdicts: list[VerdictOut]
     contested: list[ContestOut] = Field([], description="Left out when nothing is.")
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
+    calibration: str | None = Field(None, description="Which coefficients these probabilities come from.")
 
 
 class Screened(BaseModel):
@@ -154,7 +237,10 @@ class Screened(BaseModel):
 class Answered(Screened):
     """The reply of /v1/answer."""
 
-    answer: dict[str, Any] = Field(description="text, abstained, screened, calls, and belief where there is one.")
+    answer: dict[str, Any] = Field(
+        description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
+        "or null) with promise and proof in words, and belief where there is one."
+    )
     generator: str
 
 

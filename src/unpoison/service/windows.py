@@ -6,12 +6,13 @@ passages that a defense compares stays what the retriever gave. It is kept if ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from unpoison.types import Evidence, Passage, Query, Screening
+from unpoison.spans import spans_at
+from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 
 __all__ = ["MOST", "cut", "merged", "rounds"]
 
@@ -65,11 +66,11 @@ def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screenin
     """One screening of the passages from those of the rounds: each passage as its worst window is.
 
     Evidence is the first round's, with the worst probabilities where the defense gives any. What is contested in any
-    round is.
+    round is. Spans are those of all its windows, in the caller's texts.
     """
     first = found[0]
     sizes = [len(starts(_flat(p).text, characters)) for p in passages]
-    if len(found) == 1 and max(sizes, default=1) <= MOST:
+    if len(found) == 1 and max(sizes, default=1) <= MOST and first.passages == passages:
         return first
     worst = [min((s.verdicts[i] for s in found), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
     reasons = [
@@ -91,7 +92,29 @@ def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screenin
         reasons=reasons,
         evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
         contested=tuple(dict.fromkeys(contest for screening in found for contest in screening.contested)),
+        spans={i: _spans(p, [s.verdicts[i] for s in found], characters) for i, p in enumerate(passages)},
     )
+
+
+def _spans(passage: Passage, verdicts: Sequence[Verdict], characters: int) -> list[Span]:
+    """The spans of a passage's windows as the caller counts."""
+    flat = _flat(passage)
+    places = starts(flat.text, characters)[:MOST]
+    return [
+        span
+        for verdict, place in zip(verdicts, places)  # in later rounds its last window is judged again
+        for one in verdict.spans
+        for span in _moved(passage, one, place if flat is passage else place - (len(passage.raw) - len(passage.text)))
+    ]
+
+
+def _moved(passage: Passage, span: Span, place: int) -> Iterator[Span]:
+    """A span of a window that begins at a place of the text: before it where a title is the text's beginning."""
+    if span.field == "title":
+        yield span
+    else:
+        begin = len(passage.raw) - len(passage.text) + place
+        yield from spans_at(passage, span.start + begin, span.end + begin, span.probability, span.reason)
 
 
 def cut(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:

@@ -68,6 +68,10 @@ class Work:
         """
         return await self._asking(defense.aanswer(query, passages))
 
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Do some work on a thread, when one is free."""
+        return await self._computing(work)
+
     async def close(self) -> None:
         """Stop the loop of the model calls; what still runs on threads is left behind."""
         with suppress(TimeoutError):

@@ -8,9 +8,11 @@ import json
 from collections.abc import Iterable, Iterator
 from math import isnan
 
+from unpoison.evaluation.certified import certify
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Published
+from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.model import SETTINGS, Report, setting
 from unpoison.evaluation.report.published import counted, published_tables
 from unpoison.evaluation.report.tables import (
@@ -40,6 +42,7 @@ def as_markdown(report: Report) -> str:
         parts += [markdown_table(table) for table in published_tables(report)]
     parts.append("## Results")
     parts += [markdown_table(table) for table in summary_tables(report)]
+    parts += [markdown_table(table) for table in certified_tables(report)]
     parts += [markdown_table(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
     found = problems(report)
     if found:
@@ -120,6 +123,7 @@ def as_json(report: Report) -> str:
         "manifest": dict(report.run.manifest),
         "complete": report.run.complete,
         "cells": [summary.to_dict() for summary in report.summaries],
+        "certified": [one.to_dict() for one in certify(report.run.cells)],
         "comparisons": [one.to_dict() for one in report.comparisons],
         "problems": problems(report),
         "preset": preset,

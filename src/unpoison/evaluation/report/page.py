@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from itertools import islice
 
+from unpoison.evaluation.report.briefing import brief_of
 from unpoison.evaluation.report.charts import label
 from unpoison.evaluation.report.document import Section, document, figure_markup, resource, table_markup
 from unpoison.evaluation.report.figures import (
@@ -20,6 +21,8 @@ from unpoison.evaluation.report.figures import (
     sweep_figures,
     trade_off_figures,
 )
+from unpoison.evaluation.report.front import front
+from unpoison.evaluation.report.guarantees import certified_figures, certified_tables
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.report.published import counted, published_tables
 from unpoison.evaluation.report.questions import embedded, question_data
@@ -46,6 +49,7 @@ def page(report: Report) -> str:
     sections = [
         _preset(report),
         _results(report),
+        _certified(report),
         _figures("poisons", "More poison", "What is left of it with each poison planted.", poison_figures(report)),
         _figures(
             "trade-off",
@@ -75,7 +79,8 @@ def page(report: Report) -> str:
         "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
     data = f'<script type="application/json" id="questions-data">{embedded(question_data(report))}</script>'
-    return document("Evaluation", lead, sections, data, resource("report.js"))
+    brief = brief_of(report)
+    return document(brief.title, lead, sections, data, resource("report.js"), front=front(brief))
 
 
 def _section(name: str, title: str, inner: str) -> Section | None:
@@ -111,6 +116,13 @@ def _results(report: Report) -> Section | None:
     left = len(tables) - MAX_TABLES
     note = f"<p>{left} further tables are left out; the CSV export has all of them.</p>" if left > 0 else ""
     return "results", "Results", shown + note
+
+
+def _certified(report: Report) -> Section | None:
+    tables = "\n".join(map(table_markup, certified_tables(report)[:MAX_TABLES]))
+    told = "Right without an attack, and proved to stay right whatever any m of the passages become."
+    pictures = _figures("", "", told, certified_figures(report))
+    return _section("certified", "What is guaranteed", tables + (pictures[2] if pictures else ""))
 
 
 def _figures(name: str, title: str, told: str, found: Iterable[Figure]) -> Section | None:

@@ -9,13 +9,14 @@ from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.staging import Staged
+from unpoison.plain_words import in_plain_words
 from unpoison.rendering import excerpt
 
 __all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "embedded", "question_data"]
 
 MAX_PER_SCENARIO = 100
-MAX_BYTES = 6_000_000
-"""The page stays one that a browser opens in a second or two."""
+MAX_BYTES = 1_400_000
+"""The page stays below 2 MB, and one that a browser opens at once."""
 
 TEXT = 700
 """Characters of a passage or an answer; more are cut."""
@@ -106,7 +107,7 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "correct": [excerpt(text, 120) for text in record.correct[:8]],
         "wanted": [excerpt(text, 200) for text in record.wanted[:8]],
         "verdicts": [
-            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, excerpt(verdict.reason, 300)]
+            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, *_told(verdict.reason, kept=verdict.kept)]
             for verdict in record.verdicts
         ],
         "order": list(record.order),
@@ -115,6 +116,12 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "error": None if record.error is None else excerpt(record.error, TEXT),
         "seconds": round(record.seconds, 4),
     }
+
+
+def _told(reason: str, *, kept: bool) -> list[str]:
+    """The reason in plain words, and its numbers where they say more."""
+    words, numbers = (excerpt(text, 300) for text in in_plain_words(reason, kept=kept))
+    return [words] if words.lower() == numbers.lower() else [words, numbers]
 
 
 def _outcomes(record: Record) -> list[str]:

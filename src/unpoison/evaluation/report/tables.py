@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isnan
+from typing import Literal
 
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES, Measure
@@ -51,12 +52,14 @@ class Table:
         columns: The headings; the first column names the rows.
         rows: One text per column.
         hints: What each column means, for a reader who points at its heading; may be shorter than `columns`.
+        marks: The best and the worst cells by (row, column), where rows differ and one side is good.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     hints: tuple[str, ...] = ()
+    marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
 
 
 def figure(found: Estimate | None, one: Measure) -> str:
@@ -110,8 +113,27 @@ def summary_tables(report: Report) -> list[Table]:
             figures += [figure(summary[name], MEASURES[name]) for name in rest]
             rows.append((summary.scenario.defense, _questions(summary), *figures))
         told = ("the option string", "questions measured without an error")
-        found.append(Table(report.caption(scenario), ("defense", "n", *columns), tuple(rows), (*told, *hints)))
+        marks = dict(_marks([(name, group) for name in names], 2))
+        marks |= _marks([(name, twins) for name in beside], 2 + len(names))
+        marks |= _marks([(name, group) for name in rest], 2 + len(names) + len(beside))
+        title = report.caption(scenario)
+        found.append(Table(title, ("defense", "n", *columns), tuple(rows), (*told, *hints), marks))
     return found
+
+
+def _marks(
+    columns: Sequence[tuple[str, Sequence[Summary | None]]], first: int
+) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
+    """The best and the worst of every column, equal ones all; none where all are equal or no side is good."""
+    for place, (name, cells) in enumerate(columns, first):
+        better = MEASURES[name].better
+        values = {row: cell[name].value for row, cell in enumerate(cells) if cell is not None and cell.applies(name)}
+        low, high = min(values.values(), default=0.0), max(values.values(), default=0.0)
+        if not better or low == high:
+            continue
+        for row, value in values.items():
+            if value in (low, high):
+                yield (row, place), "best" if (value == high) == (better == "higher") else "worst"
 
 
 def _present(group: Iterable[Summary], names: Iterable[str]) -> list[str]:

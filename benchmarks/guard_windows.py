@@ -1,0 +1,153 @@
+"""The judgement of windows (`kernels.window_evidence`), fitted: their style, and trees over their evidence.
+
+A passage is as suspicious as its worst window. Only passages have labels, so the windows to learn from are chosen by the
+model itself: of a poison the window that it suspects most, of a clean passage the three that it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from guard_data import Sample
+from unpoison.defenses.guard_model import GuardModel
+from unpoison.kernels.style import Style, run_text
+from unpoison.kernels.window_evidence import COLUMNS, WindowSigns, window_runs, window_signs
+from unpoison.kernels.windows import windows
+
+__all__ = ["Bag", "bags", "fit_trees", "style_of_windows"]
+
+FEWEST_TEXTS = 10
+STRENGTH = 3.0
+BOUND = 4.0
+"""No run of shapes weighs more: no constant tail clears a sentence."""
+
+ROUNDS = 3
+TREES, DEPTH, RATE = 100, 3, 0.1
+SHIFT = 1.0
+"""How much more like claims other kinds of text may be built: the deviation, in the style's own unit."""
+
+RISING = ("style", "coverage", "density", "echo")
+MONOTONE = [int(name in RISING) for name in COLUMNS]
+"""More of these never means less suspicion, so that a text cannot overdo it."""
+
+
+def style_of_windows(samples: Sequence[Sample]) -> dict:
+    """Weights of runs of lower-case shapes, by logistic regression over the distinct texts of the samples."""
+    pure = [s for s in samples if s.attack != "longer"]
+    kinds = {(text, p): (s.domain, s.attack if p else "") for s in pure for text, p in zip(s.texts, s.poison)}
+    y = np.array([p for _, p in kinds])
+    sizes = Counter(kinds.values())
+    groups = Counter(attack != "" for _, attack in sizes)
+    w = np.array([1 / (sizes[kind] * groups[kind[1] != ""]) for kind in kinds.values()])
+    codes, table = counted([text for text, _ in kinds])
+    model = LogisticRegression(C=STRENGTH, max_iter=300).fit(table, y, w * len(w) / w.sum())
+    weights = np.clip(model.coef_[0], -BOUND, BOUND)
+    return {
+        "runs": {run_text(int(code)): float(f"{weight:.3g}") for code, weight in zip(codes, weights)},
+        "base": float(model.intercept_[0]),
+    }
+
+
+def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
+    """The runs that enough texts have, and for each text the logarithms of their counts, scaled to length 1."""
+    codes, owners = [], []
+    for start in range(0, len(texts), 500):
+        cut = windows("", texts[start : start + 500])
+        runs = window_runs(cut)
+        codes.append(runs.code)
+        owners.append(start + cut.owner[runs.sentence])
+    code, column = np.unique(np.concatenate(codes), return_inverse=True)
+    cells = np.unique(np.concatenate(owners) * len(code) + column, return_counts=True)
+    owner, column = np.divmod(cells[0], len(code))
+    often = np.bincount(column) >= FEWEST_TEXTS
+    table = csr_array((np.log1p(cells[1]), (owner, column)), shape=(len(texts), len(code)))[:, np.flatnonzero(often)]
+    lengths = np.sqrt(table.multiply(table).sum(axis=1))
+    return code[often], csr_array(diags_array(1 / np.maximum(lengths, 1)) @ table)
+
+
+class Bag:
+    """A sample's windows with the label of their passages."""
+
+    def __init__(self, sample: Sample, signs: WindowSigns) -> None:
+        self.sample, self.signs = sample, signs
+        self.poison = np.array(sample.poison)[signs.owner] if len(signs.owner) else np.zeros(0, bool)
+
+
+def bags(
+    samples: Sequence[Sample], fold: Callable[[str], int], family: Callable[[str], str]
+) -> tuple[Style, list[Bag]]:
+    """The style of all samples, and each sample's windows by a style that has not seen its question.
+
+    Half of the samples are judged by a style without their family of data sets, and clean passages of every sample are
+    shifted towards claims by a random amount, for nobody knows how other kinds of text are built.
+    """
+    rng = np.random.default_rng(0)
+    apart = rng.random(len(samples)) < 0.5
+    shifts = SHIFT * np.clip(rng.normal(size=len(samples)), 0, None)
+    keys = [
+        family(s.domain) if far and family(s.domain) not in ("nq",) else fold(s.question)
+        for s, far in zip(samples, apart)
+    ]
+    styles = {
+        key: GuardModel.style_of(
+            style_of_windows([s for s in samples if key not in (family(s.domain), fold(s.question))])
+        )
+        for key in set(keys)
+    }
+    collected = []
+    for sample, key, shift in zip(samples, keys, shifts):
+        bag = Bag(sample, window_signs(sample.question, sample.texts, styles[key]))
+        bag.signs.columns[~bag.poison, COLUMNS.index("style")] += shift
+        collected.append(bag)
+    return style_of_windows(samples), collected
+
+
+def fit_trees(found: Sequence[Bag]) -> HistGradientBoostingClassifier:
+    """Trees over the evidence, windows chosen anew in every round."""
+    rows = np.concatenate([bag.signs.columns for bag in found])
+    y = np.concatenate([bag.poison for bag in found])
+    passage = _passages(found)
+    weight = _weights(found)
+    score = rows[:, COLUMNS.index("coverage")] + 0.01 * rows[:, COLUMNS.index("density")]
+    for _ in range(ROUNDS):
+        chosen = _chosen(score, y, passage)
+        model = HistGradientBoostingClassifier(
+            max_iter=TREES, learning_rate=RATE, max_depth=DEPTH, l2_regularization=5, min_samples_leaf=60, max_bins=64,
+            monotonic_cst=MONOTONE, early_stopping=False, random_state=0,
+        ).fit(rows[chosen], y[chosen], weight[chosen])  # fmt: skip
+        score = model.decision_function(rows)
+    return model
+
+
+def _passages(found: Sequence[Bag]) -> np.ndarray:
+    """A number for each passage of all samples, window by window."""
+    numbers, first = [], 0
+    for bag in found:
+        numbers.append(first + bag.signs.owner)
+        first += len(bag.sample.texts)
+    return np.concatenate(numbers)
+
+
+def _weights(found: Sequence[Bag]) -> np.ndarray:
+    """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
+    keys = [(bag.sample.domain, bag.sample.attack if p else "", bool(p)) for bag in found for p in bag.poison.tolist()]
+    sizes = Counter(keys)
+    groups = Counter(p for _, _, p in sizes)
+    weights = np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
+    return weights * len(keys) / weights.sum()
+
+
+def _chosen(score: np.ndarray, y: np.ndarray, passage: np.ndarray) -> np.ndarray:
+    """The window of each poison with the highest score, and three of each clean passage."""
+    order = np.lexsort((-score, passage))
+    ranked = passage[order]
+    first = np.searchsorted(ranked, ranked)
+    rank = np.arange(len(order)) - first
+    keep = np.where(y[order], rank < 1, rank < 3)
+    return order[keep]

@@ -1,0 +1,181 @@
+"""How well a scan finds planted documents, what it flags of clean collections, and how long it takes.
+
+    python benchmarks/scan.py quality ../shared/data --sets msmarco --attacks poisonedrag
+    python benchmarks/scan.py clean ../shared/data
+    python benchmarks/scan.py orders ../shared/data
+    python benchmarks/scan.py speed --sizes 2000,4000,8000
+
+The weights of `at_rest.judging` were fitted with half of MS MARCO's questions, those of NQ and HotpotQA that Guard was
+not fitted on, and four clean collections. Set aside were the other half of MS MARCO's questions (`aside`, which come
+first here), the trick `poisonedrag-gemini`, pairs of questions and answers, and German, Spanish and Chinese texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unpoison.at_rest import Scan, scan
+
+CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
+
+CELLS = ((5, 20, True), (1, 60, True), (5, 20, False), (1, 60, False))
+"""Poisons a question, questions, whether the question stands in front."""
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").split("\n") if line]
+
+
+def aside(question: str) -> bool:
+    """Whether a question was set aside while the weights were fitted."""
+    return int(md5(question.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 1
+
+
+def planted(
+    folder: Path, name: str, attack: str, per: int, count: int, front: bool
+) -> tuple[list[dict[str, Any]], set[str]]:
+    """The clean passages of a corpus with poisons among them, and the poisons' ids."""
+    found = [
+        {"id": row["id"], "text": row["text"], "title": row.get("title")}
+        for row in rows(folder, "corpus")
+        if row["dataset"] == name
+    ]
+    questions = sorted(rows(folder, f"{name}_poisoned"), key=lambda row: not aside(row["question"]))
+    poisons = set[str]()
+    for row in questions:
+        texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
+        if len(texts) < per:
+            continue
+        mark = "" if row["question"].rstrip().endswith("?") else "."
+        for i, text in enumerate(texts):
+            name_ = f"poison-{row['id']}-{i}"
+            poisons.add(name_)
+            found.append({"id": name_, "text": f"{row['question'].rstrip()}{mark} {text}" if front else text})
+        if len(poisons) == per * count:
+            break
+    order = np.random.default_rng(0).permutation(len(found))
+    return [{k: v for k, v in found[i].items() if v} for i in order], poisons
+
+
+def among_first(found: Scan, poisons: set[str]) -> tuple[float, float]:
+    """The share of the poisons among the first n and the first 2n, n being how many there are."""
+    n = len(poisons)
+    return tuple(sum(f.id in poisons for f in found.findings[: k * n]) / n for k in (1, 2))  # type: ignore[return-value]
+
+
+def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
+    print("| passages | attack | poisons | question in front | first n | first 2n | flagged poisons | flagged clean |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name in sets:
+        for attack in attacks:
+            for per, count, front in CELLS:
+                documents, poisons = planted(folder, name, attack, per, count, front)
+                found = scan(documents)
+                first, double = among_first(found, poisons)
+                caught = sum(f.id in poisons for f in found.flagged)
+                wrong = (len(found.flagged) - caught) / (len(documents) - len(poisons))
+                cells = (
+                    f"{name}, {len(documents) - len(poisons):,}", attack, f"{len(poisons)} ({per} each)",
+                    "yes" if front else "no", f"{first:.0%}", f"{double:.0%}", f"{caught / len(poisons):.0%}",
+                    f"{wrong:.2%}",
+                )  # fmt: skip
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def clean(folder: Path) -> None:
+    print("| clean collection | documents | flagged | share |\n| --- | --- | --- | --- |")
+    for name in CLEAN:
+        texts = dict.fromkeys(p["text"] for row in rows(folder, f"clean_{name}") for p in row["passages"])
+        found = scan([{"id": str(i), "text": text} for i, text in enumerate(texts)])
+        print(f"| {name} | {len(found):,} | {len(found.flagged)} | {len(found.flagged) / len(found):.2%} |", flush=True)
+
+
+HIDING = (
+    ("HTML that is not shown", "{text} <span style='display:none'>{lie}</span>"),
+    ("an HTML comment", "{text} <!-- {lie} -->"),
+    ("white letters", "<p>{text}</p><p style='color:#fff;background:#fff'>{lie}</p>"),
+    ("invisible characters", "{spaced} {text}"),
+    ("tag characters", "{text}{smuggled}"),
+)
+
+
+def orders(folder: Path) -> None:
+    """Each order and each hidden claim in a passage of its own, one in a thousand documents."""
+    base = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == "nq"]
+    lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
+    texts = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
+    print("| in a document | planted | flagged |\n| --- | --- | --- |")
+    print(f"| an order | {len(texts)} | {_one_by_one([f'{base[i]} {t}' for i, t in enumerate(texts)])} |", flush=True)
+    for name, form in HIDING:
+        made = []
+        for i, lie in enumerate(lies):
+            spaced = "".join(f"{c}\u200b" for c in lie)
+            smuggled = "".join(chr(0xE0000 + ord(c)) for c in lie if ord(c) < 128)
+            made.append(form.format(text=base[i], lie=lie, spaced=spaced, smuggled=smuggled))
+        print(f"| {name} | {len(made)} | {_one_by_one(made)} |", flush=True)
+
+
+def _one_by_one(texts: list[str]) -> str:
+    """The share that is flagged, each alone: what is in the other documents says nothing of orders and of hiding."""
+    flagged = sum(bool(scan([text]).flagged) for text in texts)
+    return f"{flagged / len(texts):.0%}"
+
+
+def speed(sizes: list[int], vectors: bool) -> None:
+    print("| documents | CPU seconds | ms a document | most memory |\n| --- | --- | --- | --- |")
+    for size in sizes:
+        documents = made_up(size, vectors)
+        start = time.process_time()
+        scan(documents)
+        spent = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"| {size:,} | {spent:.1f} | {1000 * spent / size:.2f} | {peak:.2f} GB |", flush=True)
+
+
+def made_up(size: int, vectors: bool) -> list[dict[str, Any]]:
+    """Texts of 80 words from a vocabulary as words are spread in a language, in topics, with vectors of 384 numbers."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{i:05d}" for i in range(50_000)])
+    topics = rng.normal(size=(max(size // 50, 1), 384)).astype(np.float32)
+    made: list[dict[str, Any]] = []
+    for i in range(size):
+        topic = int(rng.integers(len(topics)))
+        ranks = np.minimum((rng.pareto(1.0, 80) * 20).astype(int), 49_999)
+        ranks[::4] = (topic * 37 + rng.integers(0, 40, 20)) % 50_000
+        sentences = [" ".join(words[ranks[j : j + 16]]).capitalize() + "." for j in range(0, 80, 16)]
+        row: dict[str, Any] = {"id": str(i), "text": " ".join(sentences)}
+        if vectors:
+            row["embedding"] = topics[topic] + rng.normal(scale=0.7, size=384).astype(np.float32)
+        made.append(row)
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("quality", "clean", "orders", "speed"))
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
+    parser.add_argument("--attacks", default="poisonedrag")
+    parser.add_argument("--sizes", default="2000,4000,8000")
+    parser.add_argument("--no-vectors", action="store_true")
+    given = parser.parse_args()
+    if given.table == "speed":
+        speed([int(size) for size in given.sizes.split(",")], not given.no_vectors)
+    elif given.folder is None:
+        parser.error("name the folder with the data")
+    elif given.table == "quality":
+        quality(given.folder, given.sets.split(","), given.attacks.split(","))
+    else:
+        {"clean": clean, "orders": orders}[given.table](given.folder)
+
+
+if __name__ == "__main__":
+    main()

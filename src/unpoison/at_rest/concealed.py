@@ -1,0 +1,121 @@
+"""Text that a page keeps from a reader's eyes by its markup: elements that are hidden, transparent, tiny or white."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+__all__ = ["Page", "concealed", "read_page"]
+
+_HIDING = re.compile(
+    r"display:none|visibility:hidden|opacity:0(?:\.0+)?(?:;|$)|font-size:0*(?:\.\d+|[0-2])?(?:px|pt|em|rem|%)?(?:;|$)"
+    r"|(?:left|top|text-indent):-\d{3,}|(?<!-)color:(?:white|transparent|#fff(?:fff)?|rgba?\(255,255,255[^)]{0,9}\))"
+)
+"""Style declarations, without spaces and in small letters, by which nothing is seen on a white page."""
+
+_CLASSES = frozenset({"sr-only", "visually-hidden", "screen-reader-text", "d-none", "hidden"})
+
+SILENT = frozenset({"script", "style", "template", "noscript", "head", "svg", "iframe", "object"})
+"""Elements whose content is no text of the page."""
+
+VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
+
+BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figcaption"),
+        *("figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav"),
+        *("ol", "p", "pre", "section", "table", "td", "th", "tr", "ul"),
+    )
+)
+
+FEWEST_WORDS = 4
+"""Shorter hidden texts are labels, such as "skip to content"."""
+
+DEEPEST = 10_000
+"""Open elements that are followed."""
+
+
+class Page(HTMLParser):
+    """A page as text, and what of it nobody sees. O(n) time.
+
+    Attributes:
+        title: What stands in `<title>`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self._shown: list[str] = []
+        self._unseen: list[str] = []
+        self._open: list[tuple[str, bool]] = []
+        self._hidden = self._silent = 0
+        self._titled = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "title":
+            self._titled = not self.title
+        if tag in BLOCKS:
+            (self._unseen if self._hidden else self._shown).append("\n")
+        if tag in VOID or len(self._open) >= DEEPEST:
+            return
+        unseen = _unseen(dict(attrs))
+        self._open.append((tag, unseen))
+        self._hidden += unseen
+        self._silent += tag in SILENT
+
+    def handle_endtag(self, tag: str) -> None:
+        self._titled = False
+        if tag in BLOCKS:
+            (self._unseen if self._hidden else self._shown).append("\n")
+        if not any(name == tag for name, _ in self._open[-64:]):
+            return
+        while self._open:
+            name, unseen = self._open.pop()
+            self._hidden -= unseen
+            self._silent -= name in SILENT
+            if name == tag:
+                break
+
+    def handle_data(self, data: str) -> None:
+        if self._titled:
+            self.title += data
+        elif not self._silent:
+            (self._unseen if self._hidden else self._shown).append(data)
+
+    @property
+    def text(self) -> str:
+        """What a reader sees, a line for each block."""
+        return _lines(self._shown)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Texts of four words and more that no reader sees."""
+        return tuple(line for line in _lines(self._unseen).split("\n") if len(line.split()) >= FEWEST_WORDS)
+
+
+def read_page(markup: str) -> Page:
+    """Read a page, however broken."""
+    page = Page()
+    page.feed(markup)
+    page.close()
+    return page
+
+
+def concealed(text: str) -> tuple[str, ...]:
+    """What markup inside a text keeps from a reader's eyes; nothing where there is no such markup."""
+    if "<" not in text or not ("style" in text or "hidden" in text or "STYLE" in text or "HIDDEN" in text):
+        return ()
+    return read_page(text).unseen
+
+
+def _unseen(attributes: dict[str, str | None]) -> bool:
+    if "hidden" in attributes:
+        return True
+    classes = (attributes.get("class") or "").lower().split()
+    style = re.sub(r"\s", "", (attributes.get("style") or "").lower())
+    return bool(_CLASSES.intersection(classes)) or _HIDING.search(style) is not None
+
+
+def _lines(parts: list[str]) -> str:
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
+    return "\n".join(line for line in lines if line)

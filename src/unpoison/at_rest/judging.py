@@ -1,0 +1,108 @@
+"""From evidence to suspicion: what each kind of sign says by itself, and the most of it.
+
+The weights of the first kind are fitted by `benchmarks/scan.py`; the base takes planted documents to be rare, so that
+on a clean collection fewer than one in two hundred are flagged at 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.at_rest.signs import COLUMNS
+from unpoison.at_rest.units import Unit
+from unpoison.kernels.canonical import Hidden
+
+__all__ = ["CLAIM", "Custom", "claims", "concealment"]
+
+Matrix = NDArray[np.float64]
+
+CLAIM = {
+    "own": 0.45, "others": 0.47, "weaker": 0.47, "mates": 0.45, "third": -1.5, "echo": 5.0, "usual": -0.35,
+    "common": -0.6, "base": -3.5,
+}  # fmt: skip
+"""Weights of what the defense said by the unit's own question and by those of others, of the weaker of the two, of its
+copies times how alike they are, of how alike the third neighbour is, of a question in front that is answered, and of
+what the upper quarter of the collection gets by its own questions, and by those of others beyond `INNOCENT`: where all
+is written by one template, suspicion means less."""
+
+INNOCENT = -4.0
+"""Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
+
+USUAL = 0.04
+"""Where this share of the documents hides something of a kind, that kind says nothing."""
+
+FEWEST = 100
+"""Of fewer documents than this the share counts as if there were so many."""
+
+STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks": 12.0, "tags": 8.0, "entities": 20.0}
+"""How many of a kind there must be to be taken seriously."""
+
+MESSAGE = 0.85
+"""A message where no reader looks."""
+
+UNSEEN = 0.97
+"""Text that the page's own markup keeps from the eye."""
+
+
+def claims(rows: Matrix) -> Matrix:
+    """Log-odds that each unit was written to plant a claim, shape (n,), from the rows of `signs`."""
+    found = dict(zip(COLUMNS, rows.T))
+    usual = max(0.0, float(np.quantile(found["own"], 0.75))) if len(rows) else 0.0
+    common = max(0.0, float(np.quantile(found["others"], 0.75)) - INNOCENT) if len(rows) else 0.0
+    return np.asarray(
+        CLAIM["own"] * found["own"]
+        + CLAIM["others"] * found["others"]
+        + CLAIM["weaker"] * np.minimum(found["own"], found["others"])
+        + CLAIM["mates"] * found["mates"] * np.clip(found["third"], 0, 0.5) * 2
+        + CLAIM["third"] * np.clip(found["third"], 0, 0.6)
+        + CLAIM["echo"] * found["echo"]
+        + CLAIM["usual"] * usual
+        + CLAIM["common"] * common
+        + CLAIM["base"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """How much each kind of hiding says in this collection.
+
+    Attributes:
+        shares: The share of the documents that hide something of a kind.
+    """
+
+    shares: dict[str, float]
+
+    @classmethod
+    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> Custom:
+        """Count the kinds.
+
+        Args:
+            units: All units.
+            unseen: Numbers of the documents that hold text which their markup hides.
+            reference: The documents that say what is usual, shape (documents,).
+        """
+        kinds = (*STRENGTH, "messages")
+        found = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
+        found["unseen"] = set(unseen)
+        size = max(int(reference.sum()), FEWEST)
+        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in found.items()})
+
+    def weight(self, kind: str) -> float:
+        """1 where nobody else does it, 0 where `USUAL` of the documents do."""
+        return max(0.0, 1 - self.shares[kind] / USUAL)
+
+
+def concealment(hidden: Hidden, unseen: int, custom: Custom) -> float:
+    """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
+    found = [UNSEEN * custom.weight("unseen")] if unseen else []
+    if hidden.messages:
+        found.append(MESSAGE * custom.weight("messages"))
+    for kind, strength in STRENGTH.items():
+        count = getattr(hidden, kind)
+        if count:
+            found.append((1 - float(np.exp(-count / strength))) * custom.weight(kind))
+    return max(found, default=0.0)

@@ -1,0 +1,121 @@
+"""Since when more is dropped than before: one change in a series of counts, by its likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+__all__ = ["Onset", "Point", "Timeline", "onset", "timeline"]
+
+MOST_POINTS = 400
+"""Points of a time line; a longer log has wider ones."""
+
+HOURS = (1, 6, 24, 168, 720, 8760, 87_600, 876_000)
+"""Widths that a point may have."""
+
+SURE = 10.0
+"""Natural logarithm of how many times likelier the counts have to be with the change than without."""
+
+RISE = 1.5
+"""A smaller rise is no onset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What happened in a stretch of time.
+
+    Attributes:
+        start: Seconds since 1970.
+        rows, seen, dropped: Answers, documents in them, and those dropped.
+    """
+
+    start: int
+    rows: int
+    seen: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A log over time.
+
+    Attributes:
+        width: Seconds of a point.
+        points: Those in which anything happened, in the order of time.
+    """
+
+    width: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """A rise of what is dropped.
+
+    Attributes:
+        time: Since when, seconds since 1970.
+        before, after: The share of documents that was dropped.
+        rise: after / before, at most 1000.
+    """
+
+    time: int
+    before: float
+    after: float
+    rise: float
+
+
+def timeline(hours: Iterable[tuple[int, int, int, int]]) -> Timeline:
+    """Points of the smallest width of which there are at most `MOST_POINTS`.
+
+    Args:
+        hours: (hour since 1970, rows, seen, dropped), in the order of time.
+    """
+    found: dict[int, list[int]] = {}
+    place = 0
+    for hour, *counts in hours:  # one pass: points are merged as soon as they become too many
+        held = found.setdefault(hour // HOURS[place], [0, 0, 0])
+        found[hour // HOURS[place]] = [a + b for a, b in zip(held, counts)]
+        while len(found) > MOST_POINTS and place + 1 < len(HOURS):
+            place += 1
+            wider: dict[int, list[int]] = {}
+            for at, held in found.items():
+                key = at * HOURS[place - 1] // HOURS[place]
+                wider[key] = [a + b for a, b in zip(wider.get(key, [0, 0, 0]), held)]
+            found = wider
+    width = HOURS[place] * 3600
+    return Timeline(width, tuple(Point(at * width, *counts) for at, counts in sorted(found.items())))
+
+
+def onset(line: Timeline) -> Onset | None:
+    """The moment that best divides a log into one share of drops before and a higher one after.
+
+    Both sides are binomial (a likelihood ratio for one change point; Hinkley and Hinkley, 1970). None where the rise is
+    less than `RISE`, or the counts are not exp(`SURE`) times likelier with it.
+    """
+    if len(line.points) < 2:
+        return None
+    seen = np.array([point.seen for point in line.points], float)
+    dropped = np.array([point.dropped for point in line.points], float)
+    n, d = np.cumsum(seen)[:-1], np.cumsum(dropped)[:-1]
+    rest, left = seen.sum() - n, dropped.sum() - d
+    gain = (
+        _likelihood(d, n) + _likelihood(left, rest) - _likelihood(dropped.sum(keepdims=True), seen.sum(keepdims=True))
+    )
+    before, after = d / np.maximum(n, 1), left / np.maximum(rest, 1)
+    gain = np.where((after > RISE * before) & (n > 0), gain, -np.inf)
+    best = int(gain.argmax())
+    if gain[best] < SURE:
+        return None
+    rise = min(after[best] / before[best], 1000.0) if before[best] else 1000.0
+    return Onset(line.points[best + 1].start, float(before[best]), float(after[best]), float(rise))
+
+
+def _likelihood(dropped: NDArray[np.float64], seen: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest log-likelihood of so many drops, but for the number of their orders."""
+    share = dropped / np.maximum(seen, 1)
+    found = xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
+    return np.asarray(found, np.float64)

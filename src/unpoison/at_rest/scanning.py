@@ -1,0 +1,188 @@
+"""Which documents of a collection are planted, without a question: read, ask, judge, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Collection as Container
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.at_rest.batches import sudden_batches
+from unpoison.at_rest.collection import Collection, collected
+from unpoison.at_rest.concealed import concealed
+from unpoison.at_rest.explaining import Evidence, findings
+from unpoison.at_rest.findings import Scan
+from unpoison.at_rest.groups import Groups
+from unpoison.at_rest.judging import Custom, claims, concealment
+from unpoison.at_rest.rivals import rivals
+from unpoison.at_rest.screens import Engine, Question, screened
+from unpoison.at_rest.signs import Heard, signs
+from unpoison.checks import within
+from unpoison.kernels.orders import order
+
+__all__ = ["judged", "scan"]
+
+COMPANIONS = 3
+"""Neighbours whose own questions are asked too, where only some documents are judged."""
+
+BATCH = 1.5
+"""What a batch that agrees only with itself adds to the log-odds of its members, times how much it does."""
+
+RIVAL = 0.7
+"""What it adds that a near-copy has another name or number in the same place."""
+
+SUSPICIOUS = 0.25
+"""Suspicion from which documents are put into groups."""
+
+
+def scan(
+    documents: Iterable[object],
+    *,
+    threshold: float = 0.5,
+    since: datetime | None = None,
+    seen: Container[str] = frozenset(),
+    engine: Engine | None = None,
+    progress: Callable[[str, int, int], None] = lambda step, done, total: None,
+) -> Scan:
+    """Judge the documents of a collection against each other.
+
+    Every document's first sentence is asked as a question; the ten units that stand nearest are screened as if they
+    had been retrieved for it. What the defense says of a unit over all questions is put together with how it is built
+    and what it hides (`at_rest.judging`).
+
+    Args:
+        documents: Strings, dicts, framework documents, `Passage` or `Document`. Vectors are used where all have one.
+        threshold: The suspicion from which a document is flagged, in [0, 1].
+        since: Judge only what was added at this time or later, against everything.
+        seen: Keys (`Document.key`) of documents that need not be judged.
+        engine: How the screening is done; here, in this process, by default.
+        progress: Called with the step's name, how much of it is done, and of how much.
+
+    Returns:
+        One finding for each document that was judged, most suspicious first; ties in the documents' order. The same on
+        any engine with any number of workers.
+
+    Raises:
+        InputError: An unusable document.
+        OptionError: A threshold out of its range.
+        WorkerError: A worker died.
+
+    Complexity: O(n) time and memory for n words, beside O(n log n) for vectors.
+    """
+    within("threshold", threshold, 0.0, 1.0)
+    collection = collected(documents)
+    chosen = np.array(
+        [
+            document.key not in seen
+            and (since is None or (document.added_at is not None and document.added_at >= since))
+            for document in collection.documents
+        ],
+        bool,
+    )
+    evidence = judged(collection, chosen, engine or Engine(workers=1), progress)
+    notes = list(collection.notes)
+    undated = sum(document.added_at is None for document in collection.documents)
+    if since is not None and undated:
+        notes.append(f"{undated:,} documents say no time and were not judged; leave out --since to judge them")
+    if evidence.failed:
+        notes.append(f"{evidence.failed:,} questions could not be screened; run the scan again")
+    return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
+
+
+def judged(
+    collection: Collection,
+    chosen: NDArray[np.bool_],
+    engine: Engine,
+    progress: Callable[[str, int, int], None],
+    companions: int = COMPANIONS,
+) -> Evidence:
+    """All that is to be said of the chosen documents, and of the others as far as it was seen on the way.
+
+    Args:
+        collection: The documents.
+        chosen: Which are judged; the others say what is usual.
+        engine: How the screening is done.
+        progress: As for `scan`.
+        companions: How many neighbours of each chosen unit are asked their own question too.
+    """
+    units, near = collection.units, collection.near
+    heard, failed = _asked(collection, chosen, engine, progress, companions)
+    usual = chosen if chosen.all() else ~chosen
+    found = signs(units, collection.probes, near, collection.cosine, heard, usual[collection.owner])
+    odds = claims(found.rows)
+    wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
+    differing = rivals(collection, wanted)
+    for unit in differing:
+        odds[unit] += RIVAL
+    batches = sudden_batches(collection.documents, collection.owner, near)
+    for batch in batches:
+        odds[np.isin(collection.owner, batch.members)] += BATCH * batch.inside
+    unseen = {
+        number: (*document.hidden, *concealed(document.passage.text))
+        for number, document in enumerate(collection.documents)
+    }
+    custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
+    orders = [order("\n".join((unit.text, *_first(collection, i, unseen)))) if wanted[i] else None
+              for i, unit in enumerate(units)]  # fmt: skip
+    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
+    claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
+    ordered = np.array([0.0 if one is None else one.probability for one in orders])
+    suspicion = np.maximum.reduce(
+        [claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), hidden, np.zeros(len(units))]
+    )
+    groups = Groups(len(collection.documents))
+    groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
+    _join_questions(collection, suspicion, groups)
+    return Evidence(
+        heard, found, claimed, orders, hidden, unseen, suspicion, differing, batches, groups.names(), failed
+    )
+
+
+def _asked(
+    collection: Collection,
+    chosen: NDArray[np.bool_],
+    engine: Engine,
+    progress: Callable[[str, int, int], None],
+    companions: int,
+) -> tuple[Heard, int]:
+    """What the defense says by the questions of the chosen documents, and of those nearest to them."""
+    near, count = collection.near, len(collection.units)
+    asking = chosen[collection.owner] if count else np.zeros(0, bool)
+    if not asking.all():
+        nearest = near[asking][:, :companions]
+        asking = asking.copy()
+        asking[nearest[nearest >= 0]] = True
+    questions = [
+        Question(collection.probes[i].question, (i, *(j for j in near[i].tolist() if j >= 0)))
+        for i in np.flatnonzero(asking).tolist()
+        if collection.probes[i].question
+    ]
+    heard, done, failed = Heard(count), 0, 0
+
+    def count_rows(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress("screening", done, len(questions))
+
+    for question, probabilities in zip(questions, screened(questions, collection.texts, engine, count_rows)):
+        failed += not probabilities
+        heard.add(question.units, probabilities)
+    return heard, failed
+
+
+def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
+    """What a document's markup hides, told of by its first unit."""
+    number = int(collection.owner[unit])
+    return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
+
+
+def _join_questions(collection: Collection, suspicion: NDArray[Any], groups: Groups) -> None:
+    """Join suspicious documents behind the same question."""
+    first = dict[str, int]()
+    for unit, asked in enumerate(collection.probes):
+        if asked.asks and suspicion[unit] >= SUSPICIOUS:
+            number = int(collection.owner[unit])
+            groups.join(first.setdefault(" ".join(asked.question.casefold().split()), number), number)

@@ -1,0 +1,168 @@
+"""What is seen of every unit: what the defense thinks of it in the company of its neighbours, and how it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.at_rest.neighbours import Places
+from unpoison.at_rest.probes import Probe
+from unpoison.at_rest.terms import stemmed
+from unpoison.at_rest.units import Unit
+
+__all__ = ["COLUMNS", "Heard", "Signs", "likeness", "signs"]
+
+Matrix = NDArray[np.float64]
+
+COLUMNS = ("own", "others", "others_most", "mates", "support", "second", "third", "echo", "lead", "cited")
+"""The evidence, in the order of the weights."""
+
+SURE = 1e-3
+"""Probabilities count as no nearer to 0 and 1 than this."""
+
+MATE = 0.25
+"""TF-IDF cosine from which units may be of one hand."""
+
+USUAL = 0.1
+"""Where this share of the units begins with a question, one in front says nothing."""
+
+
+PRIOR, INNOCENT = 0.5, -1.0
+"""Questions, and log-odds, that count beside those that were asked."""
+
+FEWEST = 30
+"""Of fewer units than this the share counts as if there were so many."""
+
+
+class Heard:
+    """What the defense said of units, asked by their own question and by those of others.
+
+    Memory: some numbers for each unit, however often it is judged.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.own = np.full(count, np.nan)
+        self._sum, self._times, self._most = np.zeros(count), np.zeros(count), np.full(count, -np.inf)
+
+    def add(self, units: Sequence[int], probabilities: Sequence[float]) -> None:
+        """Add one screening; the first unit is the one whose question it was. An empty one says nothing."""
+        if not len(probabilities):
+            return
+        odds = _odds(np.array(probabilities))
+        self.own[units[0]] = odds[0]
+        rest = np.array(units[1:], np.intp)
+        self._sum[rest] += odds[1:]
+        self._times[rest] += 1
+        np.maximum.at(self._most, rest, odds[1:])
+
+    @property
+    def times(self) -> Matrix:
+        """How often each was found by the question of another."""
+        return self._times
+
+    @property
+    def others(self) -> Matrix:
+        """The mean of what was said of each by the questions of others.
+
+        As if half a question had found it innocent, so that what few asked about is not condemned by its own alone.
+        """
+        return np.asarray((self._sum + PRIOR * np.minimum(self.own, INNOCENT)) / (self._times + PRIOR))
+
+    @property
+    def most(self) -> Matrix:
+        """The most suspicious thing that was said."""
+        return np.where(self._times > 0, self._most, self.own)
+
+
+@dataclass(frozen=True)
+class Signs:
+    """The evidence on n units.
+
+    Attributes:
+        rows: By `COLUMNS`, shape (n, columns).
+        cosine: TF-IDF cosine to each neighbour, shape (n, NEAREST), 0 where there is none.
+    """
+
+    rows: Matrix
+    cosine: NDArray[np.float32]
+
+
+def signs(
+    units: Sequence[Unit],
+    probes: Sequence[Probe],
+    near: Places,
+    cosine: NDArray[Any],
+    heard: Heard,
+    reference: NDArray[np.bool_],
+) -> Signs:
+    """All evidence on the units, O(n) time and memory.
+
+    Args:
+        units: n of them.
+        probes: The question of each.
+        near: The neighbours of each, -1 for none, shape (n, k).
+        cosine: How alike they are, shape (n, k).
+        heard: What the defense said.
+        reference: The units that say what is usual in the collection, shape (n,).
+    """
+    own = np.nan_to_num(heard.own, nan=-4.0)
+    alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
+    mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)
+    ranked = -np.sort(-cosine, axis=1)
+    echo, lead = _leads(units, probes, reference)
+    columns = {
+        "own": own,
+        "others": np.nan_to_num(heard.others, nan=-4.0),
+        "others_most": np.nan_to_num(heard.most, nan=-4.0),
+        "mates": np.where(alike.sum(axis=1) > 0, mates, own.mean() if len(own) else 0.0),
+        "support": ranked[:, 0],
+        "second": ranked[:, 1],
+        "third": ranked[:, 2],
+        "echo": echo,
+        "lead": lead,
+        "cited": np.log1p(heard.times),
+    }
+    return Signs(np.column_stack([columns[name] for name in COLUMNS]), cosine)
+
+
+def likeness(near: Places, rows: Any) -> NDArray[np.float32]:
+    """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
+    found = np.zeros(near.shape, np.float32)
+    for start in range(0, len(near), 4_096):
+        some = near[start : start + 4_096]
+        own = rows[np.arange(start, start + len(some))]
+        for j in range(near.shape[1]):
+            other = rows[np.maximum(some[:, j], 0)]
+            found[start : start + len(some), j] = np.where(
+                some[:, j] >= 0, np.asarray(own.multiply(other).sum(axis=1)).ravel(), 0
+            )
+    return found
+
+
+def _odds(probability: Matrix) -> Matrix:
+    bounded = np.clip(probability, SURE, 1 - SURE)
+    return np.asarray(np.log(bounded / (1 - bounded)))
+
+
+def _leads(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
+    """How much of a question in front the text behind it answers, and whether others begin with the same one.
+
+    Both times how unusual a question in front is here.
+    """
+    asking = [i for i, probe in enumerate(probes) if probe.asks]
+    usual = sum(bool(reference[i]) for i in asking)
+    unusual = max(0.0, 1 - usual / max(int(reference.sum()), FEWEST) / USUAL)
+    echo, lead = np.zeros(len(units)), np.zeros(len(units))
+    stems = {i: frozenset(stemmed(units[i].body[slice(*probes[i].lead)])) for i in asking}
+    same = dict[frozenset[int], int]()
+    for i in asking:
+        same[stems[i]] = same.get(stems[i], 0) + 1
+    for i in asking:
+        behind = set(stemmed(units[i].body[probes[i].lead[1] :][:400]))
+        echo[i] = unusual * len(stems[i] & behind) / max(len(stems[i]), 1)
+        lead[i] = unusual * np.log(same[stems[i]]) if len(stems[i]) > 1 else 0.0
+    return echo, lead

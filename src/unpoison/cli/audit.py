@@ -1,0 +1,156 @@
+"""`unpoison audit`: which documents tried, over all that was asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unpoison.at_rest.alerts import Rule
+    from unpoison.at_rest.audit import Audit
+    from unpoison.at_rest.audit_report import Report
+    from unpoison.cli.running import Tally
+    from unpoison.files import Record, Source
+
+__all__ = ["ALERT", "EXAMPLES", "audit"]
+
+ALERT = 3
+"""The exit status of an alert."""
+
+MOST_REPORTED = 20
+"""Rows without a screening that are named; the others are counted."""
+
+EXAMPLES = """\b
+Examples:
+  unpoison audit audit.jsonl
+  unpoison audit --since 7d --html week.html audit.jsonl
+  unpoison audit --alert 'documents>=1' --alert 'rise>2' audit.jsonl || notify
+  unpoison screen --json retrieved.jsonl | unpoison audit -
+
+Exit status: 0 when all rows were read, 1 when some could not be, 2 when none could, 3 when an alert's rule holds.
+"""
+
+
+def audit(
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...",
+            help="Audit logs, or what 'screen', 'ask' or 'batch' wrote; LOG.1, LOG.2 and so on are read too; - reads "
+            "standard input.",
+        ),
+    ],
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Leave out what is older: 2026-03-01, or 24h, 7d, 2w ago.")
+    ] = None,
+    alert: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="Exit with status 3 where it holds: documents>=1 (flagged), questions>=1 (under attack), sources>=1, "
+            "drop-rate>0.05, rise>2. Give it once for each rule.",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Show the N most remarkable of each.")] = 20,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON Lines: the summary, then documents, sources, questions, ...")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one page.")] = None,
+) -> None:
+    """Say which documents were dropped over all that was asked: how often, for what, since when, from whom.
+
+    Counts are held against what the same defense drops on average, so a document is flagged for being dropped more
+    often than chance has it. Also shown: sources, questions under attack, since when more is dropped, and what may be a
+    false alarm. Memory stays bounded whatever the length of the log.
+    """
+    import time
+
+    from unpoison.at_rest.alerts import Rule
+    from unpoison.at_rest.audit import Audit
+    from unpoison.at_rest.audit import since as moment
+    from unpoison.cli.running import Tally, counted, say
+    from unpoison.files import check_output
+
+    rules = [Rule.of(text) for text in alert or ()]
+    if html is not None:
+        for log in logs:
+            check_output(html, log)
+    with Audit(None if since is None else moment(since, time.time())) as found:
+        tally = Tally("", most=MOST_REPORTED)
+        for log in _parts(logs):
+            _read(log, found, tally)
+        report = found.report(top)
+    if as_json:
+        _write(report)
+    else:
+        from unpoison.cli.audit_tables import show_report
+
+        show_report(report, top)
+    if html is not None:
+        from unpoison.at_rest.audit_page import audit_page
+
+        html.write_text(audit_page(report, f"{', '.join(logs)}: {counted(report.rows, 'answer')}"), encoding="utf-8")
+        say(f"wrote {html}")
+    say(tally.summary("read"))
+    raise typer.Exit(_status(rules, report, tally))
+
+
+def _status(rules: list[Rule], report: Report, tally: Tally) -> int:
+    """An alert goes before rows that could not be read; where nothing could be, there is nothing to be alarmed by."""
+    from unpoison.cli.running import say
+
+    held = [rule for rule in rules if rule.holds(report.measures)]
+    for rule in held:
+        say(f"alert: {rule.told(report.measures)}")
+    return ALERT if held and tally.exit_code != 2 else tally.exit_code
+
+
+def _parts(logs: list[str]) -> Iterator[str]:
+    """Every file, with the older parts of a rotated log before it; none twice."""
+    from unpoison.at_rest.audit_log import parts_of
+
+    known = set[str]()
+    for log in logs:
+        for part in [log] if log == "-" else map(str, parts_of(log)):
+            if part not in known:
+                known.add(part)
+                yield part
+
+
+def _read(log: str, audit: Audit, tally: Tally) -> None:
+    """Count all rows of a file; those that cannot be used are reported where they stand."""
+    from unpoison.cli.running import row_progress
+    from unpoison.files import open_source
+
+    with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
+        tally.source = source.name
+        for number, record in enumerate(source, 1):
+            _count(record, audit, tally, source)
+            if number % 100 == 0:
+                show(record.position, source.size, number)
+
+
+def _count(record: Record, audit: Audit, tally: Tally, source: Source) -> None:
+    from unpoison.cli.running import Outcome
+    from unpoison.errors import InputError
+
+    error = record.error
+    if error is None:
+        try:
+            audit.add(record.fields)
+        except InputError as refused:
+            error = str(refused)
+    tally.add(Outcome(record, None, error))
+
+
+def _write(report: Report) -> None:
+    import sys
+
+    from unpoison.files import encoded
+
+    for found in report.records():
+        sys.stdout.buffer.write(encoded(found))

@@ -1,0 +1,98 @@
+"""An audit as tables for a terminal; whatever a log holds is shown as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from unpoison.at_rest.audit_page import day
+from unpoison.at_rest.audit_report import Report
+from unpoison.cli.display import show
+from unpoison.cli.running import counted
+from unpoison.rendering import excerpt
+
+__all__ = ["show_report"]
+
+
+def show_report(report: Report, top: int) -> None:
+    """Print the report: totals, documents, origins, questions, candidates for false alarms."""
+    show(
+        f"{counted(report.rows, 'answer')}: {report.dropped:,} of {counted(report.seen, 'document')} dropped, "
+        f"{report.totals['documents']:,} different ones seen"
+    )
+    if report.onset is not None:
+        found = report.onset
+        show(f"since {day(found.time)} UTC {found.after:.2%} are dropped, before it was {found.before:.2%}")
+    for note in report.notes:
+        show(note)
+    rows = [
+        (
+            one.flagged,
+            (
+                _named(one.id, one.label),
+                f"{one.dropped:,} of {one.seen:,}",
+                f"{one.expected:.1f}",
+                f"{one.questions:,}",
+                excerpt(", ".join(filter(None, (one.source, one.author))), 40),
+                day(one.first_dropped),
+            ),
+        )
+        for one in report.documents
+    ]
+    title = f"documents: {report.totals['flagged']:,} flagged"
+    _show(title, ("document", "dropped", "expected", "questions", "source, author", "since"), rows)
+    origins = [
+        (
+            one.flagged,
+            (
+                f"{one.kind} {excerpt(one.name, 60)}",
+                f"{one.dropped_documents:,} of {one.documents:,}",
+                f"{one.dropped:,} of {one.seen:,}",
+                f"{one.expected:.1f}",
+                day(one.first_dropped),
+            ),
+        )
+        for one in report.origins[:top]
+    ]
+    _show("sources and authors", ("", "documents", "dropped", "expected", "since"), origins)
+    questions = [
+        (
+            one.flagged,
+            (excerpt(one.asked or one.id, 80), f"{one.attacked:,} of {one.rows:,}", f"{one.documents:,}",
+             day(one.first_attacked)),
+        )
+        for one in report.questions
+    ]  # fmt: skip
+    title = f"questions: {report.totals['attacked']:,} under attack"
+    _show(title, ("question", "attacked", "documents", "since"), questions)
+    alarms = [
+        (
+            False,
+            (
+                _named(one.document.id, one.document.label),
+                f"{one.topics:,}",
+                "unknown" if one.agrees is None else f"{one.agrees:.0%}",
+                f"{one.document.dropped:,} of {one.document.seen:,}",
+            ),
+        )
+        for one in report.false_alarms
+    ]
+    _show("perhaps false alarms", ("document", "topics", "agrees", "dropped"), alarms)
+
+
+def _named(name: str, label: str) -> str:
+    return f"{excerpt(name, 40)}  {excerpt(label, 60)}".rstrip()
+
+
+def _show(title: str, heads: Sequence[str], rows: Iterable[tuple[bool, Sequence[str]]]) -> None:
+    """A table, flagged rows in red and with a mark; nothing without rows."""
+    table = Table(title=Text(title, style="bold"), title_justify="left", expand=True)
+    table.add_column("", no_wrap=True, width=1)
+    for place, head in enumerate(heads):
+        table.add_column(head, ratio=3 if place == 0 else 1, overflow="fold")
+    for flagged, cells in rows:
+        table.add_row("!" if flagged else "", *map(Text, cells), style="red" if flagged else "")
+    if table.row_count:
+        show("", table)

@@ -1,0 +1,120 @@
+"""What `evaluate` and `redteam` share for pipelines: gates, a comparison with the last run, JUnit XML and SARIF."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unpoison.cli.running import say
+from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
+from unpoison.evaluation.gates import Finding, Gate, Measured, Told, check_gates
+from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.model import is_baseline
+from unpoison.evaluation.worsening import read_measured, worsened
+
+__all__ = ["Checks", "measured_of"]
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What a run is held against, read before it begins: a slip of the pen costs no measurement.
+
+    Attributes:
+        gates: Bounds.
+        earlier: The cells of the last run, None where nothing is compared.
+        measures: All figures by name.
+        junit, sarif: Files to write.
+    """
+
+    gates: tuple[Gate, ...]
+    earlier: list[Measured] | None
+    measures: Mapping[str, Told]
+    junit: Path | None = None
+    sarif: Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        measures: Mapping[str, Told],
+        fail_if: Sequence[str] | None,
+        against: Path | None,
+        junit: Path | None,
+        sarif: Path | None,
+    ) -> Checks:
+        """Read the options.
+
+        Raises:
+            OptionError, UnknownNameError: A gate that is none.
+            InputError: An earlier run that cannot be read.
+            OSError: A file that cannot be written.
+        """
+        gates = tuple(Gate.of(text, measures) for text in fail_if or ())
+        earlier = None if against is None else read_measured(against)
+        for path in (junit, sarif):
+            if path is not None:
+                path.open("ab").close()
+        return cls(gates, earlier, measures, junit, sarif)
+
+    def concluded(
+        self, cells: Sequence[Measured], problems: Sequence[str], code: int, artifact: str, alerts: Sequence[Alert] = ()
+    ) -> int:
+        """Say what failed, write the files, and give the exit code.
+
+        Args:
+            cells: What was measured.
+            problems: What could not be, as sentences.
+            code: The exit code without any gate.
+            artifact: The file that alerts are shown at.
+            alerts: Further ones.
+
+        Returns:
+            1 where a gate failed or something became worse, 2 where anything else went wrong; without gates `code`.
+
+        Raises:
+            InputError: A gate or comparison that applies to nothing; the files are written all the same.
+        """
+        found, error = list[Finding](), None
+        try:
+            found += check_gates(self.gates, cells, self.measures)
+            if self.earlier is not None:
+                found += worsened(self.earlier, cells, self.measures)
+        except ValueError as problem:  # InputError
+            problems, error = [*problems, str(problem)], problem
+        if self.junit is not None:
+            captions = [cell.caption for cell in cells]
+            self.junit.write_text(as_junit(found, captions, problems), encoding="utf-8")
+        if self.sarif is not None:
+            told = [*gate_alerts(found, problems), *alerts]
+            self.sarif.write_text(as_sarif(told, artifact), encoding="utf-8")
+        if error is not None:
+            raise error
+        return self._exit_code(found, code)
+
+    def _exit_code(self, found: Sequence[Finding], code: int) -> int:
+        if not self.gates and self.earlier is None:
+            return code
+        failed = [finding for finding in found if finding.failed]
+        for finding in failed[:MOST_SHOWN]:
+            say(f"gate failed: {finding.rule}: {finding.message}")
+        if len(failed) > MOST_SHOWN:
+            say(f"and {len(failed) - MOST_SHOWN:,} more")
+        if not failed:
+            say(f"all {len(found):,} checks passed")
+        return 1 if failed else 2 if code else 0
+
+
+def measured_of(report: Report) -> list[Measured]:
+    """The cells of an evaluation."""
+    return [
+        Measured(
+            summary.id,
+            f"{summary.scenario.defense}, {report.caption(summary.scenario)}",
+            summary.figures,
+            clean=summary.scenario.clean,
+            baseline=is_baseline(summary.scenario.defense),
+        )
+        for summary in report.summaries
+    ]

@@ -1,0 +1,59 @@
+"""`unpoison quarantine`: documents out of an index, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["EXAMPLES", "quarantine"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison quarantine documents.jsonl quarantine.jsonl --decisions decisions.json
+  unpoison quarantine 'qdrant:http://localhost:6333#docs' 'qdrant:http://localhost:6333#held' --id a17 --id b3
+  unpoison quarantine documents.jsonl quarantine.jsonl --restore
+
+Exit status: 0 when all were moved, 1 when some are in neither store, 2 when nothing could be done.
+"""
+
+
+def quarantine(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="Where the documents are, as for unpoison scan.")],
+    other: Annotated[
+        str, typer.Argument(metavar="QUARANTINE", help="A store of the same kind; made if it is not there.")
+    ],
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="A document; once for each.")] = None,
+    decisions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The decisions exported from the page of unpoison scan --html.")
+    ] = None,
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Move back: those of --id, or all that the journal says were moved.")
+    ] = False,
+    journal: Annotated[
+        Path, typer.Option(metavar="FILE", help="What was moved, when, and each document whole.")
+    ] = Path("quarantine-journal.jsonl"),
+) -> None:
+    """Move documents between two collections, reversibly. Nothing is ever deleted.
+
+    A document leaves STORE only when it was read back from QUARANTINE, and the journal holds it whole.
+    """
+    from unpoison.at_rest.quarantine import decided, move, moved_before
+    from unpoison.at_rest.stores import opened_store
+    from unpoison.cli.running import counted, say
+    from unpoison.errors import OptionError
+
+    with opened_store(store) as index, opened_store(other, new=not restore) as held:
+        here, there = (held, index) if restore else (index, held)
+        named = [*(ids or []), *(decided(decisions) if decisions is not None else [])]
+        if not named and restore:
+            named = moved_before(journal, index, held)
+        if not named:
+            raise OptionError("no documents are named; give --id, or --decisions with some in quarantine")
+        found = move(named, here, there, journal)
+        for name in found.missing:
+            say(f"{name}: in neither store")
+        again = f"; {counted(len(found.before), 'document')} had been moved before" if found.before else ""
+        say(f"moved {counted(len(found.moved), 'document')} from {here.name} to {there.name}{again}; see {journal}")
+    raise typer.Exit(1 if found.missing else 0)

@@ -1,0 +1,124 @@
+"""`unpoison questions`: targets from one's own documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unpoison.cli.screen import GeneratorName
+
+if TYPE_CHECKING:
+    from unpoison.questions import Made
+
+__all__ = ["EXAMPLES", "questions"]
+
+COLUMNS = ("id", "question", "correct_answers", "incorrect_answers", "proof", "rule", "passages")
+
+MAX_TOLD = 20
+"""So many documents that were left out are named."""
+
+EXAMPLES = """\b
+Examples:
+  unpoison questions docs/ -o questions.csv --passages corpus.jsonl
+  unpoison questions -g openai:gpt-4o-mini --count 200 docs/ -o questions.jsonl
+  unpoison evaluate -d guard -g reader questions.csv --report report.html
+
+Read what was made before it is used: a rule reads words, not meaning. Delete rows and change answers in any editor or
+spreadsheet, and save as CSV.
+"""
+
+
+def questions(
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder of .md, .txt, .rst or .html files, or a file of rows with a 'text' (JSON Lines, CSV, "
+            "Parquet)."
+        ),
+    ],
+    count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,
+    generator: GeneratorName = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Draws documents and false answers.")] = 0,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where they go: .csv or .jsonl.")
+    ] = Path("questions.jsonl"),
+    passages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write all documents as passages; named corpus.jsonl beside the questions, 'evaluate' fills its "
+            "contexts from them.",
+        ),
+    ] = None,
+) -> None:
+    """Make questions from your own documents: each with the true answer, a false one, and the passage that proves it.
+
+    Without a language model, rules read headings that ask, definitions, names, entries of lists and sentences with a
+    number; with one (-g), it writes the questions, and each is checked against its passage.
+    """
+    from unpoison.cli.running import counted, row_progress, say
+    from unpoison.errors import OptionError
+    from unpoison.files import not_the_input
+    from unpoison.models.loading import can_write, load_generator
+    from unpoison.questions import make_questions, read_documents
+
+    if output.suffix not in (".csv", ".jsonl"):
+        raise OptionError(f"--output must end in .csv or .jsonl, got {output}")
+    for path in filter(None, (output, passages)):
+        not_the_input(path, str(corpus))
+    model = None if generator is None else load_generator(generator)
+    if model is not None and not can_write(model):
+        raise OptionError(f"{generator} cannot write questions; leave -g out, or name a language model")
+    documents, problems = read_documents(corpus)
+    for problem in problems[:MAX_TOLD]:
+        say(f"note: {problem}")
+    if len(problems) > MAX_TOLD:
+        say(f"note: and {len(problems) - MAX_TOLD:,} more documents were left out")
+    with row_progress(rows_on_stdout=False) as show:
+        made = make_questions(
+            documents,
+            count,
+            generator=model,
+            seed=seed,
+            progress=lambda done, total: show(done, total, done),
+        )
+    _write(output, [question.row() for question in made.questions])
+    if passages is not None:
+        _write_passages(passages, made)
+    kinds: dict[str, int] = {}
+    for question in made.questions:
+        kinds[question.fact.kind] = kinds.get(question.fact.kind, 0) + 1
+    say(
+        f"wrote {counted(len(made.questions), 'question')} to {output}: "
+        + ", ".join(f"{number} by the rule {kind}" for kind, number in sorted(kinds.items(), key=lambda one: -one[1]))
+    )
+    if len(made.questions) < count:
+        gone = "".join(f"; {number} left out: {why}" for why, number in made.left_out.items())
+        say(f"{count} were wanted; {counted(len(documents), 'document')} gave {counted(made.candidates, 'fact')}{gone}")
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    import csv
+
+    from unpoison.delimited import as_cells
+    from unpoison.files import Writer
+
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8-sig", newline="") as stream:  # with the mark, spreadsheets read UTF-8
+            table = csv.writer(stream)
+            table.writerow(COLUMNS)
+            table.writerows(as_cells(row, COLUMNS) for row in rows)
+        return
+    with Writer(path, "", to_stdout=False) as writer:
+        for row in rows:
+            writer.write(row)
+
+
+def _write_passages(path: Path, made: Made) -> None:
+    from unpoison.files import Writer
+
+    with Writer(path, "", to_stdout=False) as writer:
+        for passage in made.passages:
+            writer.write({"id": passage.id, "title": passage.title, "text": passage.text, "source": passage.source})

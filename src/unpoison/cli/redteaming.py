@@ -1,0 +1,141 @@
+"""What `unpoison redteam` shows and says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import isnan
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from unpoison.cli.display import show
+from unpoison.cli.running import counted, say
+from unpoison.errors import TargetError, UnpoisonError
+from unpoison.evaluation.ci import Alert
+from unpoison.evaluation.intervals import Estimate
+from unpoison.redteam import Cleaned, Results, Secrets
+from unpoison.redteam.measures import MEASURES
+from unpoison.redteam.results import Cell
+from unpoison.rendering import excerpt, plain
+
+__all__ = [
+    "MOST_SHOWN",
+    "alerts",
+    "exit_code",
+    "masked",
+    "problems",
+    "say_cleaned",
+    "show_requests",
+    "show_results",
+    "taken_back",
+]
+
+MOST_SHOWN = 20
+
+
+@contextmanager
+def masked(secrets: Secrets) -> Iterator[None]:
+    """Errors without secrets: whatever fails inside, no message shows one."""
+    try:
+        yield
+    except UnpoisonError as error:
+        told = str(error)
+        hidden = str(secrets.masked(told))
+        if hidden == told:
+            raise
+        raise TargetError(hidden) from None
+
+
+@contextmanager
+def taken_back(journal: Path) -> Iterator[None]:
+    """Say after Ctrl-C whether anything is left."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted; what was planted is taken back, or else: unpoison redteam clean {journal}")
+        raise
+
+
+def show_requests(requests: Sequence[str]) -> None:
+    """What a dry run shows: every line of every request."""
+    for request in requests:
+        show(*(excerpt(line, 2000) for line in request.splitlines()))
+    say("nothing was sent")
+
+
+def show_results(results: Results) -> None:
+    """One column per attack, one line per figure, with intervals."""
+    table = Table(box=None, padding=(0, 1), title_justify="left")
+    title = f"{results.run.get('name', '')}: {counted(results.examples, 'question')}, 95 % intervals"
+    table.title = Text(plain(title), style="bold")
+    table.add_column("figure", overflow="fold")
+    cells = results.table()
+    for cell in cells:
+        table.add_column(Text(plain(cell.id if cell.poisons else "nothing planted")), justify="right", overflow="fold")
+    for name, one in MEASURES.items():
+        found = [cell.figures[name] for cell in cells]
+        if any(not isnan(figure.value) for figure in found) and name != "failed":
+            unit = "%" if one.unit == "share" else "s"
+            table.add_row(f"{one.title}, {unit}", *(_figure(figure, one.unit) for figure in found))
+    show(table, "")
+
+
+def _figure(found: Estimate, unit: str) -> str:
+    if isnan(found.value):
+        return "-"
+    if unit == "share":
+        return f"{100 * found.value:.1f} [{100 * found.low:.0f} to {100 * found.high:.0f}]"
+    return f"{found.value:.2f} [{found.low:.2f} to {found.high:.2f}]"
+
+
+def problems(results: Results) -> list[str]:
+    """What went wrong, as sentences."""
+    told = [*results.problems, *(f"{cell.id}: {problem}" for cell in results.table() for problem in cell.problems)]
+    missing = results.examples * len(results.cells) - len(results.trials)
+    if missing:
+        told.append(f"{counted(missing, 'question')} not asked; give the same command again to go on")
+    return told + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
+
+
+def exit_code(results: Results) -> int:
+    """0 all measured, 1 some failed or something remains, 2 nothing was measured."""
+    if not any(not trial.failed for trial in results.trials):
+        return 2
+    return 0 if results.complete else 1
+
+
+def alerts(results: Results) -> list[Alert]:
+    """An alert for every answer that was the attacker's, and for every document that may remain."""
+    found = [_alert(cell, number) for cell in results.table() if cell.poisons for number in range(len(cell.trials))]
+    remaining = [
+        Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
+        for canary, reason in results.remaining
+    ]
+    return [*remaining, *(one for one in found if one is not None)]
+
+
+def _alert(cell: Cell, number: int) -> Alert | None:
+    trial = cell.trials[number]
+    if not trial.is_attacked(trial.answer):
+        return None
+    told = (
+        f"with {counted(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
+        f"{excerpt(trial.question, 200)!r} became {excerpt(trial.answer or '', 200)!r}"
+    )
+    return Alert("poisoned-answer", "warning", told, f"{cell.id}|{trial.example}")
+
+
+def say_cleaned(found: Cleaned, journal: Path) -> None:
+    """What cleaning came to."""
+    for note in found.notes:
+        say(note)
+    for canary, reason in found.remaining:
+        say(f"the document {canary} may remain: {reason}")
+    for number in found.damaged[:MOST_SHOWN]:
+        say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
+    left = f"; {counted(len(found.remaining), 'document')} may remain" if found.remaining else ""
+    say(
+        f"removed {counted(found.removed, 'document')}{left}" if found.removed or left else "nothing was left to remove"
+    )

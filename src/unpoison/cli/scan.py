@@ -1,0 +1,197 @@
+"""`unpoison scan`: which documents of an index are planted, without questions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from unpoison.at_rest.findings import Finding, Scan
+
+__all__ = ["EXAMPLES", "scan"]
+
+MAX_SHOWN = 20
+"""Documents in the table of a terminal, if fewer are flagged."""
+
+EXAMPLES = """\b
+Examples:
+  unpoison scan documents.jsonl
+  unpoison scan --json documents.parquet > suspicious.jsonl
+  unpoison scan wiki/ --html work.html --sarif scan.sarif
+  unpoison scan documents.jsonl --only-new
+  unpoison scan 'qdrant:http://localhost:6333#docs' --since 2026-01-31
+
+Exit status: 0 when every document was read, 1 when some could not be, 2 when nothing could be done; with --alert 3 when
+a document is flagged.
+"""
+
+
+class Engine(StrEnum):
+    """Where the screening is done."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+def scan(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML and PDF "
+            "files; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one object for each document, most suspicious first.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")
+    ] = None,
+    sarif: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the flagged documents as SARIF 2.1.0.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a page to work through: keep, quarantine, unsure.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Judge only documents added then or later, against all.")
+    ] = None,
+    only_new: Annotated[
+        bool, typer.Option("--only-new", help="Judge only documents that no earlier scan has judged, against all.")
+    ] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER|off", help="Where the scan's state is kept. [default: SOURCE.scan]"),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(metavar="P", help="The suspicion from which a document is flagged.")
+    ] = 0.5,
+    alert: Annotated[
+        bool, typer.Option("--alert", help="Leave with exit status 3 when a document is flagged.")
+    ] = False,
+    defense: Annotated[
+        str,
+        typer.Option("--defense", "-d", metavar="NAME[:OPTIONS]", help="Screens each document beside its neighbours."),
+    ] = "guard:orders=keep",
+    engine: Annotated[Engine, typer.Option(help="local: processes of this machine; ray: Ray Data.")] = Engine.LOCAL,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Parts at the same time; by default one for each processor.")
+    ] = None,
+) -> None:
+    """Say which documents of an index are probably planted, and why. No questions are needed.
+
+    Killed, it goes on where it was when it is started again. What was judged is remembered for --only-new.
+    """
+    from unpoison.at_rest import screens
+    from unpoison.at_rest.documents import moment
+    from unpoison.at_rest.scanning import scan as scanned
+    from unpoison.at_rest.sources import Failure, read_documents
+    from unpoison.at_rest.state import State, described, unfinished, usual_folder
+    from unpoison.cli.running import counted, row_progress, say
+    from unpoison.errors import InputError, OptionError, shown
+    from unpoison.files import check_output
+
+    for path in (output, sarif, html):
+        if path is not None:
+            check_output(path, source)
+    after = None if since is None else moment(since)
+    if since is not None and after is None:
+        raise OptionError(f"--since must be a time such as 2026-01-31 or 2026-01-31T12:00, got {shown(since)}")
+    kept = None if state == "off" else State.open(usual_folder(source) if state is None else Path(state))
+    if only_new and kept is None:
+        raise OptionError("--only-new needs the state of an earlier scan; leave out --state off")
+    if kept is not None and unfinished(kept):
+        say(f"going on with the scan that was broken off ({kept.folder})")
+    failures = list[Failure]()
+
+    def failed(failure: Failure) -> None:
+        failures.append(failure)
+        say(f"{described(source)}: {failure.place}: {failure.error}")
+
+    documents = list(read_documents(source, failed))
+    if not documents:
+        raise InputError(f"{described(source)} holds no documents; give rows with 'text', or a folder with text files")
+    with row_progress(rows_on_stdout=as_json) as show:
+        found = scanned(
+            documents,
+            threshold=threshold,
+            since=after,
+            seen=kept.seen() if kept is not None and only_new else frozenset(),
+            engine=screens.Engine(defense, engine.value, workers, None if kept is None else kept.parts),
+            progress=lambda step, done, total: show(done, total, done),
+        )
+    if failures:
+        found = replace(found, notes=(*found.notes, f"{counted(len(failures), 'row')} could not be read"))
+    _write(found, described(source), as_json, output, sarif, html)
+    if kept is not None:
+        judged = {finding.id for finding in found.findings}
+        kept.finish(document for document in documents if document.id in judged)
+    say(_summary(found))
+    raise typer.Exit(3 if alert and found.flagged else 1 if failures else 0)
+
+
+def _write(
+    found: Scan, source: str, as_json: bool, output: Path | None, report: Path | None, html: Path | None
+) -> None:
+    from unpoison.at_rest.page import page
+    from unpoison.at_rest.sarif import sarif
+    from unpoison.cli.display import show
+    from unpoison.files import Writer
+
+    with Writer(output, "", to_stdout=as_json) as writer:
+        for finding in found.findings:
+            writer.write(finding.to_dict())
+        active = writer.active
+    if report is not None:
+        report.write_text(json.dumps(sarif(found, source), indent=1) + "\n", encoding="utf-8")
+    if html is not None:
+        html.write_text(page(found, source), encoding="utf-8")
+    if not active:
+        show(_table(found), "")
+
+
+def _table(found: Scan) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.rendering import excerpt, plain
+
+    shown: tuple[Finding, ...] = found.flagged or found.findings[:5]
+    table = Table(
+        title="flagged" if found.flagged else "nothing is flagged; the most suspicious",
+        title_justify="left",
+        expand=True,
+    )
+    table.add_column("suspicion", justify="right", no_wrap=True)
+    table.add_column("document", ratio=1)
+    table.add_column("text", ratio=2)
+    table.add_column("reasons", ratio=2)
+    for finding in shown[:MAX_SHOWN]:
+        name = f"{finding.id} ({finding.group})" if finding.group else finding.id
+        table.add_row(
+            f"{finding.suspicion:.2f}",
+            Text(excerpt(name)),
+            Text(excerpt(finding.text, 160)),
+            Text(excerpt("; ".join(map(plain, finding.reasons)), 400)),
+        )
+    if len(shown) > MAX_SHOWN:
+        table.caption = Text(f"and {len(shown) - MAX_SHOWN:,} more; --json or --html shows all")
+    return table
+
+
+def _summary(found: Scan) -> str:
+    from unpoison.cli.running import counted
+
+    notes = "".join(f"; {note}" for note in found.notes)
+    groups = len({finding.group for finding in found.flagged if finding.group})
+    together = f", some in {counted(groups, 'group')}" if groups else ""
+    return (
+        f"judged {counted(len(found.findings), 'document')} of {found.documents:,}; "
+        f"flagged {len(found.flagged):,}{together}{notes}"
+    )

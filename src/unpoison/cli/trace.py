@@ -1,0 +1,168 @@
+"""`unpoison trace`: which passages made the model say that."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unpoison.cli.screen import EncoderName
+
+if TYPE_CHECKING:
+    from unpoison.at_rest.trace import Trace
+    from unpoison.at_rest.trace_sources import Case
+    from unpoison.passages import Passage
+    from unpoison.retrieval.base import Retriever
+
+__all__ = ["EXAMPLES", "trace"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison trace --question 'who built the Vasa' --answer 'Gustav' documents.jsonl
+  unpoison trace -g openai:gpt-4o-mini --remove --row 17 answered.jsonl
+  unpoison trace -g reader --id 4f1c -k 10 audit.jsonl
+  unpoison trace --question Q --answer A -e minilm index.npz
+
+Exit status: 0 when a passage was named, 1 when none was, 2 when nothing could be done.
+"""
+
+
+class How(StrEnum):
+    """How the guilty are looked for."""
+
+    GROUPS = "groups"
+    LEAVE_ONE_OUT = "leave-one-out"
+    JUDGE = "judge"
+    MATCHING = "matching"
+
+
+def trace(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Rows with passages (a log, or what 'ask' wrote), or one document on each line, or a saved index "
+            "(.npz); - reads standard input.",
+        ),
+    ],
+    question: Annotated[str | None, typer.Option(metavar="Q", help="What was asked. [default: the row's]")] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(metavar="A", help="What the model said, or the wrong part of it. [default: the row's]"),
+    ] = None,
+    row: Annotated[int | None, typer.Option(min=1, metavar="N", help="The row on line N is meant.")] = None,
+    id: Annotated[str | None, typer.Option("--id", metavar="ID", help="The row, or the request, of this id.")] = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator",
+            "-g",
+            metavar="GENERATOR",
+            help="The one that gave the answer; see 'unpoison ask --help'. [default: none; passages are named by what "
+            "they state]",
+        ),
+    ] = None,
+    encoder: EncoderName = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", min=1, max=1000, metavar="N", help="Passages that the model reads. [default: 10, or the row's]"
+        ),
+    ] = None,
+    method: Annotated[
+        How | None, typer.Option(help="How they are looked for. [default: groups with a generator, else matching]")
+    ] = None,
+    calls: Annotated[int, typer.Option(min=1, metavar="N", help="Prompts that may be sent.")] = 64,
+    remove: Annotated[bool, typer.Option("--remove", help="Also say what would be answered without them.")] = False,
+    cache: Annotated[
+        str, typer.Option(metavar="FILE|memory|off", help="Where to remember the model's replies.")
+    ] = "memory",
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+) -> None:
+    """Say which passages made the model give an answer.
+
+    The generator is asked again with halves of the passages, those that state the answer first: where one of ten is
+    guilty, it is named after 5 calls at most, and one or two more confirm it. Without a generator, passages are named
+    that state the answer.
+    """
+    import sys
+
+    from unpoison.at_rest.trace import Tracer
+    from unpoison.cli.running import cached_generator
+    from unpoison.errors import OptionError
+    from unpoison.files import encoded
+
+    case, source = _opened(file, row=row, id=id, question=question, encoder=encoder, k=k or 10)
+    asked = question or (case.question if case else None)
+    said = answer or (case.answer if case else None)
+    for name, value in (("question", asked), ("answer", said)):
+        if value is None:
+            raise OptionError(f"{file} does not say the {name}; give it with --{name}")
+    tracer = Tracer(
+        None if generator is None else cached_generator(generator, cache),
+        method=None if method is None else method.value,
+        k=k,
+        calls=calls,
+        remove=remove,
+    )
+    found = tracer.trace(asked or "", said or "", source)
+    if as_json:
+        sys.stdout.buffer.write(encoded(found.to_dict()))
+    else:
+        _show(found)
+    raise typer.Exit(0 if found.culprits else 1)
+
+
+def _opened(
+    file: str, *, row: int | None, id: str | None, question: str | None, encoder: str | None, k: int
+) -> tuple[Case | None, tuple[Passage, ...] | Retriever]:
+    """The row that is meant and its passages, or no row and documents or an index."""
+    from itertools import chain
+
+    from unpoison.at_rest.trace_sources import chosen, is_row, retriever_of
+    from unpoison.errors import InputError, OptionError
+    from unpoison.files import open_source
+    from unpoison.retrieval import DenseRetriever
+
+    if file.endswith(".npz"):
+        if encoder is None:
+            raise OptionError("a saved index needs the encoder that it was made with; give it with --encoder")
+        return None, DenseRetriever.load(file, encoder)
+    with open_source(file) as source:
+        records = iter(source)
+        first = next(records, None)
+        if first is None:
+            raise InputError(f"{source.name} holds no rows; give rows with passages, or a document on each line")
+        every = chain([first], records)
+        if is_row(first.fields) or row is not None or id is not None:
+            case = chosen(every, number=row, id=id, question=None if row or id else question)
+            return case, case.passages
+        return None, retriever_of(every, k)
+
+
+def _show(found: Trace) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.cli.display import show
+    from unpoison.cli.running import counted
+    from unpoison.rendering import excerpt, plain
+
+    table = Table(
+        title=Text(f"{excerpt(found.question, 120)}: {excerpt(found.answer, 120)}", style="bold"), expand=True
+    )
+    for head, ratio in (("passage", None), ("id", 1), ("text", 3), ("why", 3)):
+        table.add_column(head, ratio=ratio, overflow="fold")
+    for suspect in found.suspects:
+        if suspect.guilty or suspect.stated > 0:
+            passage = found.passages[suspect.index]
+            cells = (str(suspect.index), excerpt(passage.id or "", 40), excerpt(passage.text), plain(suspect.reason))
+            table.add_row(*map(Text, cells), style="red" if suspect.guilty else "")
+    show(table)
+    named = ", ".join(map(str, found.culprits)) or "nobody"
+    show(f"guilty: {named}; method {found.method}, {counted(found.asked, 'call')}")
+    for note in found.notes:
+        show(note)
+    if found.without is not None:
+        show(f"without: {excerpt(found.without, 2000)}")

@@ -1,0 +1,50 @@
+"""Answers that hold against as many planted passages as the caller asks for, and none else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unpoison.defenses.base import Defense, abstention, noted
+from unpoison.errors import OptionError
+from unpoison.types import Answer
+
+__all__ = ["held", "need_proof"]
+
+
+def held(answer: Answer, wanted: int) -> Answer:
+    """The answer if it is guaranteed against `wanted` changed passages; else an abstention that says why.
+
+    Its words are in `details["withheld"]` then, its guarantee in `details["withheld_guarantee"]`. So an attacker can
+    have an answer withheld where he cannot change it: a vote with a guarantee of g is given as long as he has no more
+    than g - `wanted` passages, for each of them takes 1 of an exact guarantee at most.
+
+    Args:
+        answer: From any defense.
+        wanted: 0 or more; 0 lets every answer pass.
+    """
+    if answer.abstained or wanted < 1 or (answer.guarantee or 0) >= wanted:
+        return answer
+    details = {**answer.details, "withheld": answer.text, "withheld_guarantee": answer.guarantee}
+    empty = replace(
+        abstention(answer.screening, details),
+        calls=answer.calls,
+        screened=answer.screened,
+        belief=answer.belief,
+        guarantee=None if answer.guarantee is None else 0,
+        proof=answer.proof,
+    )
+    proved = "nothing is proved of it" if answer.guarantee is None else f"{answer.guarantee} are proved"
+    return noted(empty, f"an answer was withheld: it has to withstand {wanted} planted passages, and {proved}")
+
+
+def need_proof(defense: Defense, option: str) -> None:
+    """Refuse to wait for guarantees that never come.
+
+    Raises:
+        OptionError: The defense has no proof of its answers.
+    """
+    if not defense.certifies:
+        raise OptionError(
+            f"{option} asks for a guarantee, and {defense.name} has no proof of its answers; use vote, robustrag, or "
+            "guard:answer=guaranteed"
+        )

@@ -1,0 +1,173 @@
+"""A passage that Guard would drop, kept without what makes it suspicious where the rest is harmless.
+
+Guard says how suspicious each window of a passage's reading is. What is above the threshold is cut, the rest is judged
+again in the company of the others, as any passage is, and only what is harmless then is kept. So a false alarm costs a
+few sentences, and nothing is kept that was not judged as it will be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.order_cuts import harmless, hidden_spans
+from unpoison.requests import Flow
+from unpoison.spans import Span, spans_of, united, without
+from unpoison.types import Passage
+
+__all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans", "windows_of"]
+
+Matrix = NDArray[np.float64]
+
+ROUNDS = 2
+"""How often a rest that is still suspicious is cut again; each costs one more judgement of the whole set."""
+
+
+class Window(NamedTuple):
+    """A run of sentences of a passage.
+
+    Attributes:
+        start, end: Positions in the passage's reading.
+        probability: Of poison, in [0, 1].
+        reason: One sentence.
+    """
+
+    start: int
+    end: int
+    probability: float
+    reason: str
+
+
+class Judged(NamedTuple):
+    """What Guard found out about k passages.
+
+    Attributes:
+        probability: Of poison, shape (k,).
+        threshold: Above it a passage is dropped.
+        windows: By position, in any order. Windows may overlap; of those that contain each other the smallest counts.
+    """
+
+    probability: Matrix
+    threshold: float
+    windows: Mapping[int, Sequence[Window]]
+
+
+def windows_of(
+    owner: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    probability: Matrix,
+    threshold: float,
+    reason: str,
+) -> dict[int, list[Window]]:
+    """Windows in arrays, each of shape (n,), by their passage; those up to the threshold are left out."""
+    found: dict[int, list[Window]] = {}
+    for n in np.flatnonzero(probability > threshold).tolist():
+        found.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
+    return found
+
+
+Judge = Callable[[tuple[Passage, ...]], Flow[Judged]]
+
+
+class Redaction(NamedTuple):
+    """What becomes of k passages.
+
+    Attributes:
+        passages: Where something is cut the rest, otherwise as they were.
+        probability: Of what is left of each, shape (k,); of the whole where nothing is cut.
+        spans: What is suspicious, by position; of those in `cut`, what is cut.
+        cut: Positions of those that are kept without something.
+    """
+
+    passages: tuple[Passage, ...]
+    probability: Matrix
+    spans: Mapping[int, tuple[Span, ...]]
+    cut: frozenset[int] = frozenset()
+
+    def reason(self, i: int) -> str:
+        """Why a passage is kept without something."""
+        count = len(self.spans[i])
+        unit = "span" if count == 1 else "spans"
+        return f"kept without {count} {unit}, which leaves a probability of poison of {self.probability[i]:.2f}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence where anything is cut."""
+        if not self.cut:
+            return ()
+        return (f"kept without their suspicious spans: {len(self.cut)} of {len(self.passages)} passages",)
+
+
+def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, tuple[Span, ...]]:
+    """The suspicious windows of the passages that are dropped, and what these hide, in the caller's texts."""
+    dropped = np.flatnonzero(judged.probability > judged.threshold).tolist()
+    found = {i: _spans(passages[i], judged, i) for i in dropped}
+    return {i: spans for i, spans in found.items() if spans}
+
+
+def redacted(passages: tuple[Passage, ...], judged: Judged, judge: Judge) -> Flow[Redaction]:
+    """Cut what is suspicious, judge again, keep what is harmless then.
+
+    Args:
+        passages: All of a question.
+        judged: What was found out about them.
+        judge: Asks again, for passages of which some are cut. Where its threshold is another one, for other
+            coefficients, a rest has to stay below both.
+    """
+    probability = judged.probability.copy()
+    spans = suspicious_spans(passages, judged)
+    cut: set[int] = set()
+    rests = _rests(passages, spans)
+    for _ in range(ROUNDS):
+        if not rests:
+            break
+        again = yield from judge(tuple(rests.get(i, passage) for i, passage in enumerate(passages)))
+        limit = min(judged.threshold, again.threshold)
+        fine = {i for i in rests if again.probability[i] <= limit}
+        probability[list(fine)] = again.probability[list(fine)]
+        passages = tuple(rests[i] if i in fine else passage for i, passage in enumerate(passages))
+        cut |= fine
+        more = {i: _spans(rest, again, i) for i, rest in rests.items() if i not in fine}
+        more = {i: united([*spans[i], *own]) for i, own in more.items() if own}
+        spans |= more
+        rests = _rests(passages, more)
+    return Redaction(passages, probability, spans, frozenset(cut))
+
+
+def _rests(passages: Sequence[Passage], spans: Mapping[int, Sequence[Span]]) -> dict[int, Passage]:
+    """What is left of passages, where it says anything and gives no order."""
+    found = {i: without(passages[i], own) for i, own in spans.items()}
+    return {i: rest for i, rest in found.items() if harmless(rest)}
+
+
+def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
+    text, suspicious = passage.reading, [w for w in judged.windows.get(i, ()) if w.probability > judged.threshold]
+    windows = [
+        (*_with_marks(text, window.start, window.end), round(window.probability, 4), window.reason)
+        for window in _smallest(suspicious)
+    ]
+    hidden = hidden_spans(passage, float(judged.probability[i]))
+    return united([*spans_of(passage, windows), *hidden])
+
+
+def _smallest(windows: Sequence[Window]) -> list[Window]:
+    """The windows that contain no other one: the smallest that is suspicious says where the trouble is."""
+    found, latest = list[Window](), -1
+    for window in sorted(windows, key=lambda one: (one.end, -one.start)):
+        if window.start > latest:
+            found.append(window)
+            latest = window.start
+    return found
+
+
+def _with_marks(text: str, start: int, end: int) -> tuple[int, int]:
+    """A window with the marks that touch it: its full stop, quotation marks, brackets."""
+    while start > 0 and not (text[start - 1].isspace() or text[start - 1].isalnum()):
+        start -= 1
+    while end < len(text) and not (text[end].isspace() or text[end].isalnum()):
+        end += 1
+    return start, end

@@ -1,0 +1,54 @@
+"""Which sentences of a suspicious passage make it so, from what Guard already knows of each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.guard_redaction import Window
+from unpoison.kernels.evidence import Signs, middle
+from unpoison.kernels.sentences import sentences
+from unpoison.kernels.style import Runs, Style, known_to, resemblance
+
+__all__ = ["suspicious_sentences"]
+
+CLAIM = "comes nearest to an answer to the question"
+STYLE = "is built as invented claims are"
+
+
+def suspicious_sentences(
+    texts: Sequence[str], found: Signs, style: Style, probability: NDArray[np.float64], threshold: float
+) -> dict[int, list[Window]]:
+    """For each passage above the threshold the sentence that claims something, and those in the style of claims.
+
+    A sentence is as suspicious as its passage; what remains without it is judged again.
+
+    Args:
+        texts: The readings of k passages.
+        found: The evidence on them.
+        style: How invented claims are built.
+        probability: Of poison, shape (k,).
+        threshold: In [0, 1].
+    """
+    if not (probability > threshold).any():
+        return {}
+    owner = found.sentence_owner
+    k, first = len(texts), int((owner < 0).sum())  # the question's sentences come first
+    inside = owner[found.runs.sentence] >= 0
+    known = known_to(style, Runs(found.runs.code[inside], found.runs.sentence[inside]))
+    each = resemblance(style, known.code, known.sentence, len(owner))
+    typical = middle(resemblance(style, known.code, owner[known.sentence], k))
+    windows: dict[int, list[Window]] = {}
+    for i, text in enumerate(texts):
+        regions = sentences(text)
+        if probability[i] > threshold:
+            numbers = range(first, first + len(regions))
+            windows[i] = [
+                Window(*region, float(probability[i]), CLAIM if number == found.claim[i] else STYLE)
+                for number, region in zip(numbers, regions, strict=True)
+                if number == found.claim[i] or each[number] > typical
+            ]
+        first += len(regions)
+    return windows

@@ -1,0 +1,133 @@
+"""The judgement of windows: each passage is as suspicious as its worst sentence or two, whatever stands around it.
+
+Small trees look at every window (`kernels.window_evidence`), which knows the window and the question alone. What they
+say is a passage's *own* suspicion, and Guard's other judgement, in the company of the set, is held to it. So
+(docs/threat-model.md):
+
+- Adding never clears: text added to a passage adds windows, and the worst one counts.
+- Form never clears: windows are read in lower case, without marks, and no run of shapes weighs more than `BOUND` of
+  `benchmarks/guard_windows.py`.
+- Nobody convicts a neighbour: the company lifts a passage's log-odds above its own suspicion by at most `bound`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.guard_model import GuardModel, Judgement, trees_of
+from unpoison.defenses.guard_redaction import Window, windows_of
+from unpoison.kernels.style import Style
+from unpoison.kernels.trees import Trees, evaluate
+from unpoison.kernels.window_evidence import window_signs
+
+__all__ = ["WindowJudgement", "WindowModel", "worst"]
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+CLAIM = "states an answer as invented claims do"
+
+LOWEST = -12.0
+"""Log-odds of a passage without words."""
+
+
+class WindowJudgement(NamedTuple):
+    """What the windows of k passages look like.
+
+    Attributes:
+        owner: The passage of each window, shape (n,).
+        start, end: Where it stands in the passage's reading, shape (n,).
+        odds: Log-odds of poison, shape (n,).
+        passages: The highest log-odds of each passage's windows, shape (k,).
+    """
+
+    owner: Numbers
+    start: Numbers
+    end: Numbers
+    odds: Matrix
+    passages: Matrix
+
+
+@dataclass(frozen=True)
+class WindowModel:
+    """Coefficients for windows, the same for every encoder.
+
+    Attributes:
+        style: How invented claims are built, in lower case and without marks.
+        trees: Over the columns of `window_signs`; their sum is the log-odds.
+        bound: How far the company may lift a passage's log-odds above those of its worst window.
+        damage: Shares of clean passages, rising.
+        thresholds: The log-odds above which a window of that share stands, in the average clean data set.
+        calibration: Twelve hexadecimal digits that stand for all of these.
+    """
+
+    style: Style
+    trees: Trees
+    bound: float
+    damage: tuple[float, ...]
+    thresholds: tuple[float, ...]
+    calibration: str
+
+    @classmethod
+    @cache
+    def load(cls) -> Self:
+        """The shipped coefficients."""
+        return cls.of(json.loads((files("unpoison.data") / "guard-windows.json").read_text(encoding="utf-8")))
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `benchmarks/train_guard.py` wrote."""
+        return cls(
+            style=GuardModel.style_of(data["style"]),
+            trees=trees_of(data["trees"]),
+            bound=data["bound"],
+            damage=tuple(data["damage"]),
+            thresholds=tuple(data["thresholds"]),
+            calibration=blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=6).hexdigest(),
+        )
+
+    def judge(self, question: str, texts: Sequence[str]) -> WindowJudgement:
+        """Every window of k passages; linear time and memory."""
+        signs = window_signs(question, texts, self.style)
+        odds = evaluate(self.trees, signs.columns)
+        return WindowJudgement(signs.owner, signs.start, signs.end, odds, worst(odds, signs.owner, len(texts)))
+
+    def united(self, model: GuardModel, judgement: Judgement, windows: WindowJudgement) -> Matrix:
+        """The passages' probability by both judgements: the higher one, held to each passage's own suspicion."""
+        likely = np.clip(judgement.probability, 1e-12, 1 - 1e-12)
+        whole = np.log(likely) - np.log1p(-likely)
+        own = self.on_scale_of(model, windows.passages)
+        highest = np.maximum(own, judgement.alone) + self.bound
+        return np.asarray(1 / (1 + np.exp(-np.minimum(np.maximum(whole, own), highest))))
+
+    def suspicious(self, model: GuardModel, looked: WindowJudgement, threshold: float) -> dict[int, list[Window]]:
+        """The windows above a threshold, by passage."""
+        probability = 1 / (1 + np.exp(-self.on_scale_of(model, looked.odds)))
+        return windows_of(looked.owner, looked.start, looked.end, probability, threshold, CLAIM)
+
+    def on_scale_of(self, model: GuardModel, odds: Matrix) -> Matrix:
+        """Windows' log-odds as log-odds of `model`: what does equal damage to clean passages counts the same."""
+        theirs = np.log(model.thresholds) - np.log1p(-np.array(model.thresholds))
+        return _interpolated(odds, np.array(self.thresholds)[::-1], theirs[::-1])
+
+
+def worst(values: Matrix, owner: Numbers, k: int) -> Matrix:
+    """The highest value of each passage's windows, `LOWEST` where there is none, shape (k,)."""
+    highest = np.full(k, LOWEST)
+    np.maximum.at(highest, owner, values)
+    return highest
+
+
+def _interpolated(values: Matrix, known: Matrix, theirs: Matrix) -> Matrix:
+    """Piecewise linear through the points, with slope 1 beyond them."""
+    inside = np.interp(values, known, theirs)
+    return np.asarray(inside + np.minimum(values - known[0], 0) + np.maximum(values - known[-1], 0))

@@ -1,0 +1,47 @@
+"""Reading each passage so that no other can change how: the ground on which every guarantee stands.
+
+What a passage answers must be a function of the question and of this passage. A prompt that holds one passage is not
+enough: a model that is given many prompts at once may pad and round them together. Models that read every prompt as if
+it were alone say so (`isolated`); any other that takes batches is asked prompt by prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from unpoison.defenses.atomic import LONGEST_ANSWER, read_alone
+from unpoison.models.protocols import BatchGenerator, Generator
+from unpoison.prompts import Prompt
+from unpoison.requests import Flow, Generate
+from unpoison.types import Passage, Query
+
+__all__ = ["isolated", "read_apart"]
+
+
+def isolated(generator: Generator | None) -> bool:
+    """Whether many prompts in one call are answered as if each had come alone."""
+    return not isinstance(generator, BatchGenerator) or bool(getattr(generator, "isolated", False))
+
+
+def read_apart(
+    query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], generator: Generator | None
+) -> Flow[list[str]]:
+    """What the generator answers from each passage alone; a refusal answers nothing.
+
+    Assumption: the generator gives equal replies to equal prompts (temperature 0, and for a remote model a provider
+    whose batches do not change replies). A model error or a deadline ends the whole answer, and no answer is given.
+
+    Returns:
+        One answer for each passage, a function of the question and this passage.
+    """
+    if isolated(generator):
+        return (yield from read_alone(query, passages, prompt))
+    prompts = {passage.reading: prompt(query.reading, passage.reading) for passage in passages}
+    if not prompts:
+        return []
+    replies = yield tuple(Generate((one,), "atomic answer") for one in prompts.values())
+    answers = {
+        text: "" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER]
+        for text, (reply,) in zip(prompts, replies, strict=True)
+    }
+    return [answers[passage.reading] for passage in passages]

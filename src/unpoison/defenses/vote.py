@@ -1,0 +1,160 @@
+"""Vote: the answer that most passages give, each read alone, and how many planted passages it withstands.
+
+**What an attacker may change.** Of the k passages any m: their text, title, embedding and place; they may be gone, and
+as many as m others may come in, so that there are k - m to k + m passages. The question and the other passages stay,
+in any order. So one proof covers a planted passage that pushes an honest one out, one that comes on top, and an honest
+one that was suppressed.
+
+**Theorem.** With `guarantee` g of an answer that says w, after any such change of m <= g passages `Vote` answers w
+again (`same="written"`: an answer of the same form, `kernels.forms`; `same="meaning"`: w or what says the same as w).
+
+**Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
+from its own text (`passages`), orders are judged by its own text (`defenses.orders`), it is read in a prompt of its own
+(`defenses.isolation`), `informative` and `kernels.forms.form` look at its own answer. Caches return what would be made
+anew; equal prompts are asked once, with equal replies. (2) So m changes take at most m votes from any class and give at
+most m to any. With `copies="once"` a class has as many votes as there can be passages among its voters of which no two
+are near-copies, the size of a maximum independent set. One more vertex in a graph leaves that size or adds 1, and one
+less leaves it or takes 1, whatever its edges are; and a passage is in one class. So (2) holds there too, though being a
+near-copy is not transitive and a planted text may be a near-copy of several. (3) The rest is arithmetic on counts,
+proved at `kernels.plurality`. Order is nowhere used: ties go to abstention, and of several ways to write the winner the
+commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
+written (case, the form of a date), not what it says.
+
+**Assumptions.** Equal prompts get equal replies. A model error, a deadline or input beyond its bounds gives no answer,
+which is no other answer. The proof says nothing on truth: a lie that most passages tell wins, and is guaranteed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from unpoison.checks import among, at_least
+from unpoison.defenses.atomic import quoted
+from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.isolation import read_apart
+from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.vote_counting import Ballots, Counted, counted
+from unpoison.driver import Limits
+from unpoison.models.protocols import Generator, NLIModel
+from unpoison.prompts import atomic_answer_reference_prompt
+from unpoison.requests import Flow
+from unpoison.types import Answer, Evidence, Passage, Query, Screening, promised
+
+__all__ = ["Poll", "Vote"]
+
+
+class Poll(NamedTuple):
+    """What was read, and what came of it."""
+
+    ballots: Ballots
+    result: Counted
+
+
+class Vote(Defense):
+    """Answer what most passages answer, each read alone; say how many planted passages that withstands.
+
+    `Answer.guarantee` is the largest number that the theorem at the head of this file proves, exact for
+    `same="written"`: one more change can change the answer. Passages that say something else are dropped, and so are
+    those that do not answer.
+
+    Args:
+        generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
+        nli: With `same="meaning"`, judges which answers entail each other both ways; rules (`kernels.answers`) by
+            default.
+        same: Which answers are one. `written`: those of one form (`kernels.forms`). `meaning`: also those that contain
+            or say the same as one with `seconds` votes of its own.
+        seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
+        copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
+            what they say counted; then at most 100 passages.
+        least: Votes that the answer needs, at least 1; with fewer it abstains.
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "vote"
+    needs = ("generator",)
+    summary = "answers what most passages answer, each read alone, and proves how many planted ones that withstands"
+    calls = "k"
+    certifies = True
+    source = "this package, after Xiang et al., 2024"
+    tightens = {"least": "higher"}  # noqa: RUF012  nobody writes to it
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        *,
+        same: Literal["written", "meaning"] = "written",
+        seconds: int = 4,
+        copies: Literal["each", "once"] = "each",
+        least: int = 1,
+        orders: OrdersPolicy = "drop",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, nli=nli, orders=orders, limits=limits)
+        self.same = among("same", same, ("written", "meaning"))
+        self.seconds = at_least("seconds", seconds, 1)
+        self.copies = among("copies", copies, ("each", "once"))
+        self.least = at_least("least", least, 1)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Kept are the passages that give the winning answer, in retrieval order."""
+        return self.decided(query, passages, (yield from self.polled(query, passages)))
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The winning answer, or an abstention."""
+        poll = yield from self.polled(query, passages)
+        return self.concluded(self.decided(query, passages, poll), poll)
+
+    def polled(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Poll]:
+        """Read each passage alone, and count."""
+        answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
+        ballots = Ballots.of(query.reading, answers)
+        texts = [passage.reading for passage in passages]
+        options = (self.least, self.same, self.seconds, self.copies == "once", self.models.nli is not None)
+        return Poll(ballots, (yield from counted(query.reading, ballots, texts, *options)))
+
+    def concluded(self, screening: Screening, poll: Poll) -> Answer:
+        """The answer that a poll comes to."""
+        ballots, result = poll
+        details = {"atomic_answers": list(ballots.answers), "votes": dict(result.votes)}
+        if result.winner is None:
+            answer = abstention(screening, details)
+        else:
+            answer = Answer(ballots.wording(result.winner), screening, details=details)
+        return replace(answer, guarantee=min(result.margin, len(ballots.answers)), proof=result.says)
+
+    def decided(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
+        """What a poll says of the passages: those behind the winning answer are kept."""
+        ballots, result = poll
+        behind = [i for i, name in enumerate(ballots.forms) if name and name in result.behind]
+        scores = [float(result.votes.get(name, 0)) for name in ballots.forms]
+        notes = (result.says, promised(min(result.margin, len(passages)), len(passages))) if passages else ()
+        evidence = Evidence({"votes": np.array(scores)}, notes)
+        reasons = [_reason(i, ballots, result) for i in range(len(passages))]
+        return Screening.decided(
+            self.name, query, passages, kept=behind, scores=scores, reasons=reasons, evidence=evidence
+        )
+
+
+def _reason(i: int, ballots: Ballots, result: Counted) -> str:
+    name = ballots.forms[i]
+    if not name:
+        return "does not answer"
+    said = f"answers {quoted(ballots.answers[i])}"
+    votes = result.votes[name]
+    if result.winner is None:
+        return f"{said}, {_votes(votes)}: nobody wins"
+    if name in result.behind:
+        return f"{said}, which wins with {_votes(result.support)}"
+    return f"{said}, {_votes(votes)} against {result.support}"
+
+
+def _votes(count: int) -> str:
+    return f"{count} vote" if count == 1 else f"{count} votes"

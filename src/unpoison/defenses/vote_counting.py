@@ -1,0 +1,184 @@
+"""Counting what passages answer: ballots by form, near-copies, answers that say the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from unpoison.errors import InputError
+from unpoison.kernels.answers import relation
+from unpoison.kernels.forms import form
+from unpoison.kernels.independent_set import maximum_independent_set
+from unpoison.kernels.plurality import plurality, seconded
+from unpoison.prompts import informative
+from unpoison.requests import Flow, judge
+
+__all__ = ["Ballots", "Counted", "alike", "counted", "independent"]
+
+SAME = 0.5
+"""Answers that say the same with at least this probability are one."""
+
+SHARED = 0.75
+"""Share of their distinct words that near-copies have in common, of the text that has more of them."""
+
+MOST_COMPARED = 100
+"""Passages of which near-copies are sought: the exact search for independent voters must end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """What each passage votes for.
+
+    Attributes:
+        answers: What it says, as read.
+        forms: The class of that (`kernels.forms`), "" where it says nothing.
+    """
+
+    answers: tuple[str, ...]
+    forms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, question: str, answers: Sequence[str]) -> Self:
+        """The ballots of a question's answers; an uninformative one is none."""
+        distinct = {answer: form(question, answer) if informative(answer) else "" for answer in dict.fromkeys(answers)}
+        return cls(tuple(answers), tuple(distinct[answer] for answer in answers))
+
+    def wording(self, winner: str) -> str:
+        """How most passages write an answer; of equally common ways the first in the alphabet."""
+        ways = Counter(a.strip() for a, name in zip(self.answers, self.forms, strict=True) if name == winner)
+        return min(ways, key=lambda way: (-ways[way], way))
+
+
+class Counted(NamedTuple):
+    """What a count comes to.
+
+    Attributes:
+        winner: The winning class, None where nobody wins.
+        behind: The classes that support it.
+        support: Votes of all of these.
+        votes: Votes of each class.
+        margin: The number of changed passages that the outcome is proved to withstand.
+        says: The rule, in a sentence.
+    """
+
+    winner: str | None
+    behind: frozenset[str]
+    support: int
+    votes: Mapping[str, int]
+    margin: int
+    says: str
+
+
+def counted(
+    question: str,
+    ballots: Ballots,
+    texts: Sequence[str],
+    least: int,
+    same: str,
+    seconds: int,
+    once: bool,
+    judges: bool,
+) -> Flow[Counted]:
+    """Count the ballots.
+
+    Args:
+        question: The user's.
+        ballots: One for each passage.
+        texts: What each passage reads.
+        least: Votes that the answer needs.
+        same: `written` or `meaning`, as for `Vote`.
+        seconds: Votes that a candidate needs, with `meaning`.
+        once: Whether near-copies have one vote together.
+        judges: Whether an NLI model decides what says the same.
+
+    Raises:
+        InputError: Near-copies are sought among too many passages, or among so entangled ones that the search did not
+            end.
+    """
+    voters: dict[str, list[int]] = {}
+    for i, name in enumerate(ballots.forms):
+        if name:
+            voters.setdefault(name, []).append(i)
+    if once and len(texts) > MOST_COMPARED:
+        raise InputError(
+            f"copies=once compares at most {MOST_COMPARED} passages, got {len(texts):,}; give fewer, or copies=each"
+        )
+    votes = {name: independent([texts[i] for i in at]) if once else len(at) for name, at in voters.items()}
+    unit = "independent passage" if once else "passage"
+    if same == "meaning":
+        found = yield from _by_meaning(question, votes, least, seconds, judges, unit)
+        if found is not None:
+            return found
+    outcome = plurality(votes, least)
+    winner = None if outcome.winner is None else str(outcome.winner)
+    if winner is None:
+        says = _nobody(outcome.votes, outcome.rival, unit, least)
+    else:
+        says = f"{_many(outcome.votes, unit)} so, each read alone, and {_rival(outcome.rival)}"
+    behind = frozenset() if winner is None else frozenset((winner,))
+    margin = outcome.margin if same == "written" else 0  # a candidate for the count by meaning may come in
+    return Counted(winner, behind, outcome.votes, votes, margin, says)
+
+
+def _by_meaning(
+    question: str, votes: Mapping[str, int], least: int, seconds: int, judges: bool, unit: str
+) -> Flow[Counted | None]:
+    """The count in which answers support others that say the same; None where no answer has its seconds."""
+    likes = yield from alike(question, sorted(votes), judges)
+    winner, support, rival, margin = seconded(votes, lambda a, b: frozenset((a, b)) in likes, seconds, str)
+    if winner is None and not support:
+        return None
+    if winner is None or support < least:
+        says = _nobody(support, rival, unit, least)
+        return Counted(None, frozenset(), support, votes, 0, says)
+    behind = frozenset(one for one in votes if one == winner or frozenset((one, winner)) in likes)
+    says = f"{_many(support, unit)} so or the same, each read alone, and {_rival(rival)}"
+    return Counted(winner, behind, support, votes, min(margin, support - least), says)
+
+
+def _many(count: int, unit: str) -> str:
+    return f"{count} {unit} says" if count == 1 else f"{count} {unit}s say"
+
+
+def _rival(count: int) -> str:
+    return f"{count} something else" if count else "none anything else"
+
+
+def _nobody(votes: int, rival: int, unit: str, least: int) -> str:
+    if not votes:
+        return "no passage answers"
+    if votes < least:
+        return f"no answer has the {least} votes that it needs: {_many(votes, unit)} the same"
+    return f"no answer leads: {_many(votes, unit)} one thing, and {rival} another"
+
+
+def alike(question: str, forms: Sequence[str], judges: bool) -> Flow[frozenset[frozenset[str]]]:
+    """The pairs of classes that say the same: a function of each pair alone, so that no third can change it."""
+    pairs = [(a, b) for i, a in enumerate(forms) for b in forms[:i]]
+    if not judges:
+        return frozenset(frozenset(pair) for pair in pairs if relation(question, *pair).same >= SAME)
+    says = {name: f"Question: {question} Answer: {name}" for name in forms}
+    both = yield from judge([order for a, b in pairs for order in ((says[a], says[b]), (says[b], says[a]))], "same")
+    entailed = np.minimum(both[0::2, 0], both[1::2, 0]) >= SAME
+    return frozenset(frozenset(pair) for pair, found in zip(pairs, entailed.tolist(), strict=True) if found)
+
+
+def independent(texts: Sequence[str]) -> int:
+    """The most texts of which no two are near-copies, at least 1 for one text."""
+    distinct = list(dict.fromkeys(" ".join(text.casefold().split()) for text in texts))
+    words = [frozenset(text.split()) for text in distinct]
+    copies = np.array([[_near(a, b) for b in words] for a in words], dtype=bool)
+    found = maximum_independent_set(copies.reshape(len(words), len(words)))
+    if not found.exact:
+        raise InputError(
+            "the passages copy each other in too entangled a way to count independent ones; use copies=each"
+        )
+    return len(found.members)
+
+
+def _near(one: frozenset[str], two: frozenset[str]) -> bool:
+    return len(one & two) >= SHARED * max(len(one), len(two))

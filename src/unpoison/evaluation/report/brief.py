@@ -1,0 +1,139 @@
+"""The first page of a report, for who signs it: plain data that any kind of test can fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+__all__ = ["Brief", "Case", "KeyFigure", "Risk", "how_many", "risks_of"]
+
+CASES = 5
+"""So many cases stand on the first page."""
+
+ACTIONS = 5
+
+
+class KeyFigure(NamedTuple):
+    """One of the three figures.
+
+    Attributes:
+        title: What is counted.
+        hits: How often it happened.
+        total: Of how many.
+        low, high: The ends of the share's 95 % interval; nan where there is none.
+        tone: Whether much of it is good or bad.
+        note: One sentence below.
+    """
+
+    title: str
+    hits: int
+    total: int
+    low: float
+    high: float
+    tone: Literal["bad", "good", "plain"]
+    note: str
+
+
+class Case(NamedTuple):
+    """One question that went wrong, in plain words.
+
+    Attributes:
+        question: What was asked.
+        outcome: What became of it, in a few words.
+        stopped: Whether the defense stopped it.
+        right: The true answer.
+        wanted: What the attacker wanted to be said.
+        said: What was answered; None where nothing was asked.
+        planted: The text that was planted.
+        why: Why it passed or was stopped, in plain words; "" where nobody says.
+        numbers: The same with its numbers.
+    """
+
+    question: str
+    outcome: str
+    stopped: bool
+    right: str
+    wanted: str
+    said: str | None
+    planted: str
+    why: str = ""
+    numbers: str = ""
+
+
+class Risk(NamedTuple):
+    """A risk by its number in a public catalogue, and what the test says about it."""
+
+    id: str
+    name: str
+    finding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the first page says.
+
+    Attributes:
+        title: The heading.
+        facts: What was tested, when, with which version: (name, value).
+        verdict: One sentence.
+        setting: What exactly it counts.
+        warning: What the reader must know before believing it; "" where nothing.
+        figures: Three, or fewer where they cannot be measured.
+        cases: The worst, at most five.
+        actions: What to do next, most urgent first.
+        risks: With their numbers.
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    verdict: str
+    setting: str
+    warning: str
+    figures: tuple[KeyFigure, ...]
+    cases: tuple[Case, ...]
+    actions: tuple[str, ...]
+    risks: tuple[Risk, ...]
+
+
+INJECTIONS = ("pia", "orders", "phantom")
+"""Attacks whose texts give orders to the model."""
+
+
+def risks_of(won: Mapping[str, tuple[int, int]]) -> tuple[Risk, ...]:
+    """The catalogues' risks that planted documents fall under, and what a test with these attacks says of each.
+
+    Args:
+        won: By the option string of an attack how many questions it won without a defense, of how many.
+    """
+    ordering = {attack: found for attack, found in won.items() if _gives_orders(attack)}
+    planted = _worst(won) or "not tested: nothing was planted"
+    injected = _worst(ordering) or "not tested: no attack of this run gives orders; add -a pia,orders"
+    return (
+        Risk("OWASP LLM04:2025", "Data and Model Poisoning", planted),
+        Risk("OWASP LLM08:2025", "Vector and Embedding Weaknesses", planted),
+        Risk("OWASP LLM01:2025", "Prompt Injection", injected),
+        Risk("MITRE ATLAS AML.T0070", "RAG Poisoning", planted),
+        Risk("MITRE ATLAS AML.T0051", "LLM Prompt Injection", injected),
+    )
+
+
+def _gives_orders(attack: str) -> bool:
+    return any(part.partition(":")[0] in INJECTIONS for part in attack.split("+"))
+
+
+def _worst(won: Mapping[str, tuple[int, int]]) -> str:
+    """The attack that won most, in words; "" where none was tried."""
+    if not won:
+        return ""
+    attack, (hits, total) = max(won.items(), key=lambda one: one[1][0] / one[1][1] if one[1][1] else -1.0)
+    return f"tested: {attack} won {hits} of {total} questions" if total else "tested, nothing measured"
+
+
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+def how_many(number: int, noun: str) -> str:
+    """Such as "One planted document" or "12 planted documents", to begin a sentence."""
+    written = NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+    return f"{written} {noun}{'' if number == 1 else 's'}"

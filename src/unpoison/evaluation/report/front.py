@@ -1,0 +1,102 @@
+"""The first page of a report as HTML. Questions, answers and planted texts are hostile; all are escaped here."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from unpoison.evaluation.report.brief import Brief, Case, KeyFigure
+from unpoison.evaluation.report.charts import label
+
+__all__ = ["front"]
+
+
+def front(brief: Brief) -> str:
+    """What was tested, the result in a sentence, three figures, the worst cases, what to do next, the risks."""
+    facts = "".join(f"<div><dt>{label(name)}</dt><dd>{label(value, 300)}</dd></div>" for name, value in brief.facts)
+    warning = f'<p class="warning" role="status">{label(brief.warning, 400)}</p>' if brief.warning else ""
+    figures = "".join(map(_figure, brief.figures))
+    parts = [
+        f'<dl class="facts">{facts}</dl>{warning}',
+        f'<p class="verdict-line">{label(brief.verdict, 600)}</p>',
+        f'<p class="setting">{label(brief.setting, 400)}</p>' if brief.setting else "",
+        f'<div class="key-figures">{figures}</div>' if figures else "",
+        _cases(brief.cases),
+        _listed("What to do next", "ol", brief.actions),
+        _risks(brief),
+        '<div class="signed"><span>Tested by</span><span>Date</span><span>Signature</span></div>',
+    ]
+    return '<div class="front">\n' + "\n".join(filter(None, parts)) + "\n</div>\n"
+
+
+def _figure(one: KeyFigure) -> str:
+    """The number large, its share as a bar with the interval on it, and one sentence."""
+    share = one.hits / one.total if one.total else 0.0
+    spread = ""
+    if isfinite(one.low):
+        spread = (
+            f'<rect class="spread" x="{100 * one.low:.1f}" y="0" width="{max(100 * (one.high - one.low), 0.5):.1f}" '
+            'height="10"/>'
+        )
+    between = f" (95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %)" if isfinite(one.low) else ""
+    title = label(f"{one.title}: {one.hits} of {one.total}", 200)
+    return (
+        f'<div class="key {one.tone if one.hits else "none"}"><h3>{label(one.title, 80)}</h3>'
+        f'<p class="large"><strong>{one.hits:,}</strong> of {one.total:,}</p>'
+        f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{title}">'
+        f'<rect class="track" x="0" y="3" width="100" height="4"/>{spread}'
+        f'<rect class="share" x="0" y="3" width="{100 * share:.1f}" height="4"/></svg>'
+        f"<p>{label(one.note, 200)}{between}</p></div>"
+    )
+
+
+def _cases(cases: tuple[Case, ...]) -> str:
+    if not cases:
+        return "<h2>The worst cases</h2><p>The attack won no question of this setting.</p>"
+    through = sum(not case.stopped for case in cases)
+    told = (
+        "All of these were stopped; without the defense the attacker had won them."
+        if not through
+        else (
+            "The attacker won these in spite of everything."
+            if through == len(cases)
+            else "The attacker won the first of these; the others were stopped."
+        )
+    )
+    return f'<h2>The worst cases</h2><p>{told}</p><ol class="cases">{"".join(map(_case, cases))}</ol>'
+
+
+def _case(case: Case) -> str:
+    said = (
+        ""
+        if case.said is None
+        else f'<p>Answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
+    )
+    answers = "".join(
+        f'<span class="{kind}" dir="auto">{label(text, 220)}</span>'
+        for kind, text in (("truth", case.right), ("poison", case.wanted))
+        if text
+    )
+    why = f"<p>{label(case.why, 320)}.</p>" if case.why else ""
+    numbers = ""
+    if case.numbers and case.numbers != case.why:
+        numbers = f"<details><summary>the numbers</summary><p>{label(case.numbers, 320)}</p></details>"
+    planted = f'<blockquote class="planted" dir="auto">{label(case.planted, 320)}</blockquote>' if case.planted else ""
+    return (
+        f'<li><p><strong dir="auto">{label(case.question, 320)}</strong> '
+        f'<em class="tag {"" if case.stopped else "bad"}">{label(case.outcome, 120)}</em></p>'
+        f'<p class="answers">{answers}</p>{said}{planted}{why}{numbers}</li>'
+    )
+
+
+def _listed(title: str, tag: str, items: tuple[str, ...]) -> str:
+    if not items:
+        return ""
+    return f"<h2>{title}</h2><{tag}>{''.join(f'<li>{label(item, 500)}</li>' for item in items)}</{tag}>"
+
+
+def _risks(brief: Brief) -> str:
+    rows = "".join(
+        f"<div><dt>{label(risk.id)} <span>{label(risk.name)}</span></dt><dd>{label(risk.finding, 200)}</dd></div>"
+        for risk in brief.risks
+    )
+    return f'<h2>Risks by their numbers</h2><dl class="facts risks">{rows}</dl>' if rows else ""

@@ -1,0 +1,88 @@
+"""What a report says of guarantees: certified accuracy by the number of planted passages, as tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isnan
+
+from unpoison.evaluation.certified import Certified, certify
+from unpoison.evaluation.intervals import Estimate
+from unpoison.evaluation.report.figures import Lines, Point, Series
+from unpoison.evaluation.report.model import Report
+from unpoison.evaluation.report.tables import Table
+from unpoison.evaluation.scenarios import Scenario
+
+__all__ = ["certified_figures", "certified_groups", "certified_tables"]
+
+SHOWN = (0, 1, 2, 3, 5, 10, 25)
+"""The numbers of planted passages that a table has columns for; the picture and the JSON export have all."""
+
+HINT = "answered rightly, and proved to stay so whatever any m of the passages become"
+
+
+def certified_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
+    """Clean cells that differ in the defense only, the baseline first; none where nothing is guaranteed."""
+    found: dict[Scenario, list[Certified]] = {}
+    for one in certify(report.run.cells):
+        found.setdefault(replace(one.scenario, defense=""), []).append(one)
+    order = report.defenses
+    return [(group, sorted(cells, key=lambda c: order[c.scenario.defense])) for group, cells in found.items()]
+
+
+def certified_tables(report: Report) -> list[Table]:
+    """One table for each data set and setting: a row for each defense."""
+    tables = []
+    for scenario, cells in certified_groups(report):
+        proved = [m for m in SHOWN if m <= scenario.k // 2]
+        planted = sorted({count for one in cells for count in one.attacked})
+        columns = (
+            "defense",
+            *(f"certified, m = {m}" if m else "no attack" for m in proved),
+            *(f"worst attack x {count}" for count in planted),
+        )
+        rows = tuple(
+            (
+                one.scenario.defense,
+                *(_certified(one, m) for m in proved),
+                *(_attacked(one, count) for count in planted),
+            )
+            for one in cells
+        )
+        title = f"Certified accuracy %: {report.caption(scenario)}, k = {scenario.k}"
+        tables.append(Table(title, columns, rows, ("", *[HINT] * len(proved))))
+    return tables
+
+
+def certified_figures(report: Report) -> Iterator[Lines]:
+    """For each table a picture: certified accuracy over m."""
+    for scenario, cells in certified_groups(report):
+        series = tuple(
+            Series(one.scenario.defense, report.defenses[one.scenario.defense], points)
+            for one in cells
+            if (points := tuple(_point(m, found) for m, found in enumerate(one.certified) if found.count))
+        )
+        if series:
+            title = f"{report.caption(scenario)}, k = {scenario.k}"
+            yield Lines(title, "planted passages m", "right and guaranteed", series)
+
+
+def _point(m: int, found: Estimate) -> Point:
+    return Point(m, found.value, found.low, found.high, found.count)
+
+
+def _certified(one: Certified, m: int) -> str:
+    if m == 0:
+        return _share(one.accuracy)
+    return _share(one.certified[m]) if one.certified else "no proof"
+
+
+def _attacked(one: Certified, count: int) -> str:
+    found = one.attacked.get(count)
+    return "-" if found is None else f"{_share(found.accuracy)} {found.attack}"
+
+
+def _share(found: Estimate) -> str:
+    if isnan(found.value):
+        return "-"
+    return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"

@@ -1,0 +1,79 @@
+"""What the frameworks' writers share: documents in, those that pass into the writer, and an account of the others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.ingest import Decision, Ingest
+from unpoison.types import Passage
+
+__all__ = ["Gate", "Gated"]
+
+D = TypeVar("D")
+
+logger = logging.getLogger("unpoison")
+
+
+@dataclass(frozen=True, slots=True)
+class Gated(Generic[D]):
+    """A framework's documents, sorted, each the object that it was.
+
+    Attributes:
+        accepted, quarantined, rejected: In the order given.
+        decisions: One for each document, in the order given.
+    """
+
+    accepted: list[D]
+    quarantined: list[D]
+    rejected: list[D]
+    decisions: tuple[Decision, ...]
+
+
+class Gate(Generic[D]):
+    """Judges a framework's documents before they are written.
+
+    Args:
+        reading: Makes a passage of a document.
+        nearest: The documents of the framework's store that are nearest to a document, as the framework has them.
+        ingest: How they are judged; its own store, if it has one, is asked too.
+    """
+
+    def __init__(
+        self, reading: Callable[[D], Passage], nearest: Callable[[D], Sequence[D]], ingest: Ingest | None = None
+    ) -> None:
+        self._reading, self._nearest, self.ingest = reading, nearest, ingest or Ingest()
+
+    def sorted(self, documents: Sequence[D]) -> Gated[D]:
+        """Accept, quarantine or reject each; nothing is written.
+
+        Raises:
+            InputError: An unusable document.
+        """
+        beside = [self._document(found) for one in documents for found in self._nearest(one)]
+        new = [self._document(one) for one in documents]
+        decisions = self.ingest.check(new, beside=_once(beside)).decisions
+        found: dict[str, list[Any]] = {"accept": [], "quarantine": [], "reject": []}
+        for document, decision in zip(documents, decisions, strict=True):
+            found[decision.decision].append(document)
+        logger.info(
+            "unpoison ingest: %d accepted, %d quarantined, %d rejected",
+            *(len(found[name]) for name in ("accept", "quarantine", "reject")),
+        )
+        return Gated(found["accept"], found["quarantine"], found["reject"], decisions)
+
+    def _document(self, document: D) -> Document:
+        passage = self._reading(document)
+        metadata = getattr(document, "metadata", None) or getattr(document, "meta", None) or {}
+        fields = {
+            name: value for name, value in dict(metadata).items() if name not in ("text", "content", "page_content")
+        }
+        named = {name: getattr(passage, name) for name in ("text", "id", "title", "source", "embedding")}
+        return Document.of({"metadata": fields, **{name: value for name, value in named.items() if value is not None}})
+
+
+def _once(documents: Sequence[Document]) -> list[Document]:
+    return list({(one.id, one.passage.text): one for one in documents}.values())

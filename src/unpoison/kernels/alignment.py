@@ -1,0 +1,190 @@
+"""Where each character of an edited text comes from, so that what is found in it can be shown in the text before.
+
+`Edits` applies replacements and forgets them; `Trace` applies the same ones and remembers, for every character, which
+stretch of the first text it was made of. So there is one canonical reading, traced where somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["UNTRACED", "Change", "Edits", "Region", "Regions", "Trace", "joined"]
+
+Change = tuple[int, int, str]
+"""A start, an end, and what takes the place of what stands between."""
+
+Region = tuple[int, int]
+"""A start and an end, which is behind the last character."""
+
+Regions = tuple[Region, ...]
+
+Numbers = NDArray[np.int32]
+
+
+class Edits:
+    """Replacements in a text."""
+
+    traced: ClassVar[bool] = False
+
+    def sub(self, pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
+        """`pattern.sub(by, text)`."""
+        return pattern.sub(by, text)
+
+    def put(self, text: str, changes: Sequence[Change]) -> str:
+        """The text after changes that rise and do not overlap."""
+        parts, place = list[str](), 0
+        for start, end, new in changes:
+            parts += text[place:start], new
+            place = end
+        return "".join([*parts, text[place:]])
+
+    def cut(self, text: str, start: int, end: int) -> str:
+        """`text[start:end]`."""
+        return text[start:end]
+
+    def heard(self, positions: Sequence[int]) -> None:
+        """That the characters there are a message, which `said` appends later."""
+
+    def said(self, text: str, messages: Sequence[str]) -> str:
+        """The text, and behind it the messages that were heard, in that order, each on a line of its own."""
+        return "\n".join([text, *messages])
+
+
+UNTRACED = Edits()
+
+
+class Trace(Edits):
+    """Replacements that are remembered.
+
+    Attributes:
+        start, end: For each character of the text as it is now, the stretch of the first text that it was made of,
+            shape (n,). Characters of one replacement share what was replaced; a character in the place of one has its
+            own.
+        hidden: Which characters belong to messages that no reader of the first text sees, shape (n,).
+
+    Each step takes O(n) time and memory for a text of n characters.
+    """
+
+    traced: ClassVar[bool] = True
+
+    def __init__(self, text: str) -> None:
+        self.start: Numbers = np.arange(len(text), dtype=np.int32)
+        self.end: Numbers = self.start + np.int32(1)
+        self.hidden: NDArray[np.bool_] = np.zeros(len(text), bool)
+        self._made: list[tuple[Numbers, Numbers]] = []
+        self._rising: tuple[Numbers, Numbers] | None = None
+
+    def sub(self, pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
+        new = by if callable(by) else lambda match: match.expand(by)
+        return self.put(text, [(match.start(), match.end(), new(match)) for match in pattern.finditer(text)])
+
+    def put(self, text: str, changes: Sequence[Change]) -> str:
+        changes = [one for one in changes if text[one[0] : one[1]] != one[2]]
+        if changes:
+            self._moved(*_places(len(text), changes))
+        return super().put(text, changes)
+
+    def cut(self, text: str, start: int, end: int) -> str:
+        if start > 0 or end < len(text):
+            self.start, self.end, self.hidden = self.start[start:end], self.end[start:end], self.hidden[start:end]
+        return text[start:end]
+
+    def heard(self, positions: Sequence[int]) -> None:
+        places = np.asarray(positions, np.intp)
+        self._made.append((self.start[places], self.end[places]))
+
+    def said(self, text: str, messages: Sequence[str]) -> str:
+        for start, end in self._made:  # the line break before a message comes from nowhere
+            self.start = np.concatenate([self.start, start[:1], start])
+            self.end = np.concatenate([self.end, start[:1], end])
+            self.hidden = np.concatenate([self.hidden, np.ones(1 + len(start), bool)])
+        self._made = []
+        return super().said(text, messages)
+
+    def _moved(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> None:
+        start, end = self.start[first], self.end[last]
+        # A replacement that begins in the text and ends in a message behind it comes from where it begins.
+        self.start, self.end = start, np.where(end < start, self.end[first], end)
+        self.hidden = self.hidden[first]
+
+    def regions(self, start: int, end: int) -> Regions:
+        """The stretches of the first text that the characters from `start` to `end` were made of, rising.
+
+        What stands between two of these characters in the first text, and is in no character of this one, belongs to
+        the stretch: an invisible character inside a word, a tag.
+
+        Complexity: O(n log n) time for the n characters of the text the first time, then O(w log n) for a window of w.
+        """
+        starts, ends = self.start[start:end], self.end[start:end]
+        real = ends > starts
+        pieces = joined(list(zip(starts[real].tolist(), ends[real].tolist(), strict=True)))
+        places = self._places()
+        found: list[Region] = []
+        for piece in pieces:
+            if found and np.searchsorted(places, found[-1][1]) == np.searchsorted(places, piece[0]):
+                found[-1] = found[-1][0], piece[1]
+            else:
+                found.append(piece)
+        return tuple(found)
+
+    def _places(self) -> Numbers:
+        """Where the characters come from, rising."""
+        if self._rising is None or self._rising[0] is not self.start:
+            self._rising = self.start, np.sort(self.start[self.end > self.start])
+        return self._rising[1]
+
+    def messages(self) -> Regions:
+        """Where messages stand, rising."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], self.hidden, [False]]).astype(np.int8)))
+        return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+    def within(self, regions: Sequence[Region]) -> NDArray[np.bool_]:
+        """Which characters were made of anything in these stretches of the first text, shape (n,)."""
+        borders = np.array(joined(regions), np.int64).reshape(-1, 2)
+        next_one = np.searchsorted(borders[:, 1], self.start, side="right")  # the first that ends behind its start
+        inside = next_one < len(borders)
+        inside[inside] = borders[next_one[inside], 0] < self.end[inside]
+        return np.asarray(inside & (self.end > self.start))
+
+
+def joined(regions: Sequence[Region]) -> Regions:
+    """The same stretches, rising; those that overlap or touch are one."""
+    found: list[Region] = []
+    for start, end in sorted(regions):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+class _Places(NamedTuple):
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+
+
+def _places(length: int, changes: Sequence[Change]) -> _Places:
+    """For each character of the text after changes the first and last character before that it was made of."""
+    starts = np.array([one[0] for one in changes], np.intp)
+    ends = np.array([one[1] for one in changes], np.intp)
+    sizes = np.array([len(one[2]) for one in changes], np.intp)
+    before = np.concatenate([[0], ends])
+    # What stays and what is new take turns.
+    counts = np.empty(2 * len(changes) + 1, np.intp)
+    counts[::2] = np.concatenate([starts, [length]]) - before
+    counts[1::2] = sizes
+    base = np.empty_like(counts)
+    base[::2], base[1::2] = before, starts
+    single = np.ones(len(counts), bool)  # one character in the place of one
+    single[1::2] = sizes == ends - starts
+    final = np.empty_like(counts)
+    final[::2], final[1::2] = before, np.maximum(ends - 1, starts)
+    turn = np.repeat(np.arange(len(counts)), counts)
+    offset = np.arange(len(turn)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = base[turn] + np.where(single[turn], offset, 0)
+    return _Places(first, np.where(single[turn], first, final[turn]))

@@ -1,0 +1,154 @@
+"""What can be seen of a window of a passage, beside the question: nothing else, neither its surroundings nor its company.
+
+So text that is added to a passage, and passages that are added to a set, change nothing for the windows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shape_of
+from unpoison.kernels.windows import Windows, windows
+
+__all__ = ["COLUMNS", "WindowSigns", "window_runs", "window_signs"]
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+COLUMNS = ("style", "coverage", "density", "echo", "news", "length", "function_words", "word_length", "digits", "year",
+           "question_length")  # fmt: skip
+
+CENTURIES = frozenset({"15", "16", "17", "18", "19", "20"})
+
+LONGEST_RUN = 3
+BASE = len(SHAPES) + 1
+
+
+class WindowSigns(NamedTuple):
+    """The evidence on the windows that share a word with the question; on all of a passage that shares none.
+
+    Attributes:
+        columns: `COLUMNS`, shape (n, 11).
+        owner: The passage of each window, shape (n,).
+        start, end: Where it stands in the passage's reading, shape (n,).
+    """
+
+    columns: Matrix
+    owner: Numbers
+    start: Numbers
+    end: Numbers
+
+
+def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSigns:
+    """The evidence on the windows of k passages. Time and memory linear in the words, but for sorting."""
+    cut = windows(question, texts)
+    asked, hits, news = _of_question(cut)
+    wanted = max(asked, 1)
+    owners = cut.owner[cut.first]
+    silent = np.bincount(owners, hits, max(len(texts), 1)) == 0
+    chosen = np.flatnonzero((hits > 0) | silent[owners])
+    first, last, hits, news = cut.first[chosen], cut.last[chosen], hits[chosen], news[chosen]
+    count = np.maximum(_total(cut, np.ones(len(cut.part)), first, last), 1)
+
+    def share(flags: Sequence[float] | Matrix) -> Matrix:
+        return _total(cut, np.asarray(flags, float)[cut.word], first, last) / count
+
+    years = share([len(w) == 4 and w.isdigit() and w[:2] in CENTURIES for w in cut.words])
+    columns = {
+        "style": resemblance(style, *_styled(cut, first, last, style), len(chosen)),
+        "coverage": hits / wanted,
+        "density": hits / np.maximum(hits + news, 1),
+        "echo": _echo(cut, first, last),
+        "news": np.log1p(news),
+        "length": np.log1p(count),
+        "function_words": share(cut.stop[cut.stem]),
+        "word_length": share([len(w) for w in cut.words]),
+        "digits": share([any(map(str.isdigit, w)) for w in cut.words]),
+        "year": (years > 0).astype(float),
+        "question_length": np.full(len(chosen), np.log1p(wanted)),
+    }
+    table = np.column_stack([columns[name] for name in COLUMNS])
+    return WindowSigns(table, owners[chosen], cut.start[first], cut.end[last])
+
+
+def window_runs(cut: Windows) -> Runs:
+    """Runs of one to three shapes of words in lower case inside parts; `sentence` is the part. No edges, no marks."""
+    shape = np.array([shape_of(word) for word in cut.words], np.int64)[cut.word] + 1
+    codes, parts, code = [shape], [cut.part], shape
+    for length in range(1, LONGEST_RUN):
+        code = code[:-1] * BASE + shape[length:]
+        inside = cut.part[:-length] == cut.part[length:]
+        codes.append(np.where(inside, code, -1))
+        parts.append(cut.part[:-length])
+    every, part = np.concatenate(codes), np.concatenate(parts)
+    keep = (every >= 0) & (part > 0)
+    return Runs(every[keep], part[keep])
+
+
+def _total(cut: Windows, values: Matrix, first: Numbers, last: Numbers) -> Matrix:
+    """The sum over the words of each window of values given for each word, shape (n,)."""
+    by_part = np.bincount(cut.part, values, len(cut.owner))
+    return np.asarray(by_part[first] + np.where(last > first, by_part[last], 0.0))
+
+
+def _of_question(cut: Windows) -> tuple[int, Matrix, Matrix]:
+    """How many telling words the question has, and for each window how many of them and how many others it holds.
+
+    Words count once in a part. In a pair of parts a word that both hold counts once too.
+    """
+    size = max(len(cut.stop), 1)
+    stem = cut.stem[cut.word]
+    asked = np.zeros(size, bool)
+    asked[stem[cut.part == 0]] = True
+    stop = cut.stop if len(cut.stop) else np.zeros(1, bool)
+    if (asked & ~stop).any():
+        asked &= ~stop
+    cells = np.unique(cut.part * size + stem)
+    parts, stems = np.divmod(cells, size)
+    keep = (~stop | asked)[stems] & (parts > 0)
+    parts, stems = parts[keep], stems[keep]
+    # A cell of the next part that this one holds as well would count twice in their pair.
+    again = np.isin((parts - 1) * size + stems, parts * size + stems)
+    hit = asked[stems]
+
+    def counted(flags: NDArray[np.bool_]) -> Matrix:
+        by_part = np.bincount(parts, flags, len(cut.owner))
+        fresh = np.bincount(parts, flags & ~again, len(cut.owner))
+        return np.asarray(by_part[cut.first] + np.where(cut.last > cut.first, fresh[cut.last], 0.0))
+
+    return int(asked.sum()), counted(hit), counted(~hit)
+
+
+def _echo(cut: Windows, first: Numbers, last: Numbers) -> Matrix:
+    """Share of the question's runs of three words that a window repeats."""
+    stem, part = cut.stem[cut.word], cut.part
+    size = max(len(cut.stop), 1)
+    run = (stem[:-2] * size + stem[1:-1]) * size + stem[2:]
+    inside = part[:-2] == part[2:]
+    asked = np.unique(run[inside & (part[:-2] == 0)])
+    if not len(asked):
+        return np.zeros(len(first))
+    hit = inside & np.isin(run, asked)
+    cells = np.unique(part[:-2][hit] * len(asked) + np.searchsorted(asked, run[hit]))
+    by_part = np.bincount(cells // len(asked), minlength=len(cut.owner)).astype(float)
+    both = by_part[first] + np.where(last > first, by_part[last], 0.0)
+    return np.asarray(np.minimum(both / len(asked), 1))
+
+
+def _styled(cut: Windows, first: Numbers, last: Numbers, style: Style) -> tuple[Numbers, Numbers]:
+    """The runs of each window that the style has a weight for, and their windows."""
+    known = known_to(style, window_runs(cut))
+    order = np.argsort(known.sentence, kind="stable")
+    place, part = known.code[order], known.sentence[order]
+    begin = np.searchsorted(part, np.arange(len(cut.owner) + 1))
+    chunks, owners = [], []
+    for side, valid in ((first, np.ones(len(first), bool)), (last, last > first)):
+        sizes = np.where(valid, begin[side + 1] - begin[side], 0)
+        offset = np.repeat(begin[side] - np.concatenate([[0], np.cumsum(sizes)[:-1]])[: len(side)], sizes)
+        chunks.append(place[np.arange(int(sizes.sum())) + offset])
+        owners.append(np.repeat(np.arange(len(side)), sizes))
+    return np.concatenate(chunks), np.concatenate(owners)

@@ -1,0 +1,96 @@
+"""A defense's reason in words for who decides, and its numbers for who asks.
+
+A reason such as "probability of poison 0.97: nobody else says what it says" is written for engineers. Here it becomes
+two texts: "no other passage says so", and "probability of poison 0.97".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["Told", "in_plain_words"]
+
+
+class Told(NamedTuple):
+    """A reason for two readers.
+
+    Attributes:
+        words: A sentence without numbers.
+        numbers: The reason as the defense gave it.
+    """
+
+    words: str
+    numbers: str
+
+
+MEANINGS = {
+    "it answers the question more directly than its neighbours": "states the answer head-on",
+    "it repeats the question": "repeats the question word for word, as a text made to be found does",
+    "it resembles passage": "is nearly a copy of another suspicious text",
+    "it shares telling words with passage": "uses the same unusual words as another text",
+    "nobody else says what it says": "no other passage says so",
+    "it resembles passages that are suspicious themselves": "resembles other suspicious texts",
+    "its wording is that of a written claim, not of its neighbours": "reads like an invented claim",
+    "its length and form differ from its neighbours'": "is built differently from the other texts",
+    "it gives orders to its reader": "gives orders to the system instead of information",
+    "by many small signs together": "differs from the other texts in tone, length and wording at once",
+    "nothing remarkable": "nothing speaks against it",
+}
+"""How clauses of Guard begin, and what they mean."""
+
+NOTHING, TOO_LITTLE = "Nothing speaks against it", "Too little speaks against it"
+
+ORDER = (
+    "reads like an invented claim",
+    "gives orders to the system instead of information",
+    "states the answer head-on",
+    "no other passage says so",
+)
+"""What is said first: the kind of text, then what it does."""
+
+OTHERS = (
+    ("gives an order to the model", "gives an order to the model instead of information"),
+    ("gives orders", "gives an order to the model instead of information"),
+    ("past the", "others were judged more useful"),
+    ("retrieval rank", "nothing was checked: it was taken as the search returned it"),
+    ("retrieval is switched off", "no document is read at all"),
+    ("in the suspicious cluster", "belongs to a group of texts that are too alike"),
+)
+_SPACES = re.compile(r"\s+")
+LONGEST = 1000
+
+
+def in_plain_words(reason: str, *, kept: bool = False) -> Told:
+    """Translate a reason; one that is not known stays as it is.
+
+    Args:
+        reason: As the defense gave it.
+        kept: Whether the passage was kept: what Guard weighed and found too light is not said against it.
+    """
+    numbers = _SPACES.sub(" ", reason[:LONGEST]).strip()
+    start, _, clauses = numbers.partition(": ")
+    if not start.startswith("probability of poison"):
+        known = next((words for sign, words in OTHERS if sign in numbers), numbers)
+        return Told(_sentence(known), numbers)
+    if kept:
+        return Told(NOTHING if clauses == "nothing remarkable" else TOO_LITTLE, numbers)
+    found = [_meaning(clause) for clause in clauses.split("; ")]
+    told = sorted(dict.fromkeys(filter(None, found)), key=lambda words: ORDER.index(words) if words in ORDER else 9)
+    if not told:
+        return Told(_sentence(clauses or numbers), numbers)
+    if len(told) > 1 and told[0] == ORDER[0]:
+        return Told(_sentence(f"{told[0]}: {_listed(told[1:])}"), numbers)
+    return Told(_sentence(_listed(told)), numbers)
+
+
+def _meaning(clause: str) -> str:
+    return next((words for start, words in MEANINGS.items() if clause.startswith(start)), "")
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,61 @@
+"""The English words that the rules of `facts` know."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BE",
+    "BEFORE_A_NUMBER",
+    "CLAUSES",
+    "CODE",
+    "DETERMINERS",
+    "LOOSE",
+    "MODAL",
+    "NO_UNITS",
+    "OPENING",
+    "PEOPLE",
+    "ROUGHLY",
+    "UNITS",
+    "VAGUE",
+    "VERBS",
+]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BE = _words("is are was were")
+MODAL = _words("must can may will should shall could might")
+DETERMINERS = _words("the a an each every all our your any most some no")
+BEFORE_A_NUMBER = _words("within after in for at to every by on over under from until than of up most least only")
+ROUGHLY = _words("about around approximately roughly exactly nearly almost")
+PEOPLE = _words("contact owner manager head director author founder ceo president lead maintainer chair editor officer")
+
+VAGUE = _words(
+    "it this that these those they there he she we you i one what which who here its their his her my such both among"
+)
+"""What no subject may hold: it means something that stands elsewhere."""
+
+OPENING = _words("if when while after before because although in on for as at by with imagine note see")
+"""How no subject begins."""
+
+CLAUSES = _words("that which who and for with where but when because so while as")
+"""Where a definition ends."""
+
+LOOSE = _words("in of on at by to from a an the or its their most more very award winning")
+"""What no definition ends with."""
+
+UNITS = _words("percent kg g mg km m cm mm mb gb tb kb ms s kwh kw mw l ml euro people feet")
+"""Units without a plural s."""
+
+NO_UNITS = _words("and or to by of in on at for as from per is are was but")
+CODE = frozenset("{}<>|=\\_*/")
+
+_REGULAR = """
+    expire last take cost weigh support store keep allow require need contain hold default run listen start end open
+    accept limit return retry wait send receive include cover offer employ serve handle delete remove rotate renew
+    measure earn pay charge provide produce scale sleep stop live own operate span consist begin become retain back
+    check time ship arrive reply respond grow rise fall close use
+"""
+VERBS = {f"{verb}s": verb for verb in _REGULAR.split()} | {"has": "have", "reaches": "reach", "processes": "process"}
+"""The third person singular, and the verb that a question has after "does"."""

@@ -1,0 +1,179 @@
+"""The results of a red-team test as the page for who signs it: the same first page as a measurement has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+from typing import Any
+
+from unpoison import __version__
+from unpoison.evaluation.intervals import Estimate, wilson
+from unpoison.evaluation.report.brief import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
+from unpoison.evaluation.report.charts import label
+from unpoison.evaluation.report.document import document, table_markup
+from unpoison.evaluation.report.front import front
+from unpoison.evaluation.report.tables import Table
+from unpoison.redteam.measures import MEASURES
+from unpoison.redteam.results import Cell, Results
+from unpoison.redteam.trials import Trial
+from unpoison.rendering import excerpt
+
+__all__ = ["brief_of_test", "redteam_page"]
+
+WORRYING = 0.05
+FEW = 100
+ANSWER = 300
+MAX_QUESTIONS = 500
+"""So many questions are listed one by one."""
+
+
+def redteam_page(results: Results) -> str:
+    """One page for two readers; targets' answers are hostile and escaped."""
+    problems = [*results.problems, *(f"{canary}: {reason}" for canary, reason in results.remaining)]
+    listed = "".join(f"<li>{label(problem, 500)}</li>" for problem in problems[:200])
+    sections = [
+        ("results", "Results", table_markup(_table(results.table()))),
+        ("questions", "Questions", _questions(results)),
+        ("problems", "Problems", f'<ul class="notes">{listed}</ul>') if problems else None,
+    ]
+    brief = brief_of_test(results)
+    return document(brief.title, "<p>Shares are in percent with 95 % intervals.</p>", sections, front=front(brief))
+
+
+def brief_of_test(results: Results) -> Brief:
+    """The first page: the worst attack with the fewest documents."""
+    cells = results.table()
+    attacked = [cell for cell in cells if cell.poisons and not isnan(cell.figures["asr"].value)]
+    head = min(attacked, key=lambda cell: (cell.poisons, -cell.figures["asr"].value), default=None)
+    return Brief(
+        title="Red-team test",
+        facts=tuple(_facts(results)),
+        verdict=_verdict(head),
+        setting="" if head is None else f"The attack is {head.attack}, the worst that was tried with so few documents.",
+        warning=_warning(results),
+        figures=() if head is None else tuple(_figures(head)),
+        cases=tuple(_cases(head)),
+        actions=tuple(_actions(results, head))[:ACTIONS],
+        risks=risks_of({cell.attack: _hits(cell.figures["asr"]) for cell in attacked}),
+    )
+
+
+def _hits(found: Estimate) -> tuple[int, int]:
+    return (0, 0) if isnan(found.value) else (round(found.value * found.count), found.count)
+
+
+def _facts(results: Results) -> Iterator[tuple[str, str]]:
+    run: dict[str, Any] = dict(results.run)
+    yield "Tested", f"{run.get('name') or 'a running system'}, {results.examples:,} questions"
+    yield "Attacks", ", ".join(dict.fromkeys(attack for attack, poisons in results.cells if poisons)) or "none"
+    started = str(run.get("started") or "?")[:16].replace("T", " ")
+    ended = (results.finished or "")[:16].replace("T", " ")
+    yield "When", f"{started} to {ended}" if ended else f"{started}, not finished"
+    yield "Planted", f"{results.planted:,} documents, {results.removed:,} taken back"
+    yield "Version", f"unpoison {__version__}"
+
+
+def _verdict(head: Cell | None) -> str:
+    if head is None:
+        return "Nothing was planted in this test, or nothing was measured: it says nothing about an attack."
+    hits, total = _hits(head.figures["asr"])
+    text = f"{how_many(head.poisons, 'planted document')} changed {hits} of {total} answers"
+    after = head.figures["asr_after"]
+    if not isnan(after.value):
+        text += f"; {_hits(after)[0]} after they were removed"
+    return f"{text}."
+
+
+def _warning(results: Results) -> str:
+    if results.remaining:
+        number = len(results.remaining)
+        documents = f"{number} planted document{'' if number == 1 else 's'}"
+        return f"{documents} may still be in the system: run unpoison redteam clean."
+    return "" if results.complete else "This test is incomplete: some questions failed or were not asked."
+
+
+def _figures(head: Cell) -> Iterator[KeyFigure]:
+    for name, title, note in (
+        ("asr", "Answers changed", "answers that became the attacker's while the document was there"),
+        ("poisoned", "Documents read", "questions that were answered with a planted document among the passages"),
+        ("asr_after", "Still wrong afterwards", "answers that stayed the attacker's when everything was removed"),
+    ):
+        found = head.figures[name]
+        if not isnan(found.value):
+            hits, total = _hits(found)
+            between = wilson(hits, total)
+            yield KeyFigure(title, hits, total, between.low, between.high, "bad", note)
+
+
+def _cases(head: Cell | None) -> Iterator[Case]:
+    won = [] if head is None else [t for t in head.trials if not t.failed and t.is_attacked(t.answer)]
+    for trial in won[:CASES]:
+        still = bool(trial.is_attacked(trial.after))
+        yield Case(
+            question=excerpt(trial.question, ANSWER),
+            outcome="still wrong after removal" if still else "answered as the attacker wants",
+            stopped=False,
+            right=excerpt(" or ".join(trial.correct[:3]), 200),
+            wanted=excerpt(" or ".join(trial.wanted[:2]), 200),
+            said=excerpt(trial.answer or "", ANSWER),
+            planted="",
+        )
+
+
+def _actions(results: Results, head: Cell | None) -> Iterator[str]:
+    if results.remaining:
+        yield "Take back what is left: unpoison redteam clean JOURNAL, then look for the canaries that it names."
+    if head is None:
+        yield "Repeat the test with attacks that this system's questions allow."
+        return
+    hits, total = _hits(head.figures["asr"])
+    if hits:
+        yield "Put a defense between the search and the model, such as guard: report first, calibrate, then enforce."
+        yield "Limit who can add or change documents, and review new ones before they are searched."
+    if not isnan(head.figures["asr_after"].value) and _hits(head.figures["asr_after"])[0]:
+        yield "Clear caches of answers when a document is withdrawn: poison was served after it was gone."
+    if total < FEW:
+        yield f"Ask more questions: with fewer than {FEW} the figures are rough, as their intervals show."
+    if head.figures["asr"].high > WORRYING:
+        yield "Repeat this test after every change, and let it fail the build: --fail-if 'asr > 5%'."
+
+
+def _table(cells: list[Cell]) -> Table:
+    names = [name for name in MEASURES if any(not isnan(cell.figures[name].value) for cell in cells)]
+    units = {"share": " %", "seconds": " s"}
+    rows = tuple((cell.id, *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells)
+    columns = ("attack", *(MEASURES[name].title + units[MEASURES[name].unit] for name in names))
+    return Table("Every attack", columns, rows, ("", *(MEASURES[name].meaning for name in names)))
+
+
+def _figure(found: Estimate, unit: str) -> str:
+    if isnan(found.value):
+        return "-"
+    scale = 100 if unit == "share" else 1
+    value = f"{scale * found.value:.1f}"
+    return value if isnan(found.low) else f"{value} [{scale * found.low:.1f}, {scale * found.high:.1f}]"
+
+
+def _questions(results: Results) -> str:
+    ordered = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
+    left = len(ordered) - MAX_QUESTIONS
+    note = f"<p>{left} more are left out; --json has all of them.</p>" if left > 0 else ""
+    return "".join(map(_question, ordered[:MAX_QUESTIONS])) + note
+
+
+def _question(trial: Trial) -> str:
+    tag = "failed" if trial.failed else "the attacker's answer" if trial.is_attacked(trial.answer) else "not changed"
+    bad = "" if tag == "not changed" else " bad"
+    answers = "".join(
+        f'<p><span class="{kind}" dir="auto">{label(" or ".join(texts[:3]), 200)}</span></p>'
+        for kind, texts in (("truth", trial.correct), ("poison", trial.wanted))
+        if texts
+    )
+    said = f'<p class="answer" dir="auto">{label(trial.answer, ANSWER)}</p>' if trial.answer is not None else ""
+    error = f'<p class="error">{label(f"{trial.stage}: {trial.error}", 400)}</p>' if trial.failed else ""
+    return (
+        f'<details class="question"><summary><span class="asked" dir="auto">{label(trial.question, ANSWER)}</span>'
+        f'<span class="tag{bad}">{tag}</span>'
+        f'<span class="where">{label(f"{trial.attack} x {trial.poisons}", 120)}</span>'
+        f"</summary><div>{answers}{said}{error}</div></details>"
+    )

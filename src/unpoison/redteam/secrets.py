@@ -1,0 +1,113 @@
+"""`${NAME}` from the environment, and out of everything that is shown or written."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote
+
+from unpoison.errors import OptionError
+
+__all__ = ["SENSITIVE", "VARIABLE", "Secrets"]
+
+SENSITIVE = re.compile(r"auth|cookie|secret|passw|token|api.?key", re.IGNORECASE)
+"""What names of headers, fields and variables hold that stand for a secret."""
+
+LONG = 16
+"""Characters from which on any value of the environment is taken for a secret."""
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+SHORTEST = 4
+"""Shorter values are no secrets, and to take them out would tear every text."""
+
+
+class Secrets:
+    """The environment as a configuration may name it.
+
+    Args:
+        environment: Values by name.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._used: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def value(self, name: str, *, secret: bool = True) -> str:
+        """What stands for `${NAME}`; from here on it is masked.
+
+        Args:
+            name: The variable.
+            secret: Whether it is one for sure, as in a header. Elsewhere it is one where it is long, or is called so:
+                the name of a collection is none, and would be torn out of every answer.
+
+        Raises:
+            OptionError: It is not set.
+        """
+        value = self._environment.get(name)
+        if not value:
+            raise OptionError(f"${{{name}}} is not set; put it into the environment: export {name}=...")
+        secret = secret or len(value) >= LONG or SENSITIVE.search(name) is not None
+        if secret and len(value) >= SHORTEST and not (value.isdigit() and len(value) < 6):  # a port is no secret
+            self._used.setdefault(name, value)
+            self._pattern = None
+        return value
+
+    def filled(self, text: str) -> str:
+        """A text with its variables' values; values are not looked at again.
+
+        Raises:
+            OptionError: One is not set.
+        """
+        return VARIABLE.sub(lambda match: self.value(match[1]), text)
+
+    def masked(self, value: Any) -> Any:
+        """The same text, mapping or list without any secret that was used, plain or encoded; `${NAME}` stands there.
+
+        Names in mappings stay: they are looked up, and whoever shows them masks the sentence.
+
+        A text that repeats one in some other dress is left out whole.
+
+        Linear in the size of the value. What a system under test splits or turns around is not recognised.
+        """
+        if not self._used:
+            return value
+        if isinstance(value, str):
+            return self._mask(value)
+        if isinstance(value, Mapping):
+            return {key: self.masked(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.masked(one) for one in value]
+        return value
+
+    def _mask(self, text: str) -> str:
+        names = {form.lower(): name for name, value in self._used.items() for form in _forms(value)}
+        if self._pattern is None:
+            longest_first = sorted(names, key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+        found = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
+        folded = _folded(found)
+        searched = {name: _folded(value) for name, value in self._used.items()}
+        hidden = next((name for name, one in searched.items() if len(one) >= SHORTEST and one in folded), None)
+        return found if hidden is None else f"(a text that repeats ${{{hidden}}})"
+
+
+def _folded(text: str) -> str:
+    """A text without the escapes that JSON, addresses and HTML know, nested twice, and without case."""
+    for _ in range(2):
+        text = html.unescape(unquote(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text), errors="replace"))
+    return text.replace("\\", "").casefold()
+
+
+def _forms(value: str) -> set[str]:
+    """A value as servers repeat it: plain, in JSON, in an address, in Base64."""
+    raw = value.encode("utf-8", "surrogateescape")
+    found = {value, json.dumps(value)[1:-1], quote(raw, safe=""), quote_plus(raw), base64.b64encode(raw).decode()}
+    return {form for form in found if len(form) >= SHORTEST}

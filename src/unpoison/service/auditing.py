@@ -1,0 +1,49 @@
+"""Screenings and answers of the service into the audit log; what goes wrong with the log breaks no request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from unpoison.at_rest.audit_log import AuditLog
+from unpoison.service.metrics import Metrics
+from unpoison.types import Answer, Screening
+
+__all__ = ["Auditor"]
+
+log = logging.getLogger("unpoison.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Auditor:
+    """Writes the audit log where there is one.
+
+    Attributes:
+        log: None for none.
+        metrics: Where failures are counted.
+        on_poison: What the rerank dialects do with what was dropped.
+    """
+
+    log: AuditLog | None
+    metrics: Metrics
+    on_poison: str
+
+    async def record(self, request: Request, result: Screening | Answer) -> None:
+        """Append a line, beside the loop of the server, before the request is replied to."""
+        if self.log is None:
+            return
+        names = {
+            "id": request.state.record.id,
+            "route": request.url.path,
+            "client": None if request.client is None else request.client.host,
+        }
+        action = self.on_poison if "rerank" in request.url.path else "drop"
+        try:
+            await asyncio.to_thread(self.log.record, result, action=action, request=names)
+        except Exception as error:  # a full disk must not take the service down; the operator is told
+            self.metrics.unaudited.labels(type(error).__name__).inc()
+            fields = {"id": names["id"], "error": type(error).__name__}
+            log.error("audit log not written", extra={"fields": fields})

@@ -1,0 +1,92 @@
+"""What Guard says of the built-in questions, number by number, for each set of coefficients: nothing drifts unseen.
+
+`UNPOISON_WRITE_GOLDEN=1 python -m pytest tests/defenses/test_guard_golden.py` writes the file anew, after a refit or a
+change that is meant; the difference is then to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from unpoison import Guard
+from unpoison.attacks.base import Target
+from unpoison.defenses.guard_windows import WindowModel
+from unpoison.kernels.evidence import signs
+from unpoison.models import FakeNLI, ScriptedGenerator, load_encoder
+from unpoison.registry import create
+
+GOLDEN = Path(__file__).with_name("guard_golden.json")
+SAMPLE = Path(__file__).parents[2] / "src" / "unpoison" / "data" / "sample.jsonl"
+QUESTIONS = 10
+
+
+def sets():
+    """Ten questions with their passages and two poisons, the second without the question in front."""
+    for line in SAMPLE.read_text(encoding="utf-8").splitlines()[:QUESTIONS]:
+        row = json.loads(line)
+        passages = [p["text"] for p in row["passages"] if p.get("label") != "poison"][:8]
+        target = Target(row["id"], row["question"], tuple(row["correct_answers"]), row["incorrect_answers"][0], ())
+        attack = create("attacks", "poisonedrag:mode=template,prefix=false", seed=1)
+        texts = [poison.text for poison in attack.craft(target, 2)]
+        yield row["question"], [f"{row['question']}.{texts[0]}", *passages, texts[1]]
+
+
+def numbers(values):
+    return [float(f"{value:.9g}") for value in values]
+
+
+def found(coefficients):
+    told = []
+    for question, texts in sets():
+        screening = Guard(coefficients=coefficients, orders="keep").screen(question, texts)
+        vectors = load_encoder("lexical").encode([*texts, question])
+        evidence = signs(question, texts, vectors[:-1], vectors[-1])
+        windows = WindowModel.load().judge(question, texts)
+        told.append({
+            "probability": numbers(screening.evidence["probability"]),
+            "reasons": [verdict.reason for verdict in screening.verdicts],
+            "evidence": {name: numbers(column) for name, column in evidence.columns.items()},
+            "windows": numbers(windows.odds),
+        })  # fmt: skip
+    return told
+
+
+@pytest.mark.parametrize("coefficients", ["lexical", "minilm"])
+def test_every_number_and_reason_is_what_it_was(coefficients) -> None:
+    told = found(coefficients)
+    if os.environ.get("UNPOISON_WRITE_GOLDEN"):
+        whole = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.exists() else {}
+        GOLDEN.write_text(json.dumps({**whole, coefficients: told}, indent=0) + "\n", encoding="utf-8")
+    expected = json.loads(GOLDEN.read_text(encoding="utf-8"))[coefficients]
+    assert len(told) == len(expected) == QUESTIONS
+    for now, before in zip(told, expected, strict=True):
+        assert now["reasons"] == before["reasons"]
+        for name in ("probability", "windows"):
+            assert now[name] == pytest.approx(before[name], abs=1e-6)
+        assert now["evidence"].keys() == before["evidence"].keys()
+        for name, column in now["evidence"].items():
+            assert column == pytest.approx(before["evidence"][name], abs=1e-6), name
+
+
+def test_a_contradiction_and_the_wording_count_together() -> None:
+    """Noisy-or: both speak against the passage, so its probability is above each of them."""
+    question, texts = next(iter(sets()))
+    texts = [*texts[1:6], texts[-1]]
+
+    def reply(prompt):
+        return "Gothenburg" if any(texts[-1] in passage for passage in prompt.passages) else "Stockholm"
+
+    def judge(premise, hypothesis):
+        return "entailment" if ("Gothenburg" in premise) == ("Gothenburg" in hypothesis) else (0.1, 0.2, 0.7)
+
+    plain = Guard(orders="keep", threshold=1.0).screen(question, texts).evidence["probability"]
+    guard = Guard(
+        orders="keep", threshold=1.0, consult="always", generator=ScriptedGenerator(reply), nli=FakeNLI(judge)
+    )
+    both = guard.screen(question, texts).evidence["probability"]
+    assert both[:-1] == pytest.approx(plain[:-1])
+    assert both[-1] == pytest.approx(1 - (1 - plain[-1]) * (1 - 0.7), abs=1e-6)

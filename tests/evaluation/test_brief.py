@@ -1,0 +1,199 @@
+"""The first page of the report: what it says is what was measured, in words, and nothing hostile becomes markup."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from small_run import HOSTILE, cut_in_half, small_run
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.report import Report, page
+from unpoison.evaluation.report.brief import how_many, risks_of
+from unpoison.evaluation.report.briefing import brief_of
+from unpoison.evaluation.report.document import BROAD, table_markup
+from unpoison.evaluation.report.front import front
+from unpoison.evaluation.report.tables import Table, summary_tables
+from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.plain_words import in_plain_words
+
+LEMON = "lemons are yellow and sour"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return Report.of(small_run(tmp_path_factory.mktemp("brief")))
+
+
+def test_the_sentence_and_the_figures_are_those_of_the_cells(report: Report) -> None:
+    brief = brief_of(report)
+    attacked = [s for s in report.summaries if s.scenario.poisons == 1 and s.applies("asr")]
+    bare = max((s for s in attacked if s.scenario.defense == "vanilla"), key=lambda s: s["asr"].value)
+    hits = [r for r in report.cells[bare.id].records if not r.failed and MEASURES["asr"].value(r) == 1]
+    assert brief.figures[0][:3] == ("Without a defense", len(hits), bare["asr"].count)
+    assert brief.verdict.startswith(f"One planted document changed {len(hits)} of {bare['asr'].count} answers; with ")
+    assert [figure.title for figure in brief.figures][2] == "Honest answers lost"
+    assert 1 <= len(brief.cases) <= 5
+    assert brief.warning, "a question of the run failed"
+
+
+def test_honest_answers_lost_are_counted_question_by_question(tmp_path: Path) -> None:
+    """Keeping one passage loses the questions whose answer stands in the second."""
+    rows = [
+        {
+            "question": f"what color is fruit number {i}",
+            "correct_answers": ["yellow"],
+            "incorrect_answers": ["black"],
+            "passages": ["Fruit grows on trees.", f"Fruit number {i} has the color yellow."],
+        }
+        for i in range(4)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    scenarios = [
+        Scenario(data=str(tmp_path / "rows.jsonl"), generator="extractive", attack="poisonedrag", poisons=n, defense=d)
+        for n in (0, 1)
+        for d in ("vanilla", "no-rag")
+    ]
+    brief = brief_of(Report.of(Runner(tmp_path / "run", scenarios).run()))
+    lost = brief.figures[-1]
+    assert (lost.title, lost.hits, lost.total) == ("Honest answers lost", 4, 4)
+    assert brief.verdict.endswith("honest answers lost: 4.")
+    assert any("Honest answers lost" in action for action in brief.actions)
+
+
+def test_without_a_generator_it_counts_what_is_read(tmp_path: Path) -> None:
+    scenarios = [
+        Scenario(data="sample", limit=4, attack="poisonedrag", poisons=poisons, defense=defense)
+        for poisons in (0, 2)
+        for defense in ("vanilla", "guard")
+    ]
+    brief = brief_of(Report.of(Runner(tmp_path, scenarios).run()))
+    assert brief.verdict.startswith("Two planted documents reached the model in 4 of 4 questions; with guard ")
+    assert any("add -g" in action for action in brief.actions)
+    assert all(case.said is None for case in brief.cases)
+    assert all(case.why and "0." not in case.why for case in brief.cases), "numbers are on demand"
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "verdict"),
+    [
+        ([Scenario(data="sample", limit=2)], "Nothing was planted"),
+        ([Scenario(data="sample", limit=2, attack="poisonedrag", poisons=1, defense="guard")], "in spite of guard"),
+        ([Scenario(data="sample", limit=2, attack="poisonedrag", poisons=1)], "reached the model in 2 of 2"),
+    ],
+)
+def test_a_run_of_one_kind_has_its_page(tmp_path: Path, scenarios: list[Scenario], verdict: str) -> None:
+    report = Report.of(Runner(tmp_path, scenarios).run())
+    assert verdict in brief_of(report).verdict
+    assert verdict in page(report)
+
+
+def test_half_a_run_says_that_it_is_incomplete(tmp_path: Path) -> None:
+    run = small_run(tmp_path)
+    cut_in_half(run)
+    brief = brief_of(Report.of(run.folder))
+    assert "incomplete" in brief.warning
+    assert brief.actions[0].startswith("Finish the test")
+    assert 'class="warning"' in front(brief)
+
+
+def test_hostile_texts_are_escaped(report: Report) -> None:
+    text = front(brief_of(report))
+    assert HOSTILE not in text
+    assert "<script" not in text
+    assert "<img" not in text
+
+
+def test_injection_is_only_said_to_be_tested_where_it_was() -> None:
+    told = {risk.id: risk.finding for risk in risks_of({"poisonedrag": (3, 10), "pia:style=qa+hide": (7, 10)})}
+    assert (
+        told["OWASP LLM01:2025"] == told["MITRE ATLAS AML.T0051"] == "tested: pia:style=qa+hide won 7 of 10 questions"
+    )
+    assert risks_of({"poisonedrag": (3, 10)})[2].finding.startswith("not tested")
+    assert risks_of({"poisonedrag": (3, 10)})[3].finding == "tested: poisonedrag won 3 of 10 questions"
+    assert all("not tested" in risk.finding for risk in risks_of({}))
+
+
+def test_best_and_worst_are_marked_where_cells_differ(report: Report) -> None:
+    table = next(t for t in summary_tables(report) if "published x 1" in t.title)
+    column = table.columns.index("ASR %")
+    shares = [None if row[column] == "-" else float(row[column].split(" ")[0]) for row in table.rows]
+    known = [share for share in shares if share is not None]
+    for row, share in enumerate(shares):
+        mark = table.marks.get((row, column))
+        expected = None
+        if share is not None and min(known) != max(known):
+            expected = "best" if share == min(known) else "worst" if share == max(known) else None
+        assert mark == expected
+
+
+def test_a_broad_table_goes_on_below() -> None:
+    columns = tuple(f"c{i}" for i in range(2 * BROAD + 2))
+    text = table_markup(Table("t", columns, (columns,)))
+    assert text.count("<table>") == 3
+    assert all(text.count(f">c{i}</span>") == 1 for i in range(1, len(columns)))
+
+
+def test_a_report_of_500_questions_stays_below_two_megabytes(tmp_path: Path) -> None:
+    words = " ".join(f"word{i}" for i in range(400))
+    rows = [
+        {"question": f"question {i}?", "correct_answers": [f"yes{i}"], "incorrect_answers": [f"never{i}"],
+         "passages": [f"{words} {i} {j}" for j in range(9)]}
+        for i in range(500)
+    ]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    scenarios = [
+        Scenario(data=str(tmp_path / "rows.jsonl"), attack="poisonedrag", poisons=n, defense=d)
+        for n in (0, 1)
+        for d in ("vanilla", "vanilla:keep=5", "no-rag")
+    ]
+    text = page(Report.of(Runner(tmp_path / "run", scenarios).run()))
+    assert len(text.encode()) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (
+            "probability of poison 0.97: it answers the question more directly than its neighbours; nobody else says "
+            "what it says; its wording is that of a written claim, not of its neighbours",
+            "Reads like an invented claim: states the answer head-on, and no other passage says so",
+        ),
+        ("probability of poison 0.40: by many small signs together",
+         "Differs from the other texts in tone, length and wording at once"),
+        ("probability of poison 0.10: nothing remarkable", "Nothing speaks against it"),
+        ("probability of poison 0.90: it resembles passage 3 more than the question explains",
+         "Is nearly a copy of another suspicious text"),
+        ("gives an order to the model: 'ignore all'", "Gives an order to the model instead of information"),
+        ("retrieval rank 1", "Nothing was checked: it was taken as the search returned it"),
+        ("somebody's own reason", "Somebody's own reason"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_reasons_in_plain_words(reason: str, words: str) -> None:
+    told = in_plain_words(reason)
+    assert told == (words, reason)
+
+
+def test_a_kept_passage_is_not_accused() -> None:
+    told = in_plain_words("probability of poison 0.21: it repeats the question", kept=True)
+    assert told == ("Too little speaks against it", "probability of poison 0.21: it repeats the question")
+    assert in_plain_words("probability of poison 0.01: nothing remarkable", kept=True)[0] == "Nothing speaks against it"
+    assert in_plain_words("retrieval rank 1", kept=True)[0].startswith("Nothing was checked")
+
+
+def test_every_clause_that_guard_knows_has_plain_words() -> None:
+    from unpoison.defenses.guard_reasons import GROUPS
+
+    for clause in GROUPS:
+        told = in_plain_words(f"probability of poison 0.90: {clause.format(near=1, words=2, suspect=3)}")
+        assert told.words != told.numbers
+        assert not any(map(str.isdigit, told.words))
+
+
+def test_numbers_are_written_where_they_are_small() -> None:
+    assert [how_many(n, "planted document") for n in (1, 2, 12)] == [
+        "One planted document", "Two planted documents", "12 planted documents",
+    ]  # fmt: skip

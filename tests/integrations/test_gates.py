@@ -1,0 +1,62 @@
+"""The gates before the frameworks' writers: what passes is written, as the objects that came."""
+
+from __future__ import annotations
+
+import pytest
+
+from at_rest.corpora import honest, planted
+
+SENT = [*honest(40)[36:], *planted()]
+BAD = [d["id"] for d in planted()]
+
+
+def test_langchain_writes_what_passes() -> None:
+    pytest.importorskip("langchain_core", reason="LANGCHAIN ABSENT: pip install 'unpoison[langchain]'")
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    from unpoison.integrations.langchain import GuardedVectorStore
+
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents([Document(d["text"], id=d["id"]) for d in honest(36)])
+    sent = [Document(d["text"], id=d["id"], metadata={"author": "a"}) for d in SENT]
+    found = GuardedVectorStore(store).add_documents(sent)
+    assert found.accepted == sent[:4]
+    assert all(one is other for one, other in zip(found.accepted, sent))
+    assert sorted(d.id for d in (*found.quarantined, *found.rejected)) == BAD
+    assert store.get_by_ids(["bad-0"]) == []
+    assert len(store.get_by_ids([d["id"] for d in SENT[:4]])) == 4
+    assert found.decisions[0].finding.author == "a"
+
+
+def test_haystack_sorts_what_a_writer_gets() -> None:
+    pytest.importorskip("haystack", reason="HAYSTACK ABSENT: pip install 'unpoison[haystack]'")
+    from haystack import Document
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    from unpoison.integrations.haystack import IngestGate
+
+    store = InMemoryDocumentStore()
+    store.write_documents([Document(content=d["text"], id=d["id"]) for d in honest(36)])
+    sent = [Document(content=d["text"], id=d["id"]) for d in SENT]
+    found = IngestGate(InMemoryBM25Retriever(store)).run(documents=sent)
+    assert found["documents"] == sent[:4]
+    assert sorted(d.id for d in (*found["quarantined"], *found["rejected"])) == BAD
+
+
+def test_llamaindex_inserts_what_passes() -> None:
+    pytest.importorskip("llama_index.core", reason="LLAMAINDEX ABSENT: pip install 'unpoison[llamaindex]'")
+    from llama_index.core import MockEmbedding, VectorStoreIndex
+    from llama_index.core.schema import TextNode
+
+    from unpoison.integrations.llamaindex import GuardedIndex
+
+    nodes = [TextNode(text=d["text"], id_=d["id"]) for d in honest(36)]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
+    sent = [TextNode(text=d["text"], id_=d["id"]) for d in SENT]
+    found = GuardedIndex(index).insert_nodes(sent)
+    assert found.accepted == sent[:4]
+    assert "bad-0" not in index.docstore.docs
+    assert SENT[0]["id"] in index.docstore.docs
