@@ -44,9 +44,8 @@ format: .venv/dev.stamp ## rewrite files in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-benchmarks: .venv/dev.stamp ## measure speed and quality; prints the tables of docs/results.md
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/quality.py
+benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs ../shared/data
+	$(BIN)/python benchmarks/tables.py
 
 clean: ## remove everything that was made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -1,6 +1,8 @@
 """Guard with a reader and a judge on what wording cannot show: entity substitution (RGB), RAMDocs, single fluent lies.
 
 python benchmarks/guard_consensus.py ../shared/data --generator extractive --nli lexical
+
+Of nq_poisoned and nq_retrieved most questions were fitted; `--held-out` measures those that were not.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from guard_data import held_out
 from unpoison import Guard, Vanilla
 from unpoison.attacks.base import contains_answer
 from unpoison.evaluation import Context, Example, clean_contexts, labelled_context, load, planted, prepend, wilson
@@ -20,6 +23,8 @@ def main() -> None:
     parser.add_argument("--generator", default="extractive")
     parser.add_argument("--nli", default="lexical")
     parser.add_argument("--encoder", default="lexical")
+    parser.add_argument("--only", default="", help="sets whose name begins so")
+    parser.add_argument("--held-out", action="store_true", help="questions that Guard was not fitted on")
     arguments = parser.parse_args()
     models = {"encoder": arguments.encoder, "generator": arguments.generator}
     defenses = {
@@ -31,7 +36,11 @@ def main() -> None:
     print("| set | defense | n | attack success % | accuracy % | poison left % | clean kept % | calls per question |")
     print("|---|---|---|---|---|---|---|---|")
     for name, count in CELLS:
+        if not name.startswith(arguments.only):
+            continue
         examples = load(arguments.folder / f"{name}.jsonl").examples[:100]
+        if arguments.held_out:
+            examples = tuple(one for one in examples if held_out(one.question))
         for defense, made in defenses.items():
             print(f"| {name}, {count or 'no'} lies | {defense} | {measured(made, examples, count)} |", flush=True)
 

@@ -24,6 +24,7 @@ from unpoison.models.protocols import (
     Models,
     StreamingGenerator,
     TokenByToken,
+    TwoTowers,
 )
 from unpoison.prompts import Prompt
 from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Read, Relate, Request, Retrieve
@@ -77,9 +78,10 @@ def plan(request: Request, models: Models, listener: Listener | None = None) -> 
         OptionError: The request needs a model that was not given.
     """
     match request:
-        case Encode(texts, purpose):
+        case Encode(texts, purpose, queries):
             encoder = _given(models.encoder, "encoder")
-            return _plan_items("encode", encoder, encoder.encode, texts, purpose)
+            call = encoder.encode_queries if queries and isinstance(encoder, TwoTowers) else encoder.encode
+            return _plan_items("encode", encoder, call, texts, purpose)
         case Judge(pairs, purpose):
             nli = _given(models.nli, "nli")
             return _plan_items("judge", nli, nli.judge, pairs, purpose)

@@ -149,7 +149,7 @@ class Rag:
     def _finding(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:
         """The query with its embedding, and the passages."""
         if self._models.encoder is not None and query.embedding is None:
-            (vector,) = yield from encode([query.text], "query")
+            (vector,) = yield from encode([query.text], "query", queries=True)
             query = Query(query.text, vector)
         (found,) = yield from retrieve([query])
         return query, as_passages(found)

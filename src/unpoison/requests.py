@@ -52,10 +52,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Encode:
-    """Texts to unit vectors, shape (n, d), float32."""
+    """Texts to vectors, shape (n, d), float32; of length 1 unless the encoder's similarity is "dot"."""
 
     texts: tuple[str, ...]
     purpose: str = "embedding"
+    queries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +137,12 @@ Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
 """A generator that yields requests, receives replies, and returns a `T`."""
 
 
-def encode(texts: Sequence[str], purpose: str = "embedding") -> Flow[NDArray[np.float32]]:
-    """Ask for vectors.
+def encode(texts: Sequence[str], purpose: str = "embedding", *, queries: bool = False) -> Flow[NDArray[np.float32]]:
+    """Ask for vectors; with `queries`, of questions, for which an encoder may have a tower of its own.
 
     Use it as `vectors = yield from encode(texts)`.
     """
-    (vectors,) = yield (Encode(tuple(texts), purpose),)
+    (vectors,) = yield (Encode(tuple(texts), purpose, queries),)
     return vectors  # type: ignore[no-any-return]
 
 

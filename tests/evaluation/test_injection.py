@@ -7,8 +7,8 @@ from unpoison.evaluation.contexts import Candidate, Context
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.injection import (
     bm25_score,
-    cosine_score,
     dense_search,
+    encoder_score,
     inject,
     middle,
     planted,
@@ -168,4 +168,4 @@ def test_an_encoder_can_be_the_retriever():
     passages = [Passage("bbb"), Passage("aab"), Passage("aaa"), Passage("aaaa")]
     (found,) = dense_search(Letters())(["a"], passages, 3)
     assert found.tolist() == [2, 3, 1]
-    assert np.argmax(cosine_score(Letters())("c", ["a", "ccc", "b"])) == 1
+    assert np.argmax(encoder_score(Letters())("c", ["a", "ccc", "b"])) == 1

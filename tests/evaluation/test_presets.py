@@ -9,11 +9,13 @@ import pytest
 
 from unpoison.errors import UnknownNameError
 from unpoison.evaluation.crafting import stand_in
+from unpoison.evaluation.differences import same_model
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.planting import plant
 from unpoison.evaluation.presets import load_preset, preset_names
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.published import SAME, beside, counted, published_tables
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
@@ -86,7 +88,7 @@ def test_published_numbers_are_the_papers() -> None:
     assert published("ragdefender-table-8", table="GPT-4o") == [0.25, 0.36, 0.03]
     assert published("ragdefender-table-7", table="Gemini") == [0.06, 0.02, 0.03, 0.06, 0.02, 0.07]
     trust = {"table": "Llama 3.1 8B, NQ", "row": "TrustRAG stage 1&2"}
-    assert published("trustrag-table-2", **trust, measure="accuracy") == [0.83, 0.85, 0.84, 0.83, 0.82, 0.82]
+    assert published("trustrag-table-2", **trust, measure="accuracy_substring") == [0.83, 0.85, 0.84, 0.83, 0.82, 0.82]
     assert published("trustrag-table-2", **trust, measure="asr_exclusive") == [0.02, 0.01, 0.01, 0.01, 0.09]
     assert published("trustrag-table-6", table="SimCSE, NQ", row="stage 1", measure="clean_kept")[-1] == 0.85
     assert published("trustrag-table-13", table="w/ question, poison in context, NQ", row="after stage 1") == [
@@ -97,7 +99,7 @@ def test_published_numbers_are_the_papers() -> None:
         0.19,
     ]
     radar = {"table": "DeepSeek, top 50", "row": "RADAR"}
-    assert published("radar-table-1", **radar, measure="asr_substring") == [0.05, 0.03, 0.03, 0.07, 0.05, 0.03]
+    assert published("radar-table-1", **radar, measure="asr_lowered") == [0.05, 0.03, 0.03, 0.07, 0.05, 0.03]
     assert published("radar-table-6", row="noise 0.5") == [0.64, 0.18, 0.78, 0.07]
     bio = {"row": "RADAR", "column": "Bio, Poison, top 10, position 1"}
     assert published("radar-table-2", **bio) == [8.44, 8.26, 8.82]
@@ -257,7 +259,111 @@ def test_rerankers_are_not_said_to_be_missing() -> None:
 
 
 def test_radars_table_runs_its_baselines_as_radar_did() -> None:
-    found = {one.defense for one in load_preset("radar-table-1", generator="extractive").scenarios if one.k == 50}
+    found = {one.defense for one in load_preset("radar-table-1", generator="openai:gpt-4o").scenarios if one.k == 50}
     assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= found
     assert "reliabilityrag-sampled" in found
     assert "reliabilityrag" not in found
+
+
+MATCHERS_OF_THE_PAPERS = {
+    "grada": {"asr_substring", "em_within", "poisoned", "recall"},
+    "ragdefender": {"asr_substring", "accuracy_substring"},
+    "trustrag": {"asr_exclusive", "accuracy_substring", "f1", "clean_kept", "poison_share"},
+    "radar": {"asr_lowered", "accuracy", "judged_accuracy", "judged_relevance", "judged_coherence"},
+}
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_replies_are_counted_by_the_papers_own_rule_which_is_named(name: str) -> None:
+    preset = load_preset(name, generator="extractive")
+    measures = {one.measure for one in preset.published}
+    assert measures <= MATCHERS_OF_THE_PAPERS[name.partition("-")[0]]
+    assert len(counted(preset)) == len(measures)
+
+
+def test_a_bound_is_printed_as_a_bound() -> None:
+    (one,) = (one for one in load_preset("grada-figure-4").published if one.value is not None)
+    assert (one.value, one.bound, one.told) == (0.30, "<", "below 30.0")
+    assert not any(one.bound for one in load_preset("grada-table-1").published)
+
+
+def test_a_difference_stands_at_the_row_that_it_changes() -> None:
+    preset = load_preset("grada-table-1", encoder="minilm", generator="extractive")
+    told = {one.row: one.row_differs for one in preset.published if one.measure == "em_within"}
+    assert "encoder minilm, theirs Contriever" in told["GRADA (D2DSIM-EBD)"]
+    assert not any(sentence.startswith("encoder") for sentence in told["Keyword Aggregation"])
+    assert told["HLATR"] == ("not measured: needs a checkpoint, -d hlatr:keep=5",)
+    columns = {one.column: one.column_differs for one in preset.published}
+    assert "retriever minilm, theirs Contriever" in columns["HotpotQA, PIA"]
+
+
+def test_a_preset_for_a_language_model_says_so_at_every_row_without_one() -> None:
+    preset = load_preset("radar-table-1")
+    assert {one.row_differs for one in preset.published} == {("not measured: needs a generator (-g)",)}
+    rows = {one.row: one.row_differs for one in load_preset("grada-table-1").published}
+    assert any(sentence.startswith("no generator (-g): the poison left") for sentence in rows["None"])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        ("st:facebook/contriever,pooling=mean", "Contriever", True),
+        ("minilm", "Contriever", False),
+        ("openai:gpt-4o", "GPT-4o", True),
+        ("openai:gpt-4o-mini", "GPT-4o", False),
+        ("hf:meta-llama/Llama-3.1-8B-Instruct", "Llama3.1-8b-Instruct", True),
+        ("hf:meta-llama/Llama-3.1-70B-Instruct", "Llama3.1-8b-Instruct", False),
+        ("st:princeton-nlp/sup-simcse-bert-base-uncased", "SimCSE, BERT and BGE", True),
+        ("st:princeton-nlp/sup-simcse-bert-base-uncased", "BERT", False),
+    ],
+)
+def test_the_papers_own_model_is_no_difference(ours: str, theirs: str, same: bool) -> None:
+    assert same_model(ours, theirs) is same
+
+
+def test_one_measurement_is_printed_once(tmp_path: Path) -> None:
+    """Six language models of the paper have one measurement here; so have two tables of another NLI model."""
+    preset = load_preset("ragdefender-table-8", limit=2)
+    run = Runner(tmp_path, preset.scenarios).run()
+    (table,) = published_tables(Report.of(run, preset=preset))
+    models = {one.table for one in preset.published}
+    assert len(models) == 6
+    measured = [row for row in table.rows if "measured once" in row[0]]
+    assert [row[0] for row in measured] == [
+        "\u2192 measured once: Stage 1 only",
+        "\u2192 measured once: Stage 2 only",
+        "\u2192 measured once: Combined",
+    ]
+    assert len(table.rows) == 6 * 3 + 3 + 1
+    assert all("[" not in row[1] for row in table.rows if row not in measured)
+    assert table.columns[-1] == table.rows[-1][0] == SAME
+    assert "one draw" in measured[0][-1]
+
+
+def test_rows_without_a_measurement_stay_apart() -> None:
+    groups = [group for found in beside(load_preset("grada-table-1")).values() for group in found]
+    assert all(len(group.numbers) == 1 for group in groups if any("not measured" in told for told in group.differs))
+
+
+def test_every_difference_that_a_column_lacks_is_said() -> None:
+    told = {one.column: one.column_differs for one in load_preset("radar-table-2", generator="extractive").published}
+    assert told["Bio, benign, top 50"] == ("not measured: the data file holds the first ten pages only",)
+    gradient = {one.column: one.column_differs for one in load_preset("grada-table-2").published}
+    assert "gradient" in gradient["HotpotQA, PoisonedRAG (HotFlip)"][0]
+
+
+def test_reliabilityrag_samples_fifty_passages_in_every_table() -> None:
+    for name in ("radar-table-1", "radar-table-14"):
+        for one in load_preset(name, generator="extractive").scenarios:
+            if one.defense.startswith("reliabilityrag"):
+                assert one.defense.endswith("-sampled") is (one.k == 50)
+
+
+def test_a_reader_stands_in_for_no_model_that_has_to_write() -> None:
+    """AstuteRAG over a reader extracts nothing: 0 % beside the paper's 75 % would say nothing of AstuteRAG."""
+    preset = load_preset("radar-table-1", generator="extractive")
+    assert not {one.defense.partition(":")[0] for one in preset.scenarios} & {"astuterag", "instructrag"}
+    told = {one.row: one.row_differs for one in preset.published}
+    assert told["AstuteRAG"] == ("not measured: needs a generator that writes; a reader only copies",)
+    assert any("AstuteRAG, InstructRAG" in sentence for sentence in preset.lacks)
+    assert "trustrag" not in {one.defense for one in load_preset("trustrag-table-2", generator="reader").scenarios}

@@ -22,7 +22,7 @@ from unpoison.errors import InputError, OptionError, shown
 from unpoison.flows import as_flow, result_of
 from unpoison.kernels.normalisation import spaced
 from unpoison.models.loading import can_write, load_encoder, load_generator
-from unpoison.models.protocols import Encoder, Generator, Models
+from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.requests import Flow
 
 __all__ = ["Attack", "DirectAttack", "PoisonText", "Target", "contains_answer", "with_question"]
@@ -170,6 +170,12 @@ class Attack(ABC):
             generator=load_generator(generator) if isinstance(generator, str) else generator,
         )
         self.limits = limits or Limits(deadline=None)
+        if isinstance(self.models.encoder, TwoTowers):
+            raise OptionError(
+                f"the attack {self.name} compares question and texts by one encoder, and "
+                f"{shown(self.models.encoder.name)} has two; hotflip and phantom can follow two towers, or give an "
+                "encoder without query_encoder"
+            )
         for need in self.needs:
             if getattr(self.models, need, None) is None and getattr(self, need, None) is None:
                 raise OptionError(f"the attack {self.name} needs {need}=...; pass one")

@@ -42,6 +42,7 @@ class OpenEncoder:
             )
         self._model, self._tokenizer = model.eval(), model.tokenizer
         self._unit = similarity == "cosine"
+        self._questions = getattr(opened, "query_checkpoint", None) or model
         self._words = transformer.auto_model.get_input_embeddings()
         self.vocabulary: NDArray[np.float32] = self._words.weight.detach().cpu().float().numpy()
         before, after = self._frame()
@@ -64,7 +65,14 @@ class OpenEncoder:
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
         """Vectors of texts as the retriever makes them, shape (n, d)."""
-        vectors = np.asarray(self._model.encode(texts, show_progress_bar=False), dtype=np.float32)
+        return self._vectors(self._model, texts)
+
+    def encode_queries(self, texts: list[str]) -> NDArray[np.float32]:
+        """Vectors of questions, by the tower that is for them where there is one."""
+        return self._vectors(self._questions, texts)
+
+    def _vectors(self, model: Any, texts: list[str]) -> NDArray[np.float32]:
+        vectors = np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12) if self._unit else vectors
 
     def embed(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:

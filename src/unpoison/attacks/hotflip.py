@@ -189,7 +189,7 @@ class HotFlip(Attack):
         writing = Meter()
         bodies = yield from claims(self, target, count, writing)
         box = self.box
-        direction = box.encode([target.question])[0]
+        direction = asked_vectors(box, [target.question])[0]
         made = []
         for i, (claim, meter) in enumerate(zip(bodies, meters, strict=True)):
             meter.llm_calls = int(claim.source == "generator")
@@ -222,6 +222,12 @@ class HotFlip(Attack):
                 )
             )
         return made
+
+
+def asked_vectors(box: WhiteBox, questions: list[str]) -> NDArray[np.float32]:
+    """Vectors of questions, by the tower that is for them where the encoder has one."""
+    found: NDArray[np.float32] = getattr(box, "encode_queries", box.encode)(questions)
+    return found
 
 
 def has_gradients(encoder: Any) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unpoison.attacks.base import DirectAttack, PoisonText, Target
 from unpoison.attacks.budget import Meter
-from unpoison.attacks.hotflip import Flipped, WhiteBox, flip, has_gradients, opened
+from unpoison.attacks.hotflip import Flipped, WhiteBox, asked_vectors, flip, has_gradients, opened
 from unpoison.checks import among, at_least, flag
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
@@ -134,7 +134,7 @@ class Phantom(DirectAttack):
     def _optimised(self, target: Target, position: int) -> PoisonText:
         assert self.box is not None  # noqa: S101  write() has checked
         box, meter = self.box, Meter()
-        clean, triggered = box.encode([target.question, self.asked(target.question)])
+        clean, triggered = asked_vectors(box, [target.question, self.asked(target.question)])
         meter.encoder_passes += 2
         if self.shared and not self.grada_compat:
             found = self._one_for_all(box, position, meter)
@@ -187,7 +187,7 @@ class Phantom(DirectAttack):
         """The same text for every target, searched for once."""
         with self._finding:
             if position not in self._found:
-                vectors = box.encode([*QUESTIONS, *map(self.asked, QUESTIONS)])
+                vectors = asked_vectors(box, [*QUESTIONS, *map(self.asked, QUESTIONS)])
                 meter.encoder_passes += len(vectors)
                 clean, triggered = np.split(vectors, 2)
                 rng = np.random.default_rng([self.seed, position])

@@ -85,11 +85,22 @@ def evaluate(
     ] = None,
     k: Annotated[Texts, _axis("--k", metavar="K,...", help="Passages per question; 10.")] = None,
     retriever: Annotated[
-        Texts, _axis("--retriever", metavar="ENCODER,...", help="For the policies retrieve and corpus; bm25.")
+        Texts,
+        _axis(
+            "--retriever", metavar="ENCODER,...", help="For the policies retrieve and corpus: bm25, an encoder, hybrid."
+        ),
     ] = None,
     encoder: Annotated[Texts, _axis("--encoder", "-e", metavar="ENCODER,...", help="lexical, minilm, st:NAME.")] = None,
     generator: Annotated[
         Texts, _axis("--generator", "-g", metavar="GENERATOR,...", help="Answers; without one, screening only.")
+    ] = None,
+    architecture: Annotated[
+        Texts,
+        _axis(
+            "--architecture",
+            metavar="NAME,...",
+            help="Who answers from what is kept: plain, blended (hybrid retrieval), replug, self-rag.",
+        ),
     ] = None,
     style: Annotated[
         Texts, _axis("--style", metavar="STYLE,...", help="Prompts: safe, or plain as the papers' baselines ask.")
@@ -215,6 +226,7 @@ def evaluate(
         "retriever": retriever,
         "encoder": encoder,
         "generator": generator,
+        "architecture": architecture,
         "style": style,
         "nli": nli,
         "nli_noise": nli_noise,

@@ -22,7 +22,8 @@ from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.guarantees import certified_tables
-from unpoison.evaluation.report.tables import figure, heading
+from unpoison.evaluation.report.published import measured
+from unpoison.evaluation.report.tables import heading
 from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Summary
@@ -200,16 +201,31 @@ def _bare(summary: Summary | None, name: str) -> str:
 
 
 def published_table(report: Report, preset: Preset) -> Table:
-    """The paper's numbers and the measured ones."""
-    table = Table(title=Text(f"{preset.source}: published and measured"), title_justify="left")
-    for name in ("model", "column", "defense", "measure"):
+    """The paper's numbers and the measured ones, each measurement once; letters lead to what is not the paper's."""
+    table = Table(title=Text(f"{preset.source}: published and measured"), title_justify="left", caption_justify="left")
+    for name in ("model", "row", "column", "measure"):
         table.add_column(name, overflow="fold")
     for name in ("published %", "measured %"):
         table.add_column(name, justify="right")
-    for one, found in preset.beside(report.summaries):
-        told = (plain(one.table), plain(one.column), plain(one.row), one.measure, one.told)
-        table.add_row(*map(Text, told), figure(found, MEASURES[one.measure]))
+    table.add_column("differs in")
+    found = {summary.scenario: summary for summary in report.summaries}
+    letters: dict[str, str] = {}
+    shown = set[tuple[Scenario | None, str]]()
+    for one in preset.published:
+        key = (one.scenario, one.measure)
+        ours = "as above" if key in shown else measured(one, found)
+        if ours and one.scenario is not None:
+            shown.add(key)
+        differs = [letters.setdefault(t, _letter(len(letters))) for t in (*one.row_differs, *one.column_differs)]
+        told = (plain(one.table), plain(one.row), plain(one.column), one.measure, one.told)
+        table.add_row(*map(Text, (*told, ours, " ".join(differs))))
+    table.caption = Text("\n".join(f"{letter}  {plain(sentence)}" for sentence, letter in letters.items()))
     return table
+
+
+def _letter(place: int) -> str:
+    """A to z, then aa, ab, ..."""
+    return (chr(96 + place // 26) if place >= 26 else "") + chr(97 + place % 26)
 
 
 def presets_table() -> Table:

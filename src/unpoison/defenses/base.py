@@ -19,7 +19,16 @@ from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.flows import as_flow, result_of
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel, Retriever
+from unpoison.models.protocols import (
+    CrossEncoder,
+    Encoder,
+    Generator,
+    LogProbabilities,
+    Models,
+    NLIModel,
+    Retriever,
+    TwoTowers,
+)
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
 from unpoison.styles import Style
@@ -311,7 +320,9 @@ def embedded(
     """
     wanted = [p.reading for p in passages if p.embedding is None]
     brought = len(passages) - len(wanted) + (with_query and query.embedding is not None)
-    if with_query and query.embedding is None:
+    asking = with_query and query.embedding is None
+    apart = asking and isinstance(encoder, TwoTowers)
+    if asking and not apart:
         wanted.append(query.reading)
     if brought and wanted and getattr(encoder, "per_set", False):
         raise InputError(
@@ -322,7 +333,10 @@ def embedded(
     made = (yield from encode(wanted)) if wanted else np.zeros((0, 1), np.float32)
     fresh = iter(made)
     vectors = [next(fresh) if p.embedding is None else p.embedding for p in passages]
-    target = (next(fresh) if query.embedding is None else query.embedding) if with_query else None
+    if apart:
+        (target,) = yield from encode([query.reading], "query", queries=True)
+    else:
+        target = (next(fresh) if query.embedding is None else query.embedding) if with_query else None
     everything = vectors if target is None else [*vectors, target]
     sizes = {vector.size for vector in everything}
     if len(sizes) > 1 and any(p.hidden for p in passages):  # who hides something must not stop the screening

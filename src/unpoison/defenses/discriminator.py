@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.checks import at_least
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.models.protocols import Encoder
+from unpoison.models.protocols import Encoder, TwoTowers
 
 __all__ = ["Discriminator", "Labelled"]
 
@@ -142,8 +142,11 @@ class Discriminator:
 
 
 def _vectors(encoder: Encoder, example: Labelled) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    found = np.asarray(encoder.encode([example.question, *example.passages]), float)
-    return found[0], found[1:]
+    if isinstance(encoder, TwoTowers):
+        asked, found = encoder.encode_queries([example.question]), encoder.encode(example.passages)
+        return np.asarray(asked[0], float), np.asarray(found, float)
+    both = np.asarray(encoder.encode([example.question, *example.passages]), float)
+    return both[0], both[1:]
 
 
 def _features(question: NDArray[np.float64], passages: NDArray[np.float64]) -> NDArray[np.float64]:

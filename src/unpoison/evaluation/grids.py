@@ -51,6 +51,7 @@ AXES = (
     "rate",
     "encoder",
     "generator",
+    "architecture",
     "style",
     "nli",
     "nli_noise",
@@ -235,7 +236,7 @@ def _value(name: str, item: Any) -> Any:
     raise OptionError(f"{name} cannot be {shown(item)}; give {_WANTED.get(name, 'a text')}")
 
 
-_TEXTS = ("data", "corpus", "retriever", "policy", "encoder", "generator", "style", "nli")
+_TEXTS = ("data", "corpus", "retriever", "policy", "encoder", "generator", "architecture", "style", "nli")
 _WANTED = {
     **dict.fromkeys(_WHOLE, "whole numbers"),
     "nli_noise": "numbers from 0 to 1",

@@ -22,13 +22,15 @@ from unpoison.kernels.cosine import cosine
 from unpoison.kernels.ranking import best_first
 from unpoison.kernels.stopwords import ENGLISH_33
 from unpoison.kernels.tokens import words
-from unpoison.models.protocols import Encoder
+from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.types import Passage
 
 __all__ = [
     "bm25_score",
-    "cosine_score",
     "dense_search",
+    "encoder_score",
+    "hybrid_score",
+    "hybrid_search",
     "inject",
     "middle",
     "planted",
@@ -218,25 +220,72 @@ def bm25_score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
     return bm25([words(question, ENGLISH_33)], documents, statistics="candidates").ravel()
 
 
-def cosine_score(encoder: Encoder) -> Score:
-    """Cosine similarity to the question under an encoder."""
+def encoder_score(encoder: Encoder) -> Score:
+    """Similarity to the question as an encoder compares: cosine, or the dot product of one that says so."""
 
     def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        if isinstance(encoder, TwoTowers):
+            return _similar(encoder, encoder.encode_queries([question]), encoder.encode(texts)).ravel()
         vectors = encoder.encode([question, *texts])
-        return cosine(vectors[:1], vectors[1:]).ravel()
+        return _similar(encoder, vectors[:1], vectors[1:]).ravel()
 
     return score
 
 
 def dense_search(encoder: Encoder) -> Search:
-    """Exact nearest neighbours by cosine similarity; ties go to the earlier passage."""
+    """Exact nearest neighbours as the encoder compares; ties go to the earlier passage."""
 
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
-        vectors = encoder.encode([*questions, *(passage.text for passage in passages)])
-        corpus = vectors[len(questions) :]
-        return [best_first(cosine(vectors[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
+        texts = [passage.text for passage in passages]
+        if isinstance(encoder, TwoTowers):
+            asked, corpus = encoder.encode_queries(questions), encoder.encode(texts)
+        else:
+            vectors = encoder.encode([*questions, *texts])
+            asked, corpus = vectors[: len(questions)], vectors[len(questions) :]
+        return [best_first(_similar(encoder, asked[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
 
     return search
+
+
+def hybrid_score(encoder: Encoder) -> Score:
+    """The sum of 1 / (60 + rank) by BM25 and by an encoder (reciprocal rank fusion)."""
+
+    def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        fused = np.zeros(len(texts))
+        for single in (bm25_score, encoder_score(encoder)):
+            order = best_first(np.asarray(single(question, texts), float))
+            fused[order] += 1 / (FUSION + np.arange(1, len(texts) + 1))
+        return fused
+
+    return score
+
+
+def hybrid_search(encoder: Encoder) -> Search:
+    """The same over a corpus: of each retriever the best 100, or `count` where that is more, are fused."""
+
+    def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+        depth = max(count, 100)
+        lists = [single(questions, passages, depth) for single in (nearest, dense_search(encoder))]
+        found = []
+        for ranked in zip(*lists, strict=True):
+            fused = np.zeros(len(passages))
+            for order in ranked:
+                fused[order] += 1 / (FUSION + np.arange(1, len(order) + 1))
+            best = best_first(fused)
+            found.append(best[fused[best] > 0][:count])
+        return found
+
+    return search
+
+
+FUSION = 60
+"""The constant of reciprocal rank fusion (Cormack et al., 2009)."""
+
+
+def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
+    if getattr(encoder, "similarity", "cosine") == "dot":
+        return np.asarray(np.asarray(left, float) @ np.asarray(right, float).T)
+    return cosine(left, right)
 
 
 def _changed(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:

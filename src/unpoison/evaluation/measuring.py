@@ -23,7 +23,8 @@ def measured(staged: Staged, defense: Defense, plain: Vanilla | None, final: int
     Args:
         staged: What it is shown.
         defense: Screens, and answers in its own way where it has one.
-        plain: Answers from the kept passages for all others; None measures the screening only.
+        plain: Answers from the kept passages for all others; an architecture other than plain for every defense. None
+            measures the screening only.
         final: How many of the kept passages it reads.
     """
     context = staged.context
@@ -74,7 +75,7 @@ class _Done:
 def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None) -> _Done:
     query, passages = as_query(staged.context.query), as_passages(staged.context.passages)
     began = time.perf_counter()
-    if plain is not None and defense.answers_itself:
+    if plain is not None and type(plain) is Vanilla and defense.answers_itself:
         own = defense.answer(query, passages)
         whole = time.perf_counter() - began
         return _Done(own.screening, own, own.calls, whole, whole)

@@ -112,7 +112,7 @@ def _staged(
         bench.corpus(scenario) if scenario.policy == "corpus" else (),
         attack=attack,
         crafted={one.example: one for one in crafted},
-        retriever=None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever),
+        retriever=None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever.removeprefix("hybrid:")),
     )
 
 

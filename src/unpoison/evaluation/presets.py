@@ -18,33 +18,25 @@ import yaml
 
 from unpoison.errors import UnknownNameError
 from unpoison.evaluation.crafting import stand_in
-from unpoison.evaluation.datasets import load
+from unpoison.evaluation.differences import (
+    Differences,
+    available,
+    has_gradient,
+    in_words,
+    measurable,
+    needs_replies,
+    same_model,
+)
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.sources import DATA, Sources
 from unpoison.evaluation.summary import Summary
-from unpoison.registry import names, parse
 from unpoison.styles import Style
 
 __all__ = ["DATA", "Preset", "Published", "load_preset", "preset_names"]
 
-DATA = {
-    "nq": ("NQ", "nq_poisoned.jsonl", "corpus.jsonl"),
-    "hotpotqa": ("HotpotQA", "hotpotqa_poisoned.jsonl", "corpus.jsonl"),
-    "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
-    "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
-    "biogen": ("Bio", "biogen.jsonl", ""),
-}
-"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
-
-_WITHOUT_GRADIENTS = ("lexical", "onnx", "openai")
-_MODEL_NAMES = {
-    "extractive": "the extractive reader",
-    "reader": "the small reader",
-    "lexical": "the lexical model",
-    "bm25": "BM25",
-}
-_NEED_REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match", "abstained")
+_BOUNDS = {"": "", "<": "below ", ">": "above "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +51,9 @@ class Published:
         value: The published number in the unit of the measure, a share or a score; None where the paper draws it
             without printing it.
         scenario: What is measured for it; None where this machine or package cannot.
+        bound: "<" or ">" where the paper says only that the value is below or above; "" where it prints it.
+        row_differs: In what the row is not measured as the paper did, or why it is not measured; empty for nothing.
+        column_differs: The same for the column.
     """
 
     table: str
@@ -67,13 +62,17 @@ class Published:
     measure: str
     value: float | None
     scenario: Scenario | None
+    bound: str = ""
+    row_differs: tuple[str, ...] = ()
+    column_differs: tuple[str, ...] = ()
 
     @property
     def told(self) -> str:
-        """The number as tables print it, shares in percent."""
+        """The number as tables print it, shares in percent; a bound as a bound."""
         if self.value is None:
             return "not printed"
-        return f"{100 * self.value:.1f}" if measure(self.measure).unit == "share" else f"{self.value:.2f}"
+        number = f"{100 * self.value:.1f}" if measure(self.measure).unit == "share" else f"{self.value:.2f}"
+        return f"{_BOUNDS[self.bound]}{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ def load_preset(
     if name not in preset_names():
         raise UnknownNameError("preset", name, preset_names())
     raw = _read(name)
-    sources = _Sources(raw["data"], data, limit)
+    sources = Sources(raw["data"], data, limit)
     retriever = "bm25" if encoder == "lexical" else encoder
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seed}
     published = tuple(_numbers(raw, sources, {**models, "limit": limit}))
@@ -182,108 +181,95 @@ def load_preset(
     )
 
 
-class _Sources:
-    """Where each data set of a table comes from here."""
-
-    def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
-        self.fields: dict[str, dict[str, str]] = {}
-        self.substitutions: list[str] = []
-        self.lacks: list[str] = []
-        if given is not None and Path(given).is_dir():
-            self._folder(wanted, Path(given), limit)
-        else:
-            self._stand_in(wanted, "sample" if given is None else str(given), limit)
-
-    def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
-        for alias, questions in wanted.items():
-            title, file, corpus = DATA[alias]
-            if not (folder / file).is_file():
-                self.lacks.append(f"{title} is left out: {folder} holds no {file}")
-                continue
-            has_corpus = bool(corpus) and (folder / corpus).is_file()
-            self.fields[alias] = {"data": str(folder / file), "corpus": str(folder / corpus) if has_corpus else ""}
-            count = len(load(folder / file)[:limit])
-            if not questions:
-                self.substitutions.append(f"data: {title} {count} questions; the paper does not say how many it has")
-            elif count != questions:
-                self.substitutions.append(f"data: {title} {count} of {questions} questions")
-
-    def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
-        first, *others = wanted
-        count = len(load(spec)[:limit])
-        known = "the built-in sample" if spec == "sample" else spec
-        self.fields[first] = {"data": spec, "corpus": ""}
-        theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
-        self.substitutions.append(f"data: {known} ({count} questions) instead of {theirs}")
-        if others:
-            titles = ", ".join(DATA[alias][0] for alias in others)
-            self.lacks.append(f"{titles} is left out: give a folder of data sets instead")
-
-
-def _numbers(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[Published]:
+def _numbers(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> Iterator[Published]:
     """The published numbers in the order of the paper, each with its scenario."""
+    differences = Differences(raw, sources, models)
     for table in raw["tables"]:
+        of_columns = [_anywhere(raw, table, column, sources, models) for column in table["columns"]]
         for row in table["rows"]:
             cells = str(row["values"]).split()
-            for column, cell in zip(table["columns"], cells, strict=True):
+            for column, cell, anywhere in zip(table["columns"], cells, of_columns, strict=True):
                 scenario = _scenario(raw.get("base", {}), row, column, sources, models)
                 title = DATA[column["data"]][0]
                 label = f"{title}, {column['label']}" if "label" in column else title
                 measures = column.get("measures", table.get("measures"))
                 for name, value in zip(measures, cell.split("/"), strict=False):
-                    number = None if value == "-" else round(float(value) / raw["scale"], 6)
-                    yield Published(table["model"], row["label"], label, measure(name).name, number, scenario)
+                    bound = value[0] if value[0] in "<>" else ""
+                    number = None if value == "-" else round(float(value.removeprefix(bound)) / raw["scale"], 6)
+                    yield Published(
+                        table=table["model"],
+                        row=row["label"],
+                        column=label,
+                        measure=measure(name).name,
+                        value=number,
+                        scenario=scenario,
+                        bound=bound,
+                        row_differs=differences.of_row(table, row, name),
+                        column_differs=differences.of_column(column, anywhere, name),
+                    )
+
+
+def _anywhere(
+    raw: Mapping[str, Any],
+    table: Mapping[str, Any],
+    column: Mapping[str, Any],
+    sources: Sources,
+    models: Mapping[str, Any],
+) -> Scenario | None:
+    """What is measured in a column, in the first row that can be."""
+    found = (_scenario(raw.get("base", {}), row, column, sources, models) for row in table["rows"])
+    return next((one for one in found if one is not None), None)
 
 
 def _scenario(
     base: Mapping[str, Any],
     row: Mapping[str, Any],
     column: Mapping[str, Any],
-    sources: _Sources,
+    sources: Sources,
     models: Mapping[str, Any],
 ) -> Scenario | None:
     """What is measured for one cell of the table; None where something is missing."""
-    if column["data"] not in sources.fields or not _known(row) or not column.get("measured", True):
+    if column["data"] not in sources.fields or not column.get("measured", True):
         return None
-    if column.get("gradients") and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
+    if column.get("gradients") and not has_gradient(models["encoder"]):
         return None
-    if row.get("generator") and models["generator"] is None:
+    if measurable(row, models["generator"]):
         return None
     said = {**base, **column, **row}
     own = {key: value for key, value in said.items() if key in Scenario.__slots__ and key not in ("data", "generator")}
     return Scenario.from_dict({**models, **own, **sources.fields[column["data"]]})
 
 
-def _known(row: Mapping[str, Any]) -> bool:
-    return "defense" in row and parse(row["defense"])[0] in names("defenses")
-
-
-def _substitutions(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[str]:
+def _substitutions(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> Iterator[str]:
     yield from sources.substitutions
     for kind in ("encoder", "retriever", "generator", "nli"):
         theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
-        if theirs and ours:
-            yield f"{kind}: {_MODEL_NAMES.get(ours, ours)} instead of {theirs}"
-    yield from raw.get("substitutions", ())
+        if theirs and ours and not same_model(ours, theirs):
+            yield f"{kind}: {in_words(ours)} instead of {theirs}"
+    yield from (one if isinstance(one, str) else one["say"] for one in raw.get("differs", ()))
 
 
-def _lacks(raw: Mapping[str, Any], sources: _Sources, models: Mapping[str, Any]) -> Iterator[str]:
+def _lacks(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> Iterator[str]:
     yield from sources.lacks
     measures = {name for table in raw["tables"] for name in table.get("measures", ())}
     rows = [row for table in raw["tables"] for row in table["rows"]]
     columns = [column for table in raw["tables"] for column in table["columns"]]
     if models["generator"] is None:
-        needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and _known(row))
-        if measures & set(_NEED_REPLIES) and any(_known(row) and not row.get("generator") for row in rows):
+        needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and available(row))
+        if any(map(needs_replies, measures)) and any(available(row) and not row.get("generator") for row in rows):
             yield "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
         if needing:
             yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
-    if any(c.get("gradients") for c in columns) and models["encoder"].partition(":")[0] in _WITHOUT_GRADIENTS:
+    elif copying := dict.fromkeys(
+        row["label"] for row in rows if available(row) and measurable(row, models["generator"])
+    ):
+        yield f"a reader only copies; these need a generator that writes and are not measured: {', '.join(copying)}"
+    if any(c.get("gradients") for c in columns) and not has_gradient(models["encoder"]):
         labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
         yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"
     for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
         yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
-    unknown = dict.fromkeys(row["label"] for row in rows if not _known(row) and "needs" not in row)
+    unknown = dict.fromkeys(row["label"] for row in rows if not available(row) and "needs" not in row)
     if unknown:
         yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
     yield from raw.get("lacks", ())

@@ -18,7 +18,6 @@ from typing import Any
 from unpoison import __version__
 from unpoison.attacks.base import Attack
 from unpoison.checks import at_least
-from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.crafting import Crafted, craft_all, sees_context, takes
@@ -149,17 +148,11 @@ class Runner:
             return cell
         try:
             staged = [one for one in self._staged(cell) if one.example not in settled]
-            defense = self.bench.defense(cell.scenario)
+            defense, plain = self.bench.defense(cell.scenario), self.bench.architecture(cell.scenario)
         except UnpoisonError as error:
             self._advance(cell.expected - len(settled), cell)
             return replace(cell, error=str(error))
         self._remember(cell.scenario, staged)
-        answerer = self.bench.generator(cell.scenario.generator) if cell.scenario.generator else None
-        plain = (
-            None
-            if answerer is None
-            else Vanilla(generator=answerer, limits=self.bench.limits).styled(cell.scenario.style)
-        )
         with (
             Journal(records_path(self.folder, cell.id)) as journal,
             ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
@@ -182,8 +175,8 @@ class Runner:
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
         """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
         if scenario.made is None and takes("defenses", scenario.defense, "encoder"):
-            texts = [text for one in staged for text in (one.context.query, *(p.text for p in one.context.passages))]
-            self.bench.remember(self.bench.encoder(scenario.encoder), texts)
+            texts = [passage.text for one in staged for passage in one.context.passages]
+            self.bench.remember(self.bench.encoder(scenario.encoder), [one.context.query for one in staged], texts)
 
     def _staged(self, cell: Cell) -> list[Staged]:
         """What the questions look like under the attack: from disk, or crafted and placed now."""
@@ -193,7 +186,7 @@ class Runner:
             return found
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
-        retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever)
+        retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever.removeprefix("hybrid:"))
         clean = {} if scenario.policy in ("corpus", "labelled") else bench.clean(scenario)
         corpus = bench.corpus(scenario) if scenario.policy == "corpus" else ()
         crafted = self._crafted(scenario, attack) if attack else {}
@@ -201,7 +194,7 @@ class Runner:
             passages = [*corpus, *(passage for context in clean.values() for passage in context.passages)]
             texts = [text.text for one in crafted.values() for text in one.texts]
             questions = [example.question for example in bench.examples(scenario)]
-            bench.remember(retriever, [*questions, *(passage.text for passage in passages), *texts])
+            bench.remember(retriever, questions, [*(passage.text for passage in passages), *texts])
         staged = stage(
             scenario,
             bench.examples(scenario),

@@ -15,7 +15,7 @@ from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.registry import own_code
 from unpoison.styles import Style
 
-__all__ = ["NO_ATTACK", "POLICIES", "Scenario", "described"]
+__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "described"]
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
@@ -41,6 +41,9 @@ the file, in its order and with its labels.
 """
 
 
+ARCHITECTURES = ("plain", "blended", "replug", "self-rag")
+"""Who answers from what a defense kept."""
+
 PLACED = ("replace-at", "replace-or-append")
 """The policies that name positions."""
 
@@ -62,10 +65,14 @@ class Scenario:
         prefix: Put the question before each planted text; None leaves it to the attack.
         triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
         k: Passages that reach the defense.
-        retriever: "bm25" or an encoder; ranks for the policies retrieve and corpus.
+        retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the
+            policies retrieve and corpus.
         encoder: The encoder of the defense, and of attacks that need one.
         defense: Option string of a defense, or a defense object; the field then holds what tables call it.
         generator: Answers, and writes for attacks that want a language model; None measures the screening only.
+        architecture: Who answers from what a defense kept: `plain`, one prompt with all passages; `blended`, the same
+            behind a hybrid retriever; `replug`, an ensemble over passages; `self-rag`, the best of one answer each.
+            With another than plain, only the screening of a defense is used.
         style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
         nli: The NLI model of defenses that judge answers; None for the defense's own choice.
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
@@ -90,6 +97,7 @@ class Scenario:
     encoder: str = "lexical"
     defense: Any = "vanilla"
     generator: str | None = None
+    architecture: str = "plain"
     style: str = "safe"
     nli: str | None = None
     nli_noise: float = 0.0
@@ -117,11 +125,26 @@ class Scenario:
             self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True)
             if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
                 self._put(policy="prepend")
+        self._put_retriever()
         self._put(positions=tuple(self.positions) if self.policy in PLACED else ())
         if self.policy not in ("retrieve", "corpus"):
             self._put(retriever="bm25")
         if self.policy in PLACED and self.poisons:
             self._check_positions()
+
+    def _put_retriever(self) -> None:
+        among("architecture", self.architecture, ARCHITECTURES)
+        if self.architecture in ("replug", "self-rag") and self.generator is None:
+            raise OptionError(f"the architecture {self.architecture} answers; give a generator")
+        if self.architecture == "blended":
+            if self.policy not in ("retrieve", "corpus"):
+                raise OptionError(
+                    f"the architecture blended is a way to retrieve and the policy {self.policy} retrieves nothing; "
+                    "use the policy retrieve or corpus"
+                )
+            self._put(retriever=self.retriever if self.retriever.startswith("hybrid") else "hybrid")
+        if self.retriever == "hybrid":
+            self._put(retriever=f"hybrid:{self.encoder}")
 
     def _put(self, **values: Any) -> None:
         for name, value in values.items():
@@ -155,7 +178,7 @@ class Scenario:
     @property
     def target_encoder(self) -> str:
         """What an attack by gradient aims at: the retriever that will be asked, if it is an encoder."""
-        return self.encoder if self.retriever == "bm25" else self.retriever
+        return self.encoder if self.retriever == "bm25" else self.retriever.removeprefix("hybrid:")
 
     @property
     def final(self) -> int | None:

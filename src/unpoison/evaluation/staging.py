@@ -15,8 +15,10 @@ from unpoison.evaluation.injection import (
     Score,
     Search,
     bm25_score,
-    cosine_score,
     dense_search,
+    encoder_score,
+    hybrid_score,
+    hybrid_search,
     inject,
     planted,
     replace_at,
@@ -109,7 +111,7 @@ def stage(
         corpus: The clean passages, for the policy corpus.
         attack: What was crafted with; None for no attack.
         crafted: The texts for each question, by the example's id.
-        retriever: An encoder; None for BM25.
+        retriever: An encoder, alone or with BM25 as the scenario says; None for BM25.
 
     Returns:
         One for each example, in order. Where crafting or placing failed, `error` says why.
@@ -118,16 +120,17 @@ def stage(
         InputError: The policy corpus without a corpus.
     """
     texts = crafted or {}
+    hybrid = scenario.retriever.startswith("hybrid:")
     poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
     if scenario.policy == "corpus":
         if not corpus:
             raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")
         everything = [poison for own in poisons.values() for poison in own]
-        search: Search = nearest if retriever is None else dense_search(retriever)
+        search: Search = nearest if retriever is None else (hybrid_search if hybrid else dense_search)(retriever)
         retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, search)
         contexts: list[Context | InputError] = list(retrieved)
     else:
-        score = bm25_score if retriever is None else cosine_score(retriever)
+        score = bm25_score if retriever is None else (hybrid_score if hybrid else encoder_score)(retriever)
         contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), score) for example in examples]
     return [
         _staged(example, context, attack, texts.get(example.id), triggered=scenario.triggered)

@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 from unpoison import registry
 from unpoison.attacks.base import Attack, Target
 from unpoison.defenses.base import Defense
+from unpoison.defenses.replug import Replug
+from unpoison.defenses.self_rag import SelfRag
+from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.evaluation.contexts import Context, clean_contexts
@@ -22,7 +25,7 @@ from unpoison.evaluation.noise import NoisyNLI
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
-from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
 from unpoison.styles import Style
 from unpoison.types import Passage
 
@@ -168,6 +171,28 @@ class Workbench:
                 raise OptionError(f"the defense {defense.name} needs a {model.replace('_', ' ')} and was given none")
         return defense if scenario.style == "safe" else defense.styled(scenario.style)
 
+    def architecture(self, scenario: Scenario) -> Vanilla | None:
+        """Who answers from what the defense kept; None without a generator.
+
+        Raises:
+            OptionError: The architecture needs a generator that says how likely the next token is.
+        """
+        if scenario.generator is None:
+            return None
+        generator, limits = self.generator(scenario.generator), self.limits
+        found: Vanilla
+        if scenario.architecture == "replug":
+            found = Replug(generator, encoder=self.encoder(scenario.encoder), limits=limits)
+            if not isinstance(generator, TokenByToken):
+                raise OptionError(
+                    "the architecture replug needs a generator with next-token probabilities, such as hf:NAME"
+                )
+        elif scenario.architecture == "self-rag":
+            found = SelfRag(generator, limits=limits)
+        else:
+            found = Vanilla(generator=generator, limits=limits)
+        return found.styled(scenario.style)
+
     def _completed(self, scenario: Scenario, defense: Defense) -> Defense:
         """A copy of the caller's defense object; models that it lacks are the scenario's."""
         found, own = copy(defense), defense.models
@@ -212,10 +237,16 @@ class Workbench:
             return found
         return replace(found, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
-    def remember(self, encoder: Encoder, texts: Sequence[str]) -> None:
-        """Have a caching encoder encode what it has not seen, all in one call."""
-        if texts and isinstance(encoder, CachedEncoder):
-            encoder.encode(list(dict.fromkeys(texts)))
+    def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
+        """Have a caching encoder encode what it has not seen, all in one call of each tower."""
+        if not isinstance(encoder, CachedEncoder):
+            return
+        towers = isinstance(encoder, TwoTowers)
+        if towers and questions:
+            query_vectors(encoder, list(dict.fromkeys(questions)))
+        wanted = texts if towers else [*questions, *texts]
+        if wanted:
+            encoder.encode(list(dict.fromkeys(wanted)))
 
     def _corpus_of(self, scenario: Scenario, dataset: str) -> tuple[Passage, ...]:
         """The clean passages of one data set; a BEIR folder holds one only, and does not name it."""

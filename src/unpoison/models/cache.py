@@ -24,6 +24,7 @@ from unpoison.models.protocols import (
     Generator,
     StreamingGenerator,
     TokenByToken,
+    TwoTowers,
 )
 from unpoison.private import private
 from unpoison.prompts import Prompt
@@ -48,6 +49,8 @@ class CachedEncoder:
         InputError: The file is damaged or not such a cache.
     """
 
+    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
+
     def __init__(self, encoder: Encoder, *, path: str | Path | None = None, limit: int = 100_000) -> None:
         if getattr(encoder, "per_set", False):
             raise OptionError(
@@ -57,8 +60,11 @@ class CachedEncoder:
         self.name = encoder.name
         self.remote = getattr(encoder, "remote", False)
         self.longest = getattr(encoder, "longest", None)
+        self.similarity = getattr(encoder, "similarity", "cosine")
         self._encoder = encoder
         self._store = _store("vectors", path, limit)
+        if isinstance(encoder, TwoTowers):  # on the instance, so that the cache has two towers exactly where there are
+            self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Shape (n, d), what the wrapped encoder returns.
@@ -66,13 +72,22 @@ class CachedEncoder:
         Raises:
             InputError: The cache file is damaged, or holds vectors of another size.
         """
+        return self._encoded(texts, self._encoder.encode, self.name)
+
+    def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        towers: Any = self._encoder
+        return self._encoded(texts, towers.encode_queries, f"{self.name}, questions")
+
+    def _encoded(
+        self, texts: Sequence[str], encode: Callable[[list[str]], NDArray[np.float32]], name: str
+    ) -> NDArray[np.float32]:
         if not texts:
-            return self._encoder.encode(texts)
-        keys = [_key(self.name, text) for text in texts]
+            return encode([])
+        keys = [_key(name, text) for text in texts]
         rows = self._find(set(keys))
         missing = {key: text for key, text in zip(keys, texts) if key not in rows}
         if missing:
-            made = np.ascontiguousarray(self._encoder.encode(list(missing.values())), np.float32)
+            made = np.ascontiguousarray(encode(list(missing.values())), np.float32)
             self._store.put({key: row.tobytes() for key, row in zip(missing, made)})
             rows.update(zip(missing, made))
         if len({row.size for row in rows.values()}) != 1:
@@ -136,6 +151,8 @@ class CachedGenerator:
         if isinstance(generator, TokenByToken):  # distributions are too large to keep
             self.ends, self.tokens, self.text = generator.ends, generator.tokens, generator.text
             self.next_token = generator.next_token
+            if hasattr(generator, "token_id"):
+                self.token_id = generator.token_id
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The cached reply, marked `cached`, or a fresh one."""

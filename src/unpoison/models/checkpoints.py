@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, UnpoisonError, shown
 from unpoison.extras import require
 
-__all__ = ["encodable", "in_batches", "nli_columns", "opening", "softmax"]
+__all__ = ["encodable", "in_batches", "named", "nli_columns", "opening", "softmax"]
 
 
 @contextmanager
@@ -63,6 +63,12 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
             )
         columns += matching
     return columns
+
+
+def named(name: str, **options: object) -> str:
+    """A model's name with the options that change its vectors, so that no cache takes one for the other."""
+    said = [f"{key}={value}" for key, value in options.items() if value not in (None, "cosine")]
+    return ",".join([name, *said])
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ class Codec:
         """The tokens of a prompt, the template's own included."""
         contents = [message["content"] for message in prompt.messages()]
         if len(self._pieces) < len(contents) + 1:  # no place for a system message
-            contents = ["\n\n".join(contents)]
+            contents = ["\n\n".join(filter(None, contents))]
         tokens = list(self._pieces[0])
         for content, piece in zip(contents, self._pieces[1:], strict=True):
             tokens += self.plain(content) + piece
@@ -42,6 +42,11 @@ class Codec:
         """The tokens of a plain text, after the model's start token where it has one; none for an empty text."""
         plain = self.plain(text)
         return self._start + plain if plain else []
+
+    def token_id(self, name: str) -> int | None:
+        """The id of an added token of exactly this spelling, such as a reflection token; None where there is none."""
+        found = {token.content: i for i, token in self._tokenizer.added_tokens_decoder.items()}
+        return found.get(name)
 
     def decode(self, tokens: list[int]) -> str:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True)).strip()

@@ -58,6 +58,8 @@ CROSS_ENCODERS = {
 def load_encoder(spec: str) -> Encoder:
     """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:FOLDER` or `openai:MODEL`.
 
+    As the papers used them: `st:facebook/contriever,similarity=dot`, `st:...,pooling=cls`, `st:...,query_encoder=NAME`.
+
     Raises:
         OptionError: No such form, or an option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.checks import among
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
-from unpoison.models.checkpoints import in_batches, nli_columns, softmax
+from unpoison.models.checkpoints import in_batches, named, nli_columns, softmax
 
 __all__ = ["OnnxEncoder", "OnnxNLI", "open_session"]
 
@@ -26,6 +27,9 @@ class OnnxEncoder:
 
     Args:
         folder: Where the files are.
+        pooling: How token vectors become one: `mean`, or `cls`, the first token's; None takes what the folder says.
+        similarity: `cosine` scales every vector to length 1; `dot` leaves them as the graph makes them.
+        query_encoder: Another such folder for questions (DPR's two towers).
         batch_size: Texts per run.
         max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
         providers: onnxruntime's execution providers, the preferred first.
@@ -35,28 +39,47 @@ class OnnxEncoder:
         ModelError: A file is missing or unusable.
     """
 
+    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
+
     def __init__(
         self,
         folder: str | Path,
         *,
+        pooling: Literal["mean", "cls"] | None = None,
+        similarity: Literal["cosine", "dot"] = "cosine",
+        query_encoder: str | None = None,
         batch_size: int = 32,
         max_length: int = 256,
         providers: Sequence[str] = ("CPUExecutionProvider",),
     ) -> None:
-        self.name = f"onnx:{folder}"
+        self.similarity = among("similarity", similarity, ("cosine", "dot"))
+        if pooling is not None:
+            among("pooling", pooling, ("mean", "cls"))
+        self.name = named(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
         self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
-        self._pools_first = _pools_first_token(self.name, Path(folder))
+        self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
+        if query_encoder is not None:
+            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers)
+            self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1.
+        """Shape (n, d), rows of length 1, with `dot` as the graph makes them.
 
         Raises:
             ModelError: The graph made a value that is not finite.
         """
+        return self._vectors(self._graph, texts)
+
+    def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        return self._vectors(self._questions, texts)
+
+    def _vectors(self, graph: _Graph, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 1), np.float32)
-        vectors = self._graph.run(texts, "sentence_embedding", self._pooled)
+        vectors = graph.run(texts, "sentence_embedding", self._pooled)
+        if self.similarity == "dot":
+            return vectors.astype(np.float32)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 

@@ -27,6 +27,8 @@ __all__ = [
     "Retriever",
     "StreamingGenerator",
     "TokenByToken",
+    "TwoTowers",
+    "query_vectors",
 ]
 
 
@@ -36,6 +38,8 @@ class Encoder(Protocol):
 
     An encoder whose vectors depend on the other texts of the same call sets `per_set = True`; it is then never
     cached nor batched across queries. One that reads only so many tokens of a text says how many in `longest`.
+    One whose vectors are compared by their dot product, as Contriever's, sets `similarity = "dot"`, and its rows keep
+    their length; a retriever ranks by it, and where texts are compared by cosine the length does not count.
     """
 
     @property
@@ -43,6 +47,19 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Shape (n, d), rows of length 1 (or 0 for a text without any token)."""
+
+
+@runtime_checkable
+class TwoTowers(Encoder, Protocol):
+    """An encoder with another model for questions than for passages, such as DPR."""
+
+    def encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Questions to vectors in the space of `encode`, shape (n, d)."""
+
+
+def query_vectors(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Questions as vectors, by the tower that is for them where there is one."""
+    return encoder.encode_queries(texts) if isinstance(encoder, TwoTowers) else encoder.encode(texts)
 
 
 @runtime_checkable

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.checks import among
 from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
-from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.checkpoints import encodable, named, opening
 
 __all__ = ["SentenceTransformerEncoder", "minilm"]
 
@@ -26,40 +27,66 @@ class SentenceTransformerEncoder:
 
     Args:
         name_or_path: Such as "sentence-transformers/all-MiniLM-L6-v2", or a folder.
+        pooling: How token vectors become one: `mean` or `cls`, the first token's of the last layer, as SimCSE's and
+            BGE's authors do. None takes what the checkpoint's own files say, else the mean.
+        similarity: `cosine` scales every vector to length 1; `dot` leaves them as the model makes them, for retrievers
+            such as Contriever, DPR and ANCE.
+        query_encoder: Another checkpoint for questions, pooled in the same way (DPR's two towers).
         device: "cpu", "cuda", "mps", ...; None lets the library choose.
         batch_size: Texts per forward pass.
 
     Raises:
         MissingExtraError: The extra `torch` is not installed.
-        ModelError: The checkpoint cannot be loaded.
+        ModelError: The checkpoint cannot be loaded, needs code of its own, or is one of DPR's own files, of which this
+            library would read the towers wrongly.
     """
 
-    def __init__(self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 32) -> None:
+    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
+
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        *,
+        pooling: Literal["mean", "cls"] | None = None,
+        similarity: Literal["cosine", "dot"] = "cosine",
+        query_encoder: str | None = None,
+        device: str | None = None,
+        batch_size: int = 32,
+    ) -> None:
         if batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, got {batch_size}")
-        library = require("sentence_transformers", "SentenceTransformerEncoder")
-        path = str(name_or_path)
-        self.name = f"st:{path}"
+        self.similarity = among("similarity", similarity, ("cosine", "dot"))
+        if pooling is not None:
+            among("pooling", pooling, ("mean", "cls"))
+        self.name = named(f"st:{name_or_path}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
         self.batch_size = batch_size
-        with opening(path):
-            self._model = library.SentenceTransformer(path, device=device, local_files_only=Path(path).is_dir())
+        self._model = _opened(str(name_or_path), pooling, device)
+        self._questions = self._model if query_encoder is None else _opened(query_encoder, pooling, device)
+        if query_encoder is not None:
+            self.encode_queries = self._encode_queries
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1. Texts longer than the model's window are cut by the model.
+        """Shape (n, d), rows of length 1, with `dot` as the model makes them. Texts longer than its window are cut.
 
         Raises:
             ModelError: The model made a vector that is not finite.
         """
+        return self._vectors(self._model, texts)
+
+    def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        return self._vectors(self._questions, texts)
+
+    def _vectors(self, model: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 1), np.float32)
         with self._lock:
-            vectors = self._model.encode(
+            vectors = model.encode(
                 [encodable(text) for text in texts],
                 batch_size=self.batch_size,
                 show_progress_bar=False,
                 convert_to_numpy=True,
-                normalize_embeddings=True,
+                normalize_embeddings=self.similarity == "cosine",
             )
         found = np.asarray(vectors, np.float32)
         if not np.isfinite(found).all():
@@ -77,8 +104,40 @@ class SentenceTransformerEncoder:
         """The library's own model, for those who need its gradients."""
         return self._model
 
+    @property
+    def query_checkpoint(self) -> Any:
+        """The library's own model for questions, the same where there is one only."""
+        return self._questions
+
     def __repr__(self) -> str:
         return f"SentenceTransformerEncoder({self.name.removeprefix('st:')!r})"
+
+
+def _opened(path: str, pooling: str | None, device: str | None) -> Any:
+    """The library's model of a checkpoint, pooled as asked.
+
+    Raises:
+        ModelError: It cannot be loaded, or holds a tower of DPR in its authors' form.
+    """
+    library = require("sentence_transformers", "SentenceTransformerEncoder")
+    local = Path(path).is_dir()
+    with opening(path):
+        model = library.SentenceTransformer(path, device=device, local_files_only=local)
+    transformer = next((part for part in model if hasattr(part, "auto_model")), None)
+    kind = getattr(getattr(getattr(transformer, "auto_model", None), "config", None), "model_type", "")
+    if kind == "dpr":
+        raise ModelError(
+            f"{path} is one of DPR's own files, of which the passages' tower would be read as the questions' with "
+            "random weights; use sentence-transformers/facebook-dpr-ctx_encoder-single-nq-base with query_encoder="
+            "sentence-transformers/facebook-dpr-question_encoder-single-nq-base"
+        )
+    if pooling is None or transformer is None:
+        return model
+    pool = next((part for part in model if hasattr(part, "pooling_mode")), None)
+    if pool is None:
+        raise ModelError(f"{path} has no pooling that could be changed; leave the option pooling out")
+    pooled = type(pool)(transformer.auto_model.config.hidden_size, pooling_mode=pooling)
+    return library.SentenceTransformer(modules=[transformer, pooled], device=device)
 
 
 def minilm() -> SentenceTransformerEncoder:

@@ -143,6 +143,10 @@ class TransformersGenerator:
         with self._locked(None):
             return self._codec.plain(text)
 
+    def token_id(self, name: str, /) -> int | None:
+        """The id of an added token of exactly this spelling, None where the model has none."""
+        return self._codec.token_id(name)
+
     def text(self, tokens: Sequence[int], /) -> str:
         """Tokens as the text of a reply."""
         return self._codec.decode(list(tokens))

@@ -106,17 +106,27 @@ def checked_count(k: int) -> int:
     return int(k)
 
 
-def checked_encoder(encoder: Encoder | str) -> Encoder:
+def checked_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
     """An encoder whose vectors can be kept.
 
+    Args:
+        encoder: A model or its string.
+        dot: Whether the index can compare by dot product.
+
     Raises:
-        OptionError: Its vectors hold for the texts of one call only.
+        OptionError: Its vectors hold for the texts of one call only, or are compared by their dot product where the
+            index compares by cosine.
     """
     found = load_encoder(encoder) if isinstance(encoder, str) else encoder
     if getattr(found, "per_set", False):
         raise OptionError(
             f"the vectors of the encoder {shown(found.name)} hold for the texts of one call only, so no index can keep "
             "them; use another encoder, such as 'minilm', or BM25Retriever, which needs none"
+        )
+    if not dot and getattr(found, "similarity", "cosine") == "dot":
+        raise OptionError(
+            f"the vectors of {shown(found.name)} are compared by their dot product, and this index compares by cosine; "
+            "use DenseRetriever, or an encoder with similarity=cosine"
         )
     return found
 
@@ -125,7 +135,7 @@ def embedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]
     """The query with its embedding, and the embedding, shape (d,)."""
     made = as_query(query)
     if made.embedding is None:
-        (vector,), _ = run(encode([made.text], "query"), Models(encoder=encoder))
+        (vector,), _ = run(encode([made.text], "query", queries=True), Models(encoder=encoder))
         made = Query(made.text, vector)
     return made, made.embedding  # type: ignore[return-value]
 
@@ -134,7 +144,7 @@ async def aembedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, 
     """`embedded_query` for asyncio."""
     made = as_query(query)
     if made.embedding is None:
-        (vector,), _ = await arun(encode([made.text], "query"), Models(encoder=encoder))
+        (vector,), _ = await arun(encode([made.text], "query", queries=True), Models(encoder=encoder))
         made = Query(made.text, vector)
     return made, made.embedding  # type: ignore[return-value]
 

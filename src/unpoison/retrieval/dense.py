@@ -30,8 +30,11 @@ BLOCK_CELLS = 2**22
 class DenseRetriever(VectorRetriever):
     """The passages whose vectors have the highest cosine similarity to the query's, ties to the one added first.
 
+    An encoder whose similarity is "dot" (Contriever, DPR) is ranked by the dot product, its vectors as it makes them.
+
     In memory and exact. Up to some 100,000 passages this is as fast as a vector database. Searching takes O(n d) time
-    and, besides the vectors themselves (4 n d bytes), O(n) memory. The embeddings that come back have length 1.
+    and, besides the vectors themselves (4 n d bytes), O(n) memory. The embeddings that come back have
+    length 1, or with "dot" the encoder's.
 
     Args:
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
@@ -45,7 +48,8 @@ class DenseRetriever(VectorRetriever):
     """
 
     def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = ()) -> None:
-        self.encoder = checked_encoder(encoder)
+        self.encoder = checked_encoder(encoder, dot=True)
+        self._dot = getattr(self.encoder, "similarity", "cosine") == "dot"
         self._state: tuple[Collection, Matrix] = Collection(), np.zeros((0, 0), np.float32)
         self._lock = Lock()
         self.add(passages)
@@ -64,7 +68,8 @@ class DenseRetriever(VectorRetriever):
             new = collection.prepared(passages)
             if not new:
                 return
-            rows = unit_rows(vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None))
+            made = vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
+            rows = made if self._dot else unit_rows(made)
             matrix = np.concatenate([matrix, rows]) if len(self) else rows
             matrix.setflags(write=False)
             collection.extend(replace(passage, embedding=None) for passage in new)
@@ -106,7 +111,7 @@ class DenseRetriever(VectorRetriever):
             OSError: The file cannot be read.
         """
         found = cls(encoder)
-        name, matrix, passages = read_index(path)
+        name, matrix, passages = read_index(path, unit=not found._dot)
         if name != found.encoder.name:
             raise InputError(
                 f"{shown(str(path), 200)} was made with the encoder {shown(name)} and cannot be searched with "
@@ -126,7 +131,7 @@ class DenseRetriever(VectorRetriever):
                 f"the query's embedding has {vector.size} dimensions and the index {matrix.shape[1]}; "
                 f"encode the query with the encoder {shown(self.encoder.name)}"
             )
-        places, scores = nearest(matrix, vector, count)
+        places, scores = (largest if self._dot else nearest)(matrix, vector, count)
         return tuple(
             replace(collection[i], score=score, embedding=matrix[i])
             for i, score in zip(places.tolist(), scores.tolist())
@@ -166,6 +171,25 @@ def nearest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp
         exact[start : start + step] = np.einsum("ij,j->i", rows, target.astype(np.float64))
     best = best_first(exact)[:count]
     return near[best], np.clip(exact[best], -1.0, 1.0)
+
+
+def largest(matrix: Matrix, vector: Vector, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The rows with the largest dot product with a vector, best first; ties go to the lower row.
+
+    Args:
+        matrix: Shape (n, d).
+        vector: Shape (d,).
+        count: How many, at least 1.
+
+    Returns:
+        Row numbers and products, each shape (min(count, n),). O(n d) time, in double precision, block by block.
+    """
+    products = np.empty(len(matrix))
+    step = max(1, BLOCK_CELLS // vector.size)
+    for start in range(0, len(matrix), step):
+        products[start : start + step] = matrix[start : start + step].astype(np.float64) @ vector.astype(np.float64)
+    best = best_first(products)[:count]
+    return best, products[best]
 
 
 def _rounding(dimensions: int) -> float:

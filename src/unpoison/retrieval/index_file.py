@@ -1,7 +1,7 @@
 """An index in one file: an uncompressed zip, readable by `numpy.load`, with vectors as npy and passages as JSON Lines.
 
     index.json       {"format": 1, "encoder": name}
-    vectors.npy      float32, shape (n, d), rows of length 1 or 0
+    vectors.npy      float32, shape (n, d), rows of length 1 or 0, or as a dot-product encoder makes them
     passages.jsonl   one object for each row: id, text, and title and source where there are any
 
 One file, because two could not be replaced in one step.
@@ -63,11 +63,15 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
             draft.unlink()
 
 
-def read_index(path: str | PathLike[str]) -> tuple[str, Matrix, list[Passage]]:
+def read_index(path: str | PathLike[str], *, unit: bool = True) -> tuple[str, Matrix, list[Passage]]:
     """The encoder's name, the vectors and the passages.
 
     The file is hostile: members must be stored as they are, so that none is larger than the file, and the vectors'
     header must agree with their size before memory is taken for them.
+
+    Args:
+        path: The file.
+        unit: Whether every vector must have length 1 or 0; else it must only be finite.
 
     Raises:
         InputError: Damaged, or no such index.
@@ -75,7 +79,7 @@ def read_index(path: str | PathLike[str]) -> tuple[str, Matrix, list[Passage]]:
     """
     with Path(path).open("rb") as file:
         try:
-            return _members(file)
+            return _members(file, unit)
         except (_UnusableError, InputError, BadZipFile, ValueError, KeyError, EOFError, RuntimeError, OSError) as error:
             problem = " ".join(str(error).split())
             raise InputError(
@@ -83,7 +87,7 @@ def read_index(path: str | PathLike[str]) -> tuple[str, Matrix, list[Passage]]:
             ) from None
 
 
-def _members(file: IO[bytes]) -> tuple[str, Matrix, list[Passage]]:
+def _members(file: IO[bytes], unit: bool) -> tuple[str, Matrix, list[Passage]]:
     with ZipFile(file) as archive:
         if sorted(archive.namelist()) != sorted(NAMES):
             raise _UnusableError(f"it holds {shown(archive.namelist())}")
@@ -91,7 +95,7 @@ def _members(file: IO[bytes]) -> tuple[str, Matrix, list[Passage]]:
             raise _UnusableError("it is compressed")
         encoder = _header(archive)
         with archive.open(NAMES[1]) as member:
-            matrix = _vectors(member, archive.getinfo(NAMES[1]).file_size)
+            matrix = _vectors(member, archive.getinfo(NAMES[1]).file_size, unit)
         with archive.open(NAMES[2]) as member:
             passages = list(_passages(member))
     if len(passages) != len(matrix):
@@ -118,7 +122,7 @@ def _header(archive: ZipFile) -> str:
     return str(header["encoder"])
 
 
-def _vectors(member: IO[bytes], size: int) -> Matrix:
+def _vectors(member: IO[bytes], size: int, unit: bool) -> Matrix:
     version = np.lib.format.read_magic(member)
     if version != (1, 0):
         raise _UnusableError(f"vectors.npy has version {version}")
@@ -133,7 +137,9 @@ def _vectors(member: IO[bytes], size: int) -> Matrix:
     matrix = np.frombuffer(content, kind).reshape(shape)
     with np.errstate(over="ignore"):
         lengths = np.linalg.norm(matrix, axis=1)
-    if not (np.isclose(lengths, 1.0, atol=1e-3) | (lengths == 0)).all():
+    if not unit and not np.isfinite(lengths).all():
+        raise _UnusableError("its vectors are not finite")
+    if unit and not (np.isclose(lengths, 1.0, atol=1e-3) | (lengths == 0)).all():
         raise _UnusableError("its vectors are not of length 1")
     return matrix.astype(np.float32, copy=False)
 

@@ -14,12 +14,12 @@ from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Published
 from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.model import SETTINGS, Report, setting
+from unpoison.evaluation.report.published import counted, published_tables
 from unpoison.evaluation.report.tables import (
     Table,
     cost_table,
     difference_table,
     problems,
-    published_tables,
     status,
     summary_tables,
 )
@@ -52,7 +52,9 @@ def as_markdown(report: Report) -> str:
 
 
 def _told(report: Report) -> list[str]:
-    return [] if report.preset is None else report.preset.describe().splitlines()
+    if report.preset is None:
+        return []
+    return [*report.preset.describe().splitlines(), *(f"counted: {sentence}" for sentence in counted(report.preset))]
 
 
 def markdown_table(table: Table, level: str = "###") -> str:
@@ -134,6 +136,9 @@ def _number(one: Published, measured: Estimate | None) -> dict[str, object]:
     return {
         **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
         "published": one.value,
+        "bound": one.bound,
+        "row_differs": list(one.row_differs),
+        "column_differs": list(one.column_differs),
         "measured": None if ours is None else ours.value,
         "low": None if ours is None or isnan(ours.low) else ours.low,
         "high": None if ours is None or isnan(ours.high) else ours.high,

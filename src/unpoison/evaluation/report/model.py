@@ -33,6 +33,7 @@ SETTINGS = (
     "retriever",
     "encoder",
     "generator",
+    "architecture",
     "style",
     "nli",
     "nli_noise",

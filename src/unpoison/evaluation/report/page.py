@@ -24,13 +24,13 @@ from unpoison.evaluation.report.figures import (
 from unpoison.evaluation.report.front import front
 from unpoison.evaluation.report.guarantees import certified_figures, certified_tables
 from unpoison.evaluation.report.model import Report
+from unpoison.evaluation.report.published import counted, published_tables
 from unpoison.evaluation.report.questions import embedded, question_data
 from unpoison.evaluation.report.tables import (
     Table,
     cost_table,
     difference_table,
     problems,
-    published_tables,
     status,
     summary_tables,
 )
@@ -96,6 +96,7 @@ def _preset(report: Report) -> Section | None:
     for what, sentences in (
         ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
         ("Prompts", preset.prompts),
+        ("Counted", counted(preset)),
         ("Instead", preset.substitutions),
         ("Lacking", preset.lacks),
     ):

@@ -9,9 +9,7 @@ from typing import Literal
 
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES, Measure
-from unpoison.evaluation.presets import Published
 from unpoison.evaluation.report.model import Report, is_baseline
-from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import COMPARED, Comparison, Summary
 
 __all__ = [
@@ -20,7 +18,6 @@ __all__ = [
     "difference_table",
     "figure",
     "problems",
-    "published_tables",
     "status",
     "summary_tables",
 ]
@@ -44,7 +41,6 @@ WITHOUT_ATTACK = (
 )
 
 COST = ("screening_median", "screening_p95", "seconds_median", "seconds_p95", "calls", "prompt_tokens")
-REPLIES = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,36 +207,3 @@ def problems(report: Report) -> list[str]:
         if summary.done < summary.expected and not summary.problems:
             found.append(f"{where}: {summary.expected - summary.done} of {summary.expected} questions are not measured")
     return found
-
-
-def published_tables(report: Report) -> list[Table]:
-    """The preset's tables, each published number with the one measured for it.
-
-    Where there was no generator, an ASR has no counterpart; what the screening left of the poison stands in its place.
-    """
-    if report.preset is None:
-        return []
-    parts: dict[tuple[str, str], list[tuple[Published, Estimate | None]]] = {}
-    for one, measured in report.preset.beside(report.summaries):
-        parts.setdefault((one.table, one.measure), []).append((one, measured))
-    by_scenario = {summary.scenario: summary for summary in report.summaries}
-    found = []
-    for (name, measure), numbers in parts.items():
-        columns = list(dict.fromkeys(one.column for one, _ in numbers))
-        cells: dict[str, dict[str, str]] = {}
-        for one, measured in numbers:
-            text = _beside(one, measured, by_scenario)
-            cells.setdefault(one.row, {})[one.column] = text
-        rows = tuple((row, *(texts.get(column, "-") for column in columns)) for row, texts in cells.items())
-        title = f"{report.preset.source}, {name}: {heading(MEASURES[measure])}, published → measured"
-        found.append(Table(title, ("", *columns), rows))
-    return found
-
-
-def _beside(one: Published, measured: Estimate | None, by_scenario: Mapping[Scenario, Summary]) -> str:
-    if measured is not None and not isnan(measured.value):
-        return f"{one.told} → {figure(measured, MEASURES[one.measure])}"
-    summary = None if one.scenario is None else by_scenario.get(one.scenario)
-    if summary is not None and one.measure in REPLIES[:3] and summary.applies("poisoned"):
-        return f"{one.told} → poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
-    return one.told

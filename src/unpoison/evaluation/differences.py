@@ -1,0 +1,165 @@
+"""In what a row or a column of a paper's table is not measured as the paper measured it.
+
+Each difference is a short phrase that stands in the table, at the row or the column that it changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unpoison.evaluation.crafting import stand_in, takes
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.sources import Sources
+from unpoison.models.loading import can_write
+from unpoison.registry import names, parse
+
+__all__ = ["Differences", "available", "has_gradient", "in_words", "measurable", "needs_replies", "same_model"]
+
+_MODEL_NAMES = {
+    "extractive": "the extractive reader",
+    "reader": "the small reader",
+    "lexical": "the lexical model",
+    "bm25": "BM25",
+}
+
+_SAME = {
+    "contriever": re.compile(r"facebook/contriever(?:-msmarco)?$"),
+    "simcse": re.compile(r"princeton-nlp/sup-simcse-bert-base-uncased$"),
+    "bert": re.compile(r"(?:google-bert/|:)bert-base-uncased$"),
+    "stella": re.compile(r"(?:novasearch|dunzhang)/stella_en_"),
+    "gpt4o": re.compile(r"gpt-4o(?:-20\d\d-\d\d-\d\d)?$"),
+    "gpt35turbo": re.compile(r"gpt-3\.5-turbo"),
+    "deepseek": re.compile(r"deepseek-chat$"),
+    "llama318b": re.compile(r"llama-3\.1-8b-instruct$"),
+    "mistralnemo": re.compile(r"mistral-nemo-instruct"),
+    "llama7b": re.compile(r"llama-2-7b"),
+    "llama13b": re.compile(r"llama-2-13b"),
+    "vicuna7b": re.compile(r"vicuna-7b-v1\.3$"),
+    "vicuna13b": re.compile(r"vicuna-13b-v1\.3$"),
+    "gemini": re.compile(r"gemini-1\.5-pro"),
+    "debertav3": re.compile(r"deberta-v3-large-mnli-fever-anli-ling-wanli$"),
+    "bart": re.compile(r"bart-large-mnli$"),
+}
+"""The papers' models, spelt without case and signs, by what an option string that names the same one looks like."""
+
+_WRITING = frozenset({"astuterag", "instructrag", "trustrag", "no-rag", "discern", "madam", "paraphrase"})
+"""Defenses that need a generator with knowledge or words of its own; a reader, which only copies, measures nothing."""
+
+_WITH_REPLIES = ("asr", "accuracy", "exact_match", "em_", "abstained", "judged", "graded")
+
+
+def needs_replies(measure: str) -> bool:
+    """Whether a measure needs the words of a generator."""
+    return measure.startswith(_WITH_REPLIES)
+
+
+def has_gradient(encoder: str) -> bool:
+    """Whether attacks can follow the gradient of an encoder of this name."""
+    return encoder.partition(":")[0].partition(",")[0] not in ("lexical", "onnx", "openai")
+
+
+def available(row: Mapping[str, Any]) -> bool:
+    """Whether the row's defense is in this package and needs no checkpoint of somebody else."""
+    return "defense" in row and parse(row["defense"])[0] in names("defenses")
+
+
+def measurable(row: Mapping[str, Any], generator: str | None) -> str:
+    """Why a row cannot be measured with this generator, "" where it can."""
+    if not available(row):
+        need = row.get("needs")
+        return f"needs a checkpoint, {need}" if need else "not in this package"
+    if row.get("generator") and generator is None:
+        return "needs a generator (-g)"
+    if row.get("generator") and parse(row["defense"])[0] in _WRITING and not can_write(str(generator)):
+        return "needs a generator that writes; a reader only copies"
+    return ""
+
+
+def in_words(model: str) -> str:
+    """An option string as a reader calls the model."""
+    return _MODEL_NAMES.get(model, model)
+
+
+def same_model(ours: str, theirs: str) -> bool:
+    """Whether an option string names a model that the paper names; options behind a comma do not count."""
+    named = ours.partition(",")[0].lower()
+    return any(_SAME[name].search(named) for name in _named(theirs))
+
+
+def _named(text: str) -> list[str]:
+    plain = "".join(filter(str.isalnum, text.lower()))
+    return [name for name in _SAME if name in plain]
+
+
+class Differences:
+    """What differs, by row and by column.
+
+    Args:
+        raw: The preset's file.
+        sources: Where its data comes from.
+        models: encoder, retriever, generator and nli of the run, by kind.
+    """
+
+    def __init__(self, raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> None:
+        self._raw, self._sources, self._models = raw, sources, models
+
+    def of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> tuple[str, ...]:
+        """What changes this row, for one measure; why it is not measured, where it is not."""
+        if why := measurable(row, self._models["generator"]):
+            return (f"not measured: {why}",)
+        return tuple(dict.fromkeys(self._of_row(table, row, measure)))
+
+    def _of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> Iterator[str]:
+        if takes("defenses", row["defense"], "encoder"):
+            yield from self._model("encoder", table)
+        replies = needs_replies(measure)
+        if replies and self._models["generator"] is None:
+            yield "no generator (-g): the poison left in context in place of replies"
+        elif replies:
+            yield from self._model("generator", table)
+            yield "prompts in our words"
+        if takes("defenses", row["defense"], "nli") and (replies or row.get("generator")):
+            yield from self._model("nli", table)
+        yield from _phrases(row, measure)
+        yield from _phrases(table, measure)
+        yield from _phrases(self._raw, measure)
+
+    def of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> tuple[str, ...]:
+        """What changes this column; `scenario` is any that is measured in it."""
+        if column["data"] not in self._sources.fields:
+            return ("not measured: no data",)
+        if not column.get("measured", True):
+            return (f"not measured: {column['lacks']}",)
+        if column.get("gradients") and not has_gradient(self._models["encoder"]):
+            return ("not measured: the attack follows an encoder's gradient (-e minilm)",)
+        return tuple(dict.fromkeys(self._of_column(column, scenario, measure)))
+
+    def _of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> Iterator[str]:
+        if told := self._sources.differs[column["data"]]:
+            yield told
+        if scenario is not None:
+            if scenario.policy in ("retrieve", "corpus"):
+                yield from self._model("retriever", {})
+            if writer := stand_in(scenario):
+                yield f"attack written by {writer}, theirs by a language model"
+            if scenario.prefix and scenario.attacked:
+                yield from self._raw.get("with_question", ())
+        yield from _phrases(column, measure)
+
+    def _model(self, kind: str, table: Mapping[str, Any]) -> Iterator[str]:
+        theirs = {**self._raw["used"], **table.get("used", {})}.get(kind)
+        ours = self._models[kind] or ("lexical" if kind == "nli" else None)
+        named = table.get("model", "")
+        if theirs and ours and not same_model(ours, named if _named(named) else theirs):
+            yield f"{kind} {in_words(ours)}, theirs {theirs}"
+
+
+def _phrases(of: Mapping[str, Any], measure: str) -> Iterator[str]:
+    """What a preset's file says at a row, column or table, for every measure or for those named."""
+    for one in of.get("differs", ()):
+        if isinstance(one, str):
+            yield one
+        elif any(measure.startswith(name) for name in one["of"]):
+            yield one["say"]

@@ -1,0 +1,130 @@
+"""A paper's numbers beside the measured ones, each row and column with what is not as in the paper.
+
+One measurement is printed once. Where the same scenario stands for several of the paper's rows (its language models,
+its retrievers), the paper's rows come first and the measurement follows in a row of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from unpoison.evaluation.intervals import Estimate
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.presets import Preset, Published
+from unpoison.evaluation.report.model import Report
+from unpoison.evaluation.report.tables import Table, figure, heading
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.summary import Summary
+
+__all__ = ["SAME", "Beside", "beside", "counted", "measured", "published_tables"]
+
+SAME = "same setting as the paper?"
+"""The heading of the column, and of the last row, that say in what a row or a column is not the paper's."""
+
+Row = tuple[str, str]
+"""A table of the paper (mostly its language model) and a row of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Rows of the paper that one measured row stands for.
+
+    Attributes:
+        numbers: The paper's numbers, by row and column.
+        differs: In what the measured row is not the paper's, or why none was measured; empty where in nothing.
+    """
+
+    numbers: Mapping[Row, Mapping[str, Published]]
+    differs: tuple[str, ...]
+
+    @property
+    def columns(self) -> Mapping[str, Published]:
+        """The numbers of the first row by column; all rows have the same scenarios."""
+        return next(iter(self.numbers.values()))
+
+
+def counted(preset: Preset) -> list[str]:
+    """How each measure of a preset counts, one sentence each."""
+    names = dict.fromkeys(one.measure for one in preset.published)
+    return [f"{MEASURES[name].title}: {MEASURES[name].meaning}" for name in names]
+
+
+def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
+    """By measure and columns, the paper's rows, those that one measurement stands for together."""
+    rows: dict[tuple[str, Row], dict[str, Published]] = {}
+    for one in preset.published:
+        rows.setdefault((one.measure, (one.table, one.row)), {})[one.column] = one
+    groups: dict[tuple[str, tuple[str, ...]], dict[object, list[Row]]] = {}
+    for (measure, row), numbers in rows.items():
+        scenarios = tuple(one.scenario for one in numbers.values())
+        alone = row if not any(scenarios) else scenarios
+        groups.setdefault((measure, tuple(numbers)), {}).setdefault(alone, []).append(row)
+    return {
+        key: [_together({row: rows[key[0], row] for row in members}) for members in by_scenario.values()]
+        for key, by_scenario in groups.items()
+    }
+
+
+def _together(numbers: Mapping[Row, Mapping[str, Published]]) -> Beside:
+    every = [one for row in numbers.values() for one in row.values()]
+    return Beside(numbers, tuple(dict.fromkeys(told for one in every for told in one.row_differs)))
+
+
+def published_tables(report: Report) -> list[Table]:
+    """The preset's tables, each published number with the one measured for it.
+
+    Where there was no generator, an ASR has no counterpart; what the screening left of the poison stands in its place.
+    """
+    if report.preset is None:
+        return []
+    found = {summary.scenario: summary for summary in report.summaries}
+    tables = []
+    for (measure, columns), groups in beside(report.preset).items():
+        names = dict.fromkeys(table for group in groups for table, _ in group.numbers)
+        rows = [row for group in groups for row in _rows(group, columns, found, named=len(names) > 1)]
+        rows.append(_last(groups, columns))
+        title = f"{report.preset.source}, {' / '.join(names)}: {heading(MEASURES[measure])}, published \u2192 measured"
+        tables.append(Table(title, ("", *columns, SAME), tuple(rows)))
+    return tables
+
+
+def _rows(
+    group: Beside, columns: Sequence[str], found: Mapping[Scenario, Summary], named: bool
+) -> Iterator[tuple[str, ...]]:
+    figures = [measured(group.columns[column], found) for column in columns]
+    differs = "; ".join(group.differs) or "yes"
+    if len(group.numbers) == 1:
+        ((table, row), numbers), *_ = group.numbers.items()
+        cells = [numbers[column].told + (f" \u2192 {ours}" if ours else "") for column, ours in zip(columns, figures)]
+        yield (f"{table}: {row}" if named else row, *cells, differs)
+        return
+    for (table, row), numbers in group.numbers.items():
+        yield (f"{table}: {row}", *(numbers[column].told for column in columns), "")
+    names = dict.fromkeys(row for _, row in group.numbers)
+    yield (f"\u2192 measured once: {' / '.join(names)}", *(ours or "-" for ours in figures), differs)
+
+
+def _last(groups: Sequence[Beside], columns: Sequence[str]) -> tuple[str, ...]:
+    """In what each column is not the paper's."""
+    told = {
+        column: dict.fromkeys(
+            said for group in groups for row in group.numbers.values() for said in row[column].column_differs
+        )
+        for column in columns
+    }
+    return (SAME, *("; ".join(told[column]) or "yes" for column in columns), "")
+
+
+def measured(one: Published, found: Mapping[Scenario, Summary]) -> str:
+    """The measured figure, "" where there is none."""
+    summary = None if one.scenario is None else found.get(one.scenario)
+    if summary is None:
+        return ""
+    estimate: Estimate = summary[one.measure]
+    if not isnan(estimate.value):
+        return figure(estimate, MEASURES[one.measure])
+    if one.measure.startswith("asr") and summary.applies("poisoned"):
+        return f"poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
+    return ""

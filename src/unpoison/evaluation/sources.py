@@ -1,0 +1,68 @@
+"""Where each data set of a paper's table comes from on this machine, and in what it is not the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from unpoison.evaluation.datasets import load
+
+__all__ = ["DATA", "Sources"]
+
+DATA = {
+    "nq": ("NQ", "nq_poisoned.jsonl", "corpus.jsonl"),
+    "hotpotqa": ("HotpotQA", "hotpotqa_poisoned.jsonl", "corpus.jsonl"),
+    "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
+    "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
+    "biogen": ("Bio", "biogen.jsonl", ""),
+}
+"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
+
+
+class Sources:
+    """Where each data set of a table comes from here.
+
+    Attributes:
+        fields: The fields of a scenario that name the data, by alias; an alias that is missing cannot be measured.
+        differs: In what the data is not the paper's, by alias; "" where it is.
+        substitutions, lacks: The same and what is missing, one sentence each.
+    """
+
+    def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
+        self.fields: dict[str, dict[str, str]] = {}
+        self.differs: dict[str, str] = {}
+        self.substitutions: list[str] = []
+        self.lacks: list[str] = []
+        if given is not None and Path(given).is_dir():
+            self._folder(wanted, Path(given), limit)
+        else:
+            self._stand_in(wanted, "sample" if given is None else str(given), limit)
+
+    def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
+        for alias, questions in wanted.items():
+            title, file, corpus = DATA[alias]
+            if not (folder / file).is_file():
+                self.lacks.append(f"{title} is left out: {folder} holds no {file}")
+                continue
+            has_corpus = bool(corpus) and (folder / corpus).is_file()
+            self.fields[alias] = {"data": str(folder / file), "corpus": str(folder / corpus) if has_corpus else ""}
+            count = len(load(folder / file)[:limit])
+            self.differs[alias] = ""
+            if not questions:
+                self.differs[alias] = f"{count} questions; the paper does not say how many it has"
+            elif count != questions:
+                self.differs[alias] = f"{count} of {questions} questions"
+            if self.differs[alias]:
+                self.substitutions.append(f"data: {title} {self.differs[alias]}")
+
+    def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
+        first, *others = wanted
+        count = len(load(spec)[:limit])
+        known = "the built-in sample" if spec == "sample" else spec
+        self.fields[first] = {"data": spec, "corpus": ""}
+        theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
+        self.differs[first] = f"{known} ({count} questions) instead of {theirs}"
+        self.substitutions.append(f"data: {self.differs[first]}")
+        if others:
+            titles = ", ".join(DATA[alias][0] for alias in others)
+            self.lacks.append(f"{titles} is left out: give a folder of data sets instead")

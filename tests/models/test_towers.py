@@ -1,0 +1,168 @@
+"""Encoders as the papers used them: CLS pooling, dot products, two towers; with tiny checkpoints made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkpoints import encoder as tiny_encoder
+from checkpoints import export, save_tokenizer
+from unpoison import Grada, Passage
+from unpoison.attacks.disperse import Disperse
+from unpoison.attacks.hotflip import asked_vectors, opened
+from unpoison.errors import ModelError, OptionError
+from unpoison.evaluation.injection import dense_search, encoder_score
+from unpoison.models import load_encoder
+from unpoison.models.cache import CachedEncoder
+from unpoison.models.protocols import TwoTowers
+from unpoison.retrieval import DenseRetriever, FaissRetriever
+
+pytestmark = pytest.mark.torch
+
+TEXTS = ["paris is the capital of france .", "lyon is a large city", "the river", "the tower is old ?"]
+
+
+@pytest.fixture(scope="module")
+def towers(tmp_path_factory) -> tuple[Path, Path]:
+    """A passages' tower and a questions' tower, each as a checkpoint and as a graph."""
+    found = []
+    for seed in (0, 1):
+        folder = save_tokenizer(tmp_path_factory.mktemp(f"tower{seed}"))
+        model = tiny_encoder(seed)
+        model.save_pretrained(folder)
+        export(model, "last_hidden_state", folder / "model.onnx")
+        found.append(folder)
+    return found[0], found[1]
+
+
+def hidden(folder: Path, text: str) -> np.ndarray:
+    """The last layer's vectors of one text, by the transformers library itself, shape (tokens, d)."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    with torch.inference_mode():
+        given = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+        return AutoModel.from_pretrained(folder)(**given).last_hidden_state[0].numpy()
+
+
+@pytest.mark.parametrize("kind", ["st", "onnx"])
+@pytest.mark.parametrize(("pooling", "pool"), [("mean", lambda rows: rows.mean(axis=0)), ("cls", lambda rows: rows[0])])
+def test_pooling_is_the_papers_and_dot_keeps_the_length(towers, kind, pooling, pool) -> None:
+    wanted = np.stack([pool(hidden(towers[0], text)) for text in TEXTS])
+    raw = load_encoder(f"{kind}:{towers[0]},pooling={pooling},similarity=dot").encode(TEXTS)
+    assert np.allclose(raw, wanted, atol=1e-4)
+    assert not np.allclose(np.linalg.norm(raw, axis=1), 1, atol=1e-2)
+    unit = load_encoder(f"{kind}:{towers[0]},pooling={pooling}").encode(TEXTS)
+    assert np.allclose(unit, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["st", "onnx"])
+def test_questions_go_to_their_own_tower(towers, kind) -> None:
+    both = load_encoder(f"{kind}:{towers[0]},pooling=cls,similarity=dot,query_encoder={towers[1]}")
+    assert isinstance(both, TwoTowers)
+    assert both.similarity == "dot"
+    assert np.allclose(both.encode_queries(TEXTS[:1])[0], hidden(towers[1], TEXTS[0])[0], atol=1e-4)
+    assert np.allclose(both.encode(TEXTS[:1])[0], hidden(towers[0], TEXTS[0])[0], atol=1e-4)
+    assert both.encode_queries([]).shape[0] == 0
+
+
+def test_one_tower_has_no_method_for_questions(towers) -> None:
+    assert not isinstance(load_encoder(f"st:{towers[0]}"), TwoTowers)
+    assert not isinstance(CachedEncoder(load_encoder(f"st:{towers[0]}")), TwoTowers)
+
+
+def test_the_name_holds_what_changes_the_vectors(towers) -> None:
+    names = {load_encoder(f"st:{towers[0]}{options}").name for options in ("", ",pooling=cls", ",similarity=dot")}
+    assert len(names) == 3
+    assert load_encoder(f"st:{towers[0]},similarity=cosine").name == f"st:{towers[0]}"
+
+
+@pytest.mark.parametrize("options", ["pooling=max", "similarity=l2"])
+def test_other_poolings_and_similarities_are_refused(towers, options) -> None:
+    with pytest.raises(OptionError):
+        load_encoder(f"st:{towers[0]},{options}")
+
+
+def test_dprs_own_files_are_refused_for_their_towers_would_be_confused(tmp_path) -> None:
+    from transformers import DPRConfig, DPRContextEncoder
+
+    save_tokenizer(tmp_path)
+    config = DPRConfig(
+        vocab_size=23, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    DPRContextEncoder(config).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="DPR's own files"):
+        load_encoder(f"st:{tmp_path}")
+
+
+class Towers:
+    """Two towers with known vectors: questions look at the first letter, passages have lengths."""
+
+    name = "towers"
+    similarity = "dot"
+
+    def __init__(self) -> None:
+        self.passages: list[str] = []
+
+    def encode(self, texts):
+        self.passages += texts
+        return np.array([[len(text), 0.5] for text in texts], np.float32)
+
+    def encode_queries(self, texts):
+        return np.array([[1.0 if text.startswith("long") else -1.0, 0.0] for text in texts], np.float32)
+
+
+def test_retrieval_ranks_by_the_dot_product_of_both_towers() -> None:
+    retriever = DenseRetriever(Towers(), ["a", "aaaa", "aa"])
+    assert [p.text for p in retriever.retrieve("long?", 2)] == ["aaaa", "aa"]
+    assert [p.text for p in retriever.retrieve("short?", 3)] == ["a", "aa", "aaaa"]
+    assert [p.score for p in retriever.retrieve("long?", 3)] == [4.0, 2.0, 1.0]
+    assert retriever.retrieve("long?", 1)[0].embedding.tolist() == [4.0, 0.5]
+
+
+def test_an_index_of_raw_vectors_is_saved_and_read(tmp_path) -> None:
+    DenseRetriever(Towers(), ["a", "aaaa"]).save(tmp_path / "index.npz")
+    found = DenseRetriever.load(tmp_path / "index.npz", Towers())
+    assert [p.text for p in found.retrieve("long?", 2)] == ["aaaa", "a"]
+
+
+def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:
+    pytest.importorskip("faiss")
+    with pytest.raises(OptionError, match="dot product"):
+        FaissRetriever(Towers(), ["a"])
+
+
+def test_evaluation_scores_and_searches_with_both_towers() -> None:
+    score = encoder_score(Towers())
+    assert list(score("long?", ["a", "aaa"])) == [1.0, 3.0]
+    assert list(score("short?", ["a", "aaa"])) == [-1.0, -3.0]
+    search = dense_search(Towers())
+    found = search(["long?", "short?"], [Passage("a"), Passage("aaa")], 2)
+    assert [row.tolist() for row in found] == [[1, 0], [0, 1]]
+
+
+def test_a_defense_asks_the_questions_tower() -> None:
+    encoder = Towers()
+    Grada(variant="ebd", encoder=encoder, keep=1).screen("long?", ["a", "bb", "ccc"])
+    assert encoder.passages == ["a", "bb", "ccc"]
+
+
+def test_a_cache_keeps_the_towers_apart() -> None:
+    cached = CachedEncoder(Towers())
+    assert isinstance(cached, TwoTowers)
+    assert cached.similarity == "dot"
+    assert cached.encode(["long?"]).tolist() == [[5.0, 0.5]]
+    assert cached.encode_queries(["long?"]).tolist() == [[1.0, 0.0]]
+    assert cached.encode(["long?"]).tolist() == [[5.0, 0.5]]
+
+
+def test_attacks_follow_the_questions_tower_or_refuse(towers) -> None:
+    both = load_encoder(f"st:{towers[0]},pooling=cls,similarity=dot,query_encoder={towers[1]}")
+    box = opened(both, "dot", 32)
+    assert np.allclose(asked_vectors(box, TEXTS[:1])[0], hidden(towers[1], TEXTS[0])[0], atol=1e-4)
+    assert np.allclose(box.encode(TEXTS[:1])[0], hidden(towers[0], TEXTS[0])[0], atol=1e-4)
+    with pytest.raises(OptionError, match="query_encoder"):
+        Disperse(encoder=both)

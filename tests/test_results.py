@@ -1,0 +1,137 @@
+"""The results in the docs: every table says whether its setting is the paper's, and named tables are measured again."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from unpoison.evaluation.presets import load_preset, preset_names
+from unpoison.registry import names
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SAME = re.compile(r"same setting as (?:the|a) paper(?:'s)?\?", re.IGNORECASE)
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import tables  # noqa: E402  a script beside the package, not a part of it
+
+
+def tables_of(text: str) -> list[str]:
+    """Every Markdown table as its lines."""
+    return re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "results").glob("*.md")), ids=lambda path: path.name)
+def test_every_table_of_results_says_whether_its_setting_is_the_papers(path: Path) -> None:
+    """In a line before its first table, or in a column."""
+    text = path.read_text(encoding="utf-8")
+    lead = text[: text.index("\n|")]
+    assert SAME.search(lead) or all(SAME.search(table) for table in tables_of(text))
+
+
+def test_every_section_of_the_results_says_so() -> None:
+    sections = re.split(r"^## ", (DOCS / "results.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    with_tables = [section for section in sections if tables_of(section)]
+    assert len(with_tables) > 5
+    assert [section.splitlines()[0] for section in with_tables if not SAME.search(section)] == []
+
+
+def test_a_number_beside_a_published_one_has_the_difference_in_its_row() -> None:
+    """The tables with published numbers have a column and a last row for what is not the paper's."""
+    found = 0
+    for path in (DOCS / "results").glob("*.md"):
+        for heading, table in re.findall(
+            r"^### (.*)\n\n((?:^\|.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            if "published" in heading and "measured" in heading:
+                found += 1
+                first, _, *_, last = table.splitlines()
+                assert first.rstrip("| ").endswith("same setting as the paper?"), heading
+                assert last.startswith("| same setting as the paper?"), heading
+                rows = [line.split("|") for line in table.splitlines()[2:-1] if "\u2192" in line]
+                assert all(row[-2].strip() for row in rows), heading
+    assert found > 10
+
+
+PAPERS = {"GRADA": (13, 14), "RAGDefender": (10, 7), "TrustRAG": (16, 6), "RADAR": (18, 2)}
+"""How many tables and figures each paper has."""
+
+
+def items() -> dict[tuple[str, str], str]:
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    section = text[text.index("## Tables and figures") : text.index("## Named systems")]
+    cells = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return {(row[0], row[1]): row[-1] for row in cells[2:]}
+
+
+def test_every_table_and_figure_of_the_papers_is_in_the_list() -> None:
+    wanted = {
+        (paper, f"{kind} {number}")
+        for paper, counts in PAPERS.items()
+        for kind, count in zip(("Table", "Figure"), counts, strict=True)
+        for number in range(1, count + 1)
+    }
+    assert wanted - set(items()) == set()
+    assert all(
+        told.startswith(("preset ", "stream preset ", "command: ", "needs ", "not comparable because "))
+        for told in items().values()
+    )
+
+
+def test_the_list_names_the_presets_that_exist_and_no_others() -> None:
+    named = {
+        (key, name)
+        for key, told in items().items()
+        if told.startswith(("preset", "stream preset"))
+        for name in re.findall(r"`([a-z0-9-]+)`", told)
+    }
+    assert {name for _, name in named} == set(preset_names())
+    for (paper, item), name in named:
+        source = load_preset(name).source
+        assert source.startswith(paper)
+        numbers = re.findall(r"\d+", source.partition("(")[0])
+        assert any(re.search(rf"\b{number}\b", item) for number in numbers), (item, source)
+
+
+def test_presets_that_the_list_refers_to_exist() -> None:
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    mentioned = set(re.findall(r"`((?:grada|ragdefender|trustrag|radar)-(?:table|figure|section)[a-z0-9-]*)`", text))
+    assert mentioned <= set(preset_names())
+
+
+def test_named_systems_of_the_list_exist() -> None:
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    for kind, flag in (("defenses", "-d"), ("attacks", "-a")):
+        named = set(re.findall(rf"`{flag} ([a-z-]+)", text))
+        assert named
+        assert named <= set(names(kind))
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_a_named_table_stands_in_its_document_with_its_commit(name: str) -> None:
+    commit, text = tables.standing(name)
+    assert re.fullmatch(r"[0-9a-f]{7,40}", commit)
+    assert set(commit) != {"0"}
+    assert tables.rows(text)
+
+
+def test_the_sample_table_is_what_the_docs_say() -> None:
+    made = tables.output(tables.TABLES["sample"], Path())
+    assert list(tables.differences(tables.standing("sample")[1], made)) == []
+
+
+@pytest.mark.shared_data
+def test_the_judges_table_is_what_the_docs_say(shared_data: Path) -> None:
+    made = tables.output(tables.TABLES["nli-judge"], shared_data.resolve())
+    assert list(tables.differences(tables.standing("nli-judge")[1], made)) == []
+
+
+def test_differences_leave_out_what_depends_on_the_machine_and_nothing_else() -> None:
+    old = "| set | n | pairs/s |\n|---|---|---|\n| a | 1 | 100 |\n| b | 2 | 200 |\n"
+    assert list(tables.differences(old, old.replace("200", "7"))) == []
+    changed = list(tables.differences(old, old.replace("| b | 2 |", "| b | 3 |")))
+    assert changed == ["- set | n :: b | 2", "+ set | n :: b | 3"]
+    assert list(tables.differences(old, "")) == ["- set | n :: a | 1", "- set | n :: b | 2"]
