@@ -1,9 +1,9 @@
 """The contexts that Guard is fitted on and measured on: which texts, which questions, which mixture of attacks.
 
 Fitted on: questions and passages whose licence allows it (MIT, BSD, Apache, CC BY-SA), seven tenths of the questions
-(`split.py`: a question and the documents annotated for it are on one side), and of the clean texts of other kinds FAQ pages,
-science and English Wikipedia. Everything else in the folder is measured on and never fitted; nor is a passage of the corpus
-that is among the nearest of a question that is measured on.
+(`split.py`: a question and the documents annotated for it are on one side), and of the clean texts of other kinds FAQ
+pages, science and English Wikipedia. Everything else in the folder is measured on and never fitted; nor is a passage of
+the corpus that is among the nearest of a question that is measured on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from unpoison.registry import create
 __all__ = ["Sample", "held_out", "measured_samples", "training_samples"]
 
 FREE = ("PoisonedRAG", "RAGDefender", "lost-in-the-middle", "HippoRAG", "HippoRAG-2wiki", "RAMDocs", "TimeQA",
-        "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison", "COVID-QA", "XQuAD")  # fmt: skip
+        "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison", "COVID-QA",
+        "XQuAD")  # fmt: skip
 """Sources under MIT, BSD or Apache, and Wikipedia's text under CC BY-SA."""
 
 PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan", "garag")
@@ -38,8 +39,8 @@ WRITTEN = ("poisonedrag:mode=template,prefix=false", "disperse", "diverse", "syn
 CLEAN_SETS = ("nq_large_poisoned", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")
 ATTACKED_SETS = ("nq_poisoned", "hotpotqa_poisoned")
 CLEAN_KINDS = ("clean_faq_answers", "clean_science", "clean_wiki_en")
-"""Texts of other kinds, without annotated answers. Kept aside: manuals, three other languages, and FAQ pages whose passages
-begin with their question, for who fits these learns that a question in front means nothing."""
+"""Texts of other kinds, without annotated answers. Kept aside: manuals, three other languages, and FAQ pages whose
+passages begin with their question, for who fits these learns that a question in front means nothing."""
 
 TEST_SHARE = 0.3
 

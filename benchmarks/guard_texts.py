@@ -60,7 +60,7 @@ def answered(question: str, text: str, rng: np.random.Generator) -> str:
 
 
 def brief(question: str, rows: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Short true answers, as shops, price lists and glossaries give them: of every text the sentence nearest the question."""
+    """Short true answers, as shops and glossaries give them: of every text the sentence nearest the question."""
     asked = set(re.findall(r"\w+", question.lower()))
 
     def nearest(text: str) -> str:

@@ -91,8 +91,7 @@ def bags(
     apart = rng.random(len(samples)) < 0.5
     shifts = SHIFT * np.clip(rng.normal(size=len(samples)), 0, None)
     keys = [
-        family(s.domain) if far and family(s.domain) != "nq" else fold(s.question)
-        for s, far in zip(samples, apart)
+        family(s.domain) if far and family(s.domain) != "nq" else fold(s.question) for s, far in zip(samples, apart)
     ]
     styles = {
         key: GuardModel.style_of(

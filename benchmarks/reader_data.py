@@ -108,10 +108,7 @@ def training(folder: Path) -> dict[str, list[Pair]]:
 
 def epoch(pairs: dict[str, list[Pair]], blanks: list[tuple[str, str]], rng: np.random.Generator) -> list[Pair]:
     """What one pass reads: all real pairs, a sample of each question's poison, and `blanks` with a word taken out."""
-    chosen = [*pairs["spans"]]
-    for pair in pairs["passages"]:  # TimeQA has three paragraphs beside each with an answer: one is enough
-        if pair.spans or pair.source != "timeqa" or rng.random() < 1 / 3:
-            chosen.append(pair)
+    chosen = [*pairs["spans"], *pairs["passages"]]
     by_question: dict[str, list[Pair]] = {}
     for pair in pairs["poison"]:
         by_question.setdefault(pair.question, []).append(pair)

@@ -74,10 +74,9 @@ def varied(pair: Pair, others: list[Pair], rng: np.random.Generator) -> Pair:
         pair = swapped(pair, others, rng)
     if pair.spans and rng.random() < 0.08:
         pair = without_answer(pair)
-    # TimeQA asks for spans of years, and the answer of 1984 to 1989 is that of 1986 too.
-    if pair.spans and pair.source != "timeqa" and rng.random() < 0.06:
+    if pair.spans and rng.random() < 0.06:
         pair = renamed(pair, others, rng)
-    if pair.spans and pair.source != "timeqa" and rng.random() < 0.25:
+    if pair.spans and rng.random() < 0.25:
         pair = redated(pair, rng)
     if rng.random() < 0.12:
         other = others[int(rng.integers(len(others)))]

@@ -195,7 +195,7 @@ def thresholds(found: Sequence[Case], probabilities: Sequence[np.ndarray]) -> li
 
 
 def needed(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
-    """For each level of damage what the clean data set needs that needs most, where `part` of the damage may be done."""
+    """For each level of damage what the clean data set that needs most needs, where `part` of it may be done."""
     values = [np.concatenate(parts) for parts in by.values()]
     return [float(max(np.quantile(v, 1 - part * share) for v in values)) for share in DAMAGE]
 

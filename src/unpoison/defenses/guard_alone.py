@@ -41,7 +41,8 @@ def screened_alone(name: str, query: Query, passages: tuple[Passage, ...], thres
 
     Args:
         name: Of the defense.
-        query, passages: As admitted.
+        query: The question, as admitted.
+        passages: Those admitted.
         threshold: The probability above which a passage is dropped, in [0, 1], on the scale of the `lexical` model.
     """
     scale, windows = GuardModel.load("lexical"), WindowModel.load()
