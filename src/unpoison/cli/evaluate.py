@@ -265,9 +265,9 @@ def evaluate(
     found = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
         write_report(found, path)
-    for path, text_of in ((markdown, as_markdown), (csv, as_csv)):
-        if path is not None:
-            path.write_text(text_of(found), encoding="utf-8")
+    for file, text_of in ((markdown, as_markdown), (csv, as_csv)):
+        if file is not None:
+            file.write_text(text_of(found), encoding="utf-8")
     if as_json:
         print(json_text(found), end="")  # noqa: T201  this is what the command line is for
     else:

@@ -74,7 +74,7 @@ class Guard(Defense):
             the notes say how many were made.
         action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
             those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
-        alone: Judge each passage by its own evidence only, orders, hidden text and windows, and compare nothing, so that
+        alone: Judge each passage by its own evidence only (orders, hidden text, windows) and compare nothing, so that
             no planted passage can make an honest one suspicious (`defenses.guard_alone`).
         answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
             by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.

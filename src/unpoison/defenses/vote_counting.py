@@ -129,7 +129,12 @@ def _by_meaning(
 ) -> Flow[Counted | None]:
     """The count in which answers support others that say the same; None where no answer has its seconds."""
     likes = yield from alike(question, sorted(votes), judges)
-    winner, support, rival, margin = seconded(votes, lambda a, b: frozenset((a, b)) in likes, seconds, str)
+
+    def same(one: str, other: str) -> bool:
+        return frozenset((one, other)) in likes
+
+    outcome = seconded(votes, same, seconds, str)
+    winner, support, rival, margin = outcome
     if winner is None and not support:
         return None
     if winner is None or support < least:

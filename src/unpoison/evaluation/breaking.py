@@ -120,7 +120,7 @@ def _greedy(
     """One replaced passage after the other, each the one of a few that leaves the lowest guarantee."""
     now, free = list(passages), list(range(len(passages)))
     for _ in range(min(m, len(free))):
-        options = []
+        options: list[tuple[int, int, int, list[Any]]] = []
         for _ in range(TRIED):
             place = rng.choice(free)
             tried = [*now[:place], rng.choice([*pool, *passages]), *now[place + 1 :]]

@@ -69,7 +69,7 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
     cut = [(-1, 0, len(question), [_bare(word) for word in WORD.findall(question)])]
     for owner, text in enumerate(texts):
         cut += [(owner, start, end, words) for start, end, words in _parts(text)]
-    owner, start, end = (np.array([part[i] for part in cut], np.int64) for i in range(3))
+    owners, start, end = (np.array([part[i] for part in cut], np.int64) for i in range(3))
     number: dict[str, int] = {}
     word = np.array([number.setdefault(w, len(number)) for w in chain.from_iterable(p[3] for p in cut)], np.int64)
     words = list(number)
@@ -78,11 +78,11 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
     stop = np.zeros(len(stems), bool)
     stop[[n for n, w in zip(stem, words, strict=True) if w in ENGLISH_318]] = True
     single = np.arange(1, len(cut))
-    paired = single[:-1][owner[1:-1] == owner[2:]]
+    paired = single[:-1][owners[1:-1] == owners[2:]]
     return Windows(
         word=word,
         part=np.repeat(np.arange(len(cut)), [len(part[3]) for part in cut]),
-        owner=owner,
+        owner=owners,
         start=start,
         end=end,
         words=words,

@@ -54,7 +54,9 @@ class PassageIn(BaseModel):
     title: str | None = None
     source: str | None = None
     author: str | None = Field(None, description="For the audit log.")
-    added_at: str | None = Field(None, description="For the audit log: when the document was added.")
+    added_at: str | int | FiniteFloat | None = Field(
+        None, description="When the document was added: ISO text, or seconds since 1970."
+    )
     score: FiniteFloat | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
@@ -106,7 +108,6 @@ class DocumentIn(PassageIn):
 
     model_config = ConfigDict(extra="ignore", title="Document")
 
-    added_at: str | int | FiniteFloat | None = Field(None, description="When it came: ISO text, or seconds since 1970.")
     author: str | None = None
 
 
