@@ -97,7 +97,7 @@ def test_beliefs_in_memory_are_bounded() -> None:
 
 
 UNBOUNDED = frozenset(
-    """_all_labels _marks _members _minilm _read _secret _shipped_style _style _templates _third_party load
+    """_all_labels _letters _marks _members _minilm _read _secret _shipped_style _style _templates _third_party load
     resource shipped""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
@@ -122,6 +122,6 @@ def test_words_whose_stems_are_remembered_are_short() -> None:
     sentences.stem("x" * 41)
     assert sentences._stem.cache_info().currsize == 0
     style._known_shape.cache_clear()
-    style._shape("x" * 33)
+    style.shape_of("x" * 33)
     assert style._known_shape.cache_info().currsize == 0
-    assert style._shape("X" * 33) == style.NUMBER["Name"]
+    assert style.shape_of("X" * 33) == style.NUMBER["Name"]

@@ -46,7 +46,7 @@ def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
     )
     assert "\\u200b" in hidden
     assert "\u200b" not in output
-    assert re.search(r"dropped: .*\d+ invisible characters inside words", hidden.replace("\n", " "))
+    assert re.search(r"dropped: .*\d+ invisible characters inside words", " ".join(hidden.split()))
     assert "guard drops it: gives an order to the model" in order
     read = order[order.index("has a model read") :]
     assert "[removed]" in read

@@ -83,7 +83,7 @@ def test_keep_reads_them(defense: Defense) -> None:
 
 def test_every_defense_takes_the_option(defense: Defense) -> None:
     options = {option.name: option for option in registry.options(type(defense))}
-    assert options["orders"].default == ("drop" if defense.name == "guard" else "keep")
+    assert options["orders"].default == ("drop" if defense.name in ("guard", "vote") else "keep")
 
 
 def test_reference_modes_know_no_orders() -> None:

@@ -122,7 +122,7 @@ def test_a_reader_reads_what_is_kept_and_the_user_hears_of_rivals() -> None:
 
 def test_only_what_is_kept_is_read() -> None:
     reader = Scripted()
-    screening = Guard(generator=reader).screen(QUESTION, [*SHOP, OTHER])
+    screening = Guard(generator=reader, threshold=0.03).screen(QUESTION, [*SHOP, OTHER])
     assert screening.dropped
     assert reader.seen == [p.reading for p in screening.kept]
 

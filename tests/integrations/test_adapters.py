@@ -87,7 +87,14 @@ def test_verdicts_go_into_copies(adapted: Adapted) -> None:
     assert adapted.framework.metadata(found[0]) == {
         "source": "s5",
         "page": 5,
-        "unpoison": {"defense": "drops-stadium", "kept": True, "score": 1.0, "rank": 0, "reason": "no stadium"},
+        "unpoison": {
+            "defense": "drops-stadium",
+            "kept": True,
+            "score": 1.0,
+            "rank": 0,
+            "reason": "no stadium",
+            "spans": [],
+        },
     }
     assert [adapted.framework.text(document) for document in found] == [TEXTS[i] for i in (5, 3, 1, 0)]
 

@@ -12,6 +12,7 @@ from service_doubles import POISONED, Marked, Serving
 from unpoison import Guard, __version__
 from unpoison.at_rest.audit_log import AuditLog
 from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard_windows import WindowModel
 from unpoison.models import ExtractiveReader
 
 
@@ -77,6 +78,8 @@ def test_version_calibration_and_client_are_told(
             in client.get("/metrics").text
         )
     calibration = reply.json()["screening"]["calibration"]
-    assert calibration == GuardModel.load("lexical").calibration != GuardModel.load("minilm").calibration
+    whole, windows = GuardModel.load("lexical").calibration, WindowModel.load().calibration
+    assert calibration == f"{whole}-{windows}"
+    assert whole != GuardModel.load("minilm").calibration
     assert json.loads((tmp_path / "audit.jsonl").read_text())["calibration"] == calibration
     assert next(record.fields["client"] for record in caplog.records if record.message == "request") == "testclient"

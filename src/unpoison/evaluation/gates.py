@@ -25,7 +25,7 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _WORDS = ("upper", "lower", "clean", "attacked")
-_FORM = re.compile(r"\s*([a-z0-9_()]{1,100})\s*(>=|<=|>|<)\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(%?)\s*")
+_FORM = re.compile(r"\s*([a-z0-9_()]{1,100})\s*(>=|<=|>|<)\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s*(%))?\s*")
 _CALL = re.compile(r"([a-z]{1,20})\(([a-z0-9_()]{1,100})\)")
 
 
