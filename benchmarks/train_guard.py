@@ -37,7 +37,7 @@ FOLDS_OF_STRANGERS = 2
 """Where a family is left out; only thresholds come of it."""
 WINDOWS_SHARE, WHOLE_SHARE = 2 / 3, 1 / 3
 """Of the damage that is allowed, how much each of the two judgements may do."""
-COMPANY_BOUND = 2.0
+COMPANY_BOUND = 1.0
 """Log-odds by which the company may lift a passage above its own suspicion."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
                "phrases", "claim_share", "claim_votes", "claim_alone", "claim_contrast", "set_", "size")  # fmt: skip
