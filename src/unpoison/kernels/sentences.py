@@ -8,7 +8,10 @@ from unpoison.kernels.alignment import Region
 
 __all__ = ["SENTENCE_END", "around", "sentences"]
 
-SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f]")
+SENTENCE_END = re.compile(
+    r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
+)
+"""Beside the marks of European texts those of Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
 
 def sentences(text: str) -> list[Region]:

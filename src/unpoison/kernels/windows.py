@@ -17,14 +17,17 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from unpoison.kernels.sentences import SENTENCE_END
 from unpoison.kernels.stopwords import ENGLISH_318
 
 __all__ = ["LONGEST", "Windows", "windows"]
 
 Numbers = NDArray[np.int64]
 
-WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
-SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]*\s|\n|[\u3002\uff01\uff1f]")
+_SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+"""Characters that are a word each: Han, hiragana, katakana."""
+
+WORD = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*")
 
 LONGEST = 32
 """Words of a part. Most sentences are shorter; a longer one becomes parts that overlap by half."""
