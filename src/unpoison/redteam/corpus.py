@@ -10,9 +10,9 @@ from typing import Any
 from unpoison.checks import at_least
 from unpoison.errors import OptionError, shown
 from unpoison.evaluation import load, load_passages
+from unpoison.kernels.redaction import MARK
 from unpoison.passages import Passage
 from unpoison.rag import Rag
-from unpoison.kernels.redaction import MARK
 from unpoison.redteam.http_client import HttpClient
 from unpoison.redteam.objects import ObjectTarget
 from unpoison.redteam.paths import Path as ReplyPath
