@@ -49,6 +49,9 @@ COMPANY = ("suspicion", "suspicion_contrast", "suspicious_support", "suspicious_
 WORDING_ALONE = ("wording", "wording_claim", "wording_most", "wording_least")
 """Of these the columns that look at one passage."""
 
+MARGIN = 1.5
+"""Texts of other kinds than those of the training lose more: thresholds are half as strict again as was needed there."""
+
 STEEPEST = 8.0
 """Sums beyond this count as this."""
 
@@ -134,7 +137,7 @@ class GuardModel:
                 f"damage must lie between {self.damage[0]} and {self.damage[-1]}, for which thresholds were fitted, "
                 f"got {damage}; or set threshold yourself"
             )
-        return float(np.interp(damage, self.damage, self.thresholds))
+        return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
     def judge(self, found: Signs) -> Judgement:
         """The three steps for the passages of one question."""
