@@ -186,7 +186,7 @@ def test_no_document_is_written_over_another_one_of_its_name(made: Callable[[Pat
     """An attacker who uploads a name again must not push the evidence out; nor may a release undo a correction."""
     here, there = made(tmp_path)
     journal = tmp_path / "journal.jsonl"
-    name = sorted(document.id for document in here.documents())[0]
+    name = min(document.id for document in here.documents())
     move([name], here, there, journal)
     held = there.fetch([name])
     here.put({name: {**held[name], "bytes": b"a later text".hex(), "text": "a later text"}})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+from unpoison.kernels.pages import ended
+
 __all__ = ["Page", "concealed", "read_page"]
 
 _HIDING = re.compile(
@@ -96,22 +98,9 @@ class Page(HTMLParser):
 def read_page(markup: str) -> Page:
     """Read a page, however broken. O(n) time."""
     page = Page()
-    page.feed(_ended(markup))
+    page.feed(ended(markup))
     page.close()
     return page
-
-
-def _ended(markup: str) -> str:
-    """The page, with `<` as a letter where no tag and no comment that begins there ever ends.
-
-    The parser would look for the end from each of them anew, which takes hours for a megabyte; and it raises at some
-    `<![`, which for HTML begins a comment like any other `<!`.
-    """
-    markup = markup.replace("<![", "<! [")
-    last = markup.rfind("-->") + 1
-    markup = markup[:last] + markup[last:].replace("<!--", "&lt;!--")
-    last = markup.rfind(">") + 1
-    return markup[:last] + markup[last:].replace("<", "&lt;")
 
 
 def concealed(text: str) -> tuple[str, ...]:
