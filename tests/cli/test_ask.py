@@ -242,3 +242,15 @@ def test_the_terminal_says_where_sources_disagree_and_rows_carry_it(run, model):
     (told,) = lines(run("ask", "-d", "guard", "-g", "openai:x", "--json", "-", given=given).stdout)
     assert [rival["passages"] for rival in told["screening"]["contested"][0]["rivals"]] == [[0], [1]]
     assert "sources disagree: Oslo" in run("screen", "-d", "guard", "-", given=given).stdout
+
+
+def test_an_answer_that_is_withheld_says_why(run, tmp_path, model):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        json.dumps({"query": "where is it?", "passages": ["It is in Paris.", "It is in Lyon.", "In Paris."]})
+    )
+    model(lambda prompt: "Lyon" if "Lyon" in prompt.text() else "Paris")
+    shown = " ".join(run("ask", "-d", "vote", "-g", "openai:x", "--guarantee", 2, path).stdout.split())
+    assert "an answer was withheld: it has to withstand 2 planted passages" in shown
+    assert "2 passages say so" in shown
+    assert "this answer" not in shown, "there is none"

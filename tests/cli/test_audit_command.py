@@ -133,6 +133,15 @@ def test_documents_are_traced_without_a_model(tmp_path: Path) -> None:
     assert "give it with --answer" in missing.stderr
 
 
+def test_the_guilty_are_named_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    found = json.loads(run("trace", "--question", QUESTION, "--answer", "Gothenburg", "--json", path).stdout)
+    (guilty,) = (suspect["index"] for suspect in found["suspects"] if suspect["guilty"])
+    shown = run("trace", "--question", QUESTION, "--answer", "Gothenburg", path).stdout
+    assert f"guilty: passage {guilty};" in shown
+
+
 def test_many_documents_are_retrieved_from(tmp_path: Path) -> None:
     path = tmp_path / "documents.jsonl"
     others = [f"Note {i} on fish and tides." for i in range(50)]

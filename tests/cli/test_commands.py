@@ -27,6 +27,26 @@ def test_help(run, command):
     assert "\b" not in result.stdout
 
 
+@pytest.mark.parametrize("group", [(), ("beliefs",), ("guard",), ("models",), ("redteam",)])
+def test_lists_of_commands_fit_a_terminal(run, group, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    commands = run(*group, "--help").stdout.partition("Commands:")[2]
+    assert commands
+    assert "..." not in commands, "a sentence was cut; give the command a short_help"
+
+
+@pytest.mark.parametrize("missing", ["mcp", "fastapi", "prometheus_client"])
+def test_mcp_without_its_extra_says_how_to_install_it(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; from unpoison.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, "mcp"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert result.returncode == 2
+    assert f"the MCP server needs {missing}; run: pip install 'unpoison[" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize("command", ["screen", "ask"])
 def test_help_has_examples_and_exit_codes(run, command):
     text = run(command, "--help").stdout

@@ -54,6 +54,16 @@ def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
     assert re.search(r"told to the user: sources disagree: .*\(1 passage\), .*\(1\) \[\d\] against \[\d\]", disagree)
 
 
+def test_no_defense_reads_that_a_passage_is_planted():
+    from unpoison.cli.demo import _planted
+
+    for row in load_sample():
+        genuine = {passage.text: passage for passage in row.passages}
+        for passage, label in zip(*_planted(row, 3)):
+            original = genuine[passage.text.removeprefix(f"{row.query.text}. ") if label == "poison" else passage.text]
+            assert (passage.title, passage.id, passage.source) == (original.title, original.id, original.source)
+
+
 def test_the_figures_are_shares(output):
     shares = [int(share) for share in re.findall(r"(\d+) %", output.partition("What the small reader answers")[0])]
     assert len(shares) == 2 * 4 * 5 + 5 * 2

@@ -143,3 +143,20 @@ def test_quarantine_and_back(run: Run, tmp_path: Path, documents: Path) -> None:
     assert run("quarantine", *pair, "--restore").exit_code == 0
     assert sorted(documents.read_bytes().splitlines()) == before
     assert "no documents are named" in run("quarantine", *pair).stderr
+
+
+def test_a_source_that_cannot_be_read_leaves_nothing_behind(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for source in ("missing.jsonl", "empty"):
+        assert run("scan", source).exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_no_empty_table_where_nothing_is_new(run: Run, documents: Path) -> None:
+    run("scan", documents, "--workers", 1)
+    again = run("scan", documents, "--only-new", "--workers", 1)
+    assert again.stdout == ""
+    assert "judged 0 documents" in again.stderr

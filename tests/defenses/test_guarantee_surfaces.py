@@ -52,7 +52,7 @@ def test_an_answer_that_withstands_too_little_is_withheld() -> None:
     assert (empty.abstained, empty.guarantee, empty.details["withheld"]) == (True, 0, "Paris")
     assert empty.calls == answer.calls
     assert empty.screening.evidence.notes[-1] == (
-        "an answer was withheld: it has to withstand 2 planted passages, and 1 are proved"
+        "an answer was withheld: it has to withstand 2 planted passages, and 1 is proved"
     )
     unproved = held(replace(answer, guarantee=None), 1)
     assert (unproved.abstained, unproved.guarantee) == (True, None)

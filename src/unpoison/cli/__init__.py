@@ -86,22 +86,26 @@ def _failed(message: str) -> typer.Exit:
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-app.command()(demo)
+app.command(short_help="Attack and defend the built-in sample: no key, no download.")(demo)
 app.command(epilog=SCREEN_EXAMPLES)(screen)
 app.command(epilog=ASK_EXAMPLES)(ask)
-app.command(epilog=BATCH_EXAMPLES)(batch)
+app.command(epilog=BATCH_EXAMPLES, short_help="Screen a whole file into another, resumable and in order.")(batch)
 app.command(epilog=ATTACK_EXAMPLES)(attack)
-app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
-app.command(epilog=SERVE_EXAMPLES, context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"})(serve)
-app.command(epilog=KEYS_EXAMPLES)(keys)
-app.command(epilog=MCP_EXAMPLES)(mcp)
-app.command(epilog=QUESTIONS_EXAMPLES)(questions)
+app.command(epilog=EVALUATE_EXAMPLES, short_help="Measure defenses under attack and without one.")(evaluate)
+app.command(
+    epilog=SERVE_EXAMPLES,
+    short_help="Serve defenses over HTTP, as a reranker too.",
+    context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"},
+)(serve)
+app.command(epilog=KEYS_EXAMPLES, short_help="Make a key for 'unpoison serve --keys'.")(keys)
+app.command(epilog=MCP_EXAMPLES, short_help="Serve screen and explain as tools for agents (MCP).")(mcp)
+app.command(epilog=QUESTIONS_EXAMPLES, short_help="Make questions with answers from your own documents.")(questions)
 app.command(epilog=SCHEMA_EXAMPLES)(schema)
 app.command(epilog=SCAN_EXAMPLES)(scan)
 app.command(epilog=QUARANTINE_EXAMPLES)(quarantine)
-app.command(epilog=AUDIT_EXAMPLES)(audit)
+app.command(epilog=AUDIT_EXAMPLES, short_help="Say which documents were dropped over all that was asked.")(audit)
 app.command(epilog=TRACE_EXAMPLES)(trace)
-app.command()(defenses)
+app.command(short_help="List the defenses: options, needs and sources.")(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")

@@ -160,7 +160,7 @@ def _planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]
 
     labelled = [(passage, str(told["label"])) for passage, told in zip(row.passages, row.raw["passages"])]
     poisons = [
-        (Passage(f"{row.query.text}. {passage.text}", passage.id, "planted by the attacker", passage.source), label)
+        (Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source), label)
         for passage, label in labelled
         if label == "poison"
     ]

@@ -81,7 +81,11 @@ def show_answer(answer: Answer, generator: str) -> None:
         Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
         f"answered by {generator}{state}; {heading(screening)}",
     )
-    if answer.guarantee is not None:
+    if "withheld" in answer.details:
+        show(
+            Text(plain(screening.evidence.notes[-1]), style="yellow"), *([plain(answer.proof)] if answer.proof else [])
+        )
+    elif answer.guarantee is not None:
         show(Text(answer.promise, style="green" if answer.guarantee else "yellow"))
     for contest in answer.contested:
         show(Text(excerpt(str(contest), 600), style="yellow"))

@@ -26,7 +26,7 @@ def commands() -> None:
     """Fit the defense 'guard' to your own retrievals."""
 
 
-@guard.command(epilog=EXAMPLES)
+@guard.command(epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
 def calibrate(
     file: RowsFile,
     damage: Annotated[

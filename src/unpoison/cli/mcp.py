@@ -16,7 +16,10 @@ Examples:
   unpoison mcp -d guard -e minilm
 
 An agent starts it by itself, for instance by this entry of its configuration:
+
+\b
   {"mcpServers": {"unpoison": {"command": "unpoison", "args": ["mcp"]}}}
+
 Over HTTP the same tools are at /mcp of 'unpoison serve --mcp'.
 """
 
@@ -38,6 +41,11 @@ def mcp(
 ) -> None:
     """Serve the tools screen and explain by the Model Context Protocol (MCP) over standard input and output."""
     import asyncio
+
+    from unpoison.extras import require
+
+    for module in ("mcp", "fastapi", "prometheus_client"):
+        require(module, "the MCP server")
 
     from unpoison.cli.serve import made_defenses
     from unpoison.driver import Limits

@@ -23,7 +23,7 @@ def commands() -> None:
     """Make a model ready for use without torch."""
 
 
-@models.command(epilog=EXAMPLES)
+@models.command(epilog=EXAMPLES, short_help="Write a question-answering checkpoint as int8 ONNX.")
 def export(
     checkpoint: Annotated[
         str, typer.Argument(metavar="CHECKPOINT", help="An extractive question-answering model: a folder or a name.")

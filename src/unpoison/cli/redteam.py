@@ -63,7 +63,7 @@ def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
 
 
-@redteam.command(epilog=EXAMPLES)
+@redteam.command(epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
 def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What is tested, in YAML; see docs/redteam.md.")],
     journal: Annotated[
@@ -123,7 +123,7 @@ def run(
     raise typer.Exit(checks.concluded(results.measured(), problems, code, str(config), alerts))
 
 
-@redteam.command(epilog=CLEAN_EXAMPLES)
+@redteam.command(epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
 def clean(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a test.")],
     config: Annotated[

@@ -103,11 +103,8 @@ def scan(
     after = None if since is None else moment(since)
     if since is not None and after is None:
         raise OptionError(f"--since must be a time such as 2026-01-31 or 2026-01-31T12:00, got {shown(since)}")
-    kept = None if state == "off" else State.open(usual_folder(source) if state is None else Path(state))
-    if only_new and kept is None:
+    if only_new and state == "off":
         raise OptionError("--only-new needs the state of an earlier scan; leave out --state off")
-    if kept is not None and unfinished(kept):
-        say(f"going on with the scan that was broken off ({kept.folder})")
     failures = list[Failure]()
 
     def failed(failure: Failure) -> None:
@@ -117,6 +114,10 @@ def scan(
     documents = list(read_documents(source, failed))
     if not documents:
         raise InputError(f"{described(source)} holds no documents; give rows with 'text', or a folder with text files")
+    # Opened only now: a source that cannot be read leaves no folder behind.
+    kept = None if state == "off" else State.open(usual_folder(source) if state is None else Path(state))
+    if kept is not None and unfinished(kept):
+        say(f"going on with the scan that was broken off ({kept.folder})")
     with row_progress(rows_on_stdout=as_json) as show:
         found = scanned(
             documents,
@@ -152,7 +153,7 @@ def _write(
         report.write_text(json.dumps(sarif(found, source), indent=1) + "\n", encoding="utf-8")
     if html is not None:
         html.write_text(page(found, source), encoding="utf-8")
-    if not active:
+    if not active and found.findings:
         show(_table(found), "")
 
 

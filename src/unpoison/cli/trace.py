@@ -160,7 +160,8 @@ def _show(found: Trace) -> None:
             cells = (str(suspect.index), excerpt(passage.id or "", 40), excerpt(passage.text), plain(suspect.reason))
             table.add_row(*map(Text, cells), style="red" if suspect.guilty else "")
     show(table)
-    named = ", ".join(map(str, found.culprits)) or "nobody"
+    some = "passage" if len(found.culprits) == 1 else "passages"
+    named = f"{some} {', '.join(map(str, found.culprits))}" if found.culprits else "nobody"
     show(f"guilty: {named}; method {found.method}, {counted(found.asked, 'call')}")
     for note in found.notes:
         show(note)

@@ -33,8 +33,13 @@ def held(answer: Answer, wanted: int) -> Answer:
         guarantee=None if answer.guarantee is None else 0,
         proof=answer.proof,
     )
-    proved = "nothing is proved of it" if answer.guarantee is None else f"{answer.guarantee} are proved"
-    return noted(empty, f"an answer was withheld: it has to withstand {wanted} planted passages, and {proved}")
+    proved = (
+        "nothing is proved of it"
+        if answer.guarantee is None
+        else f"{answer.guarantee} {'is' if answer.guarantee == 1 else 'are'} proved"
+    )
+    passages = "1 planted passage" if wanted == 1 else f"{wanted} planted passages"
+    return noted(empty, f"an answer was withheld: it has to withstand {passages}, and {proved}")
 
 
 def need_proof(defense: Defense, option: str) -> None:
