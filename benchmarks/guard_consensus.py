@@ -40,7 +40,7 @@ def main() -> None:
             continue
         examples = load(arguments.folder / f"{name}.jsonl").examples[:100]
         if arguments.held_out:
-            examples = tuple(one for one in examples if held_out(one.question))
+            examples = tuple(one for one in examples if held_out(arguments.folder, one.question))
         for defense, made in defenses.items():
             print(f"| {name}, {count or 'no'} lies | {defense} | {measured(made, examples, count)} |", flush=True)
 

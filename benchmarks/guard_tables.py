@@ -182,7 +182,9 @@ def left_out(fitted: Sequence[Case], own: Sequence[Case], columns: tuple[str, ..
 def line(name: str, rest: Sequence[Case], target: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
     style, columns_of_wording = Written()("rest", rest)
     data, probabilities = fit(rest, columns, columns_of_wording, per_set=False)
-    model = GuardModel.of({**data, "damage": list(DAMAGE), "thresholds": thresholds(rest, probabilities)}, style)
+    model = GuardModel.of(
+        {**data, "bound": 1.0, "damage": list(DAMAGE), "thresholds": thresholds(rest, probabilities)}, style
+    )
     bar = model.threshold(damage)
     found = [(case, score(model, case)) for case in target]
     kept = sum(int((~c.poison & (p <= bar)).sum()) for c, p in found)

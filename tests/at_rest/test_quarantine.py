@@ -149,6 +149,55 @@ def test_broken_off_between_the_stores_it_goes_on(tmp_path: Path, monkeypatch: p
     assert ids(there) == sorted(IDS[:2])
 
 
+def test_killed_before_the_journal_says_moved_it_is_still_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = rows_pair(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    take = type(here).take
+    with monkeypatch.context() as patch:
+
+        def killed(store: Store, names: Collection[str]) -> None:
+            take(store, names)
+            raise KeyboardInterrupt
+
+        patch.setattr(type(here), "take", killed)
+        with pytest.raises(KeyboardInterrupt):
+            move(IDS[:2], here, there, journal)
+    assert ids(there) == sorted(IDS[:2])
+    assert moved_before(journal, here, there) == IDS[:2]
+    move(moved_before(journal, here, there), there, here, journal)
+    assert ids(here) == sorted(IDS)
+
+
+def test_a_line_of_the_journal_that_was_broken_off_spoils_nothing(tmp_path: Path) -> None:
+    here, there = rows_pair(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    move(IDS[:1], here, there, journal)
+    with journal.open("a") as file:
+        file.write('{"time": "2026-01-01T00:00:00+00:00", "done": "mo' + "x" * 70_000)
+    assert moved_before(journal, here, there) == IDS[:1]
+    move(IDS[1:2], here, there, journal)
+    assert moved_before(journal, here, there) == IDS[:2]
+
+
+@pytest.mark.parametrize("made", [rows_pair, folder_pair])
+def test_no_document_is_written_over_another_one_of_its_name(made: Callable[[Path], Pair], tmp_path: Path) -> None:
+    """An attacker who uploads a name again must not push the evidence out; nor may a release undo a correction."""
+    here, there = made(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    name = min(document.id for document in here.documents())
+    move([name], here, there, journal)
+    held = there.fetch([name])
+    here.put({name: {**held[name], "bytes": b"a later text".hex(), "text": "a later text"}})
+    later = here.fetch([name])
+    for one, two in ((here, there), (there, here)):
+        with pytest.raises(InputError, match="holds another document named"):
+            move([name], one, two, journal)
+    assert there.fetch([name]) == held
+    assert here.fetch([name]) == later
+
+
 def test_a_folder_gives_and_takes_nothing_outside_of_it(tmp_path: Path) -> None:
     here, there = folder_pair(tmp_path)
     (tmp_path / "secret.md").write_text("mine")

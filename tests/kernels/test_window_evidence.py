@@ -52,6 +52,14 @@ def test_nothing_but_the_window_and_the_question_counts() -> None:
     assert any((row == alone.columns[0]).all() for row in padded.columns)
 
 
+def test_a_stop_word_elsewhere_makes_none_of_its_relatives() -> None:
+    """ "interest" is a stop word, "interests" is none, and the stem is one: no other text may decide which it is."""
+    question, text = "what are the interests of the bank", "The bank called its interests moving since 1974."
+    alone = window_signs(question, [text], STYLE)
+    together = window_signs(question, [text, "An interest of mine is to call and to move."], STYLE)
+    assert (together.columns[together.owner == 0] == alone.columns).all()
+
+
 @pytest.mark.parametrize("texts", [[""], ["."], ["", "The refund desk."], [" \n "]])
 def test_texts_without_words_have_no_window(texts) -> None:
     signs = window_signs(QUESTION, texts, STYLE)

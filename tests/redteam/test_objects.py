@@ -19,6 +19,7 @@ from unpoison import Rag
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, TargetError
 from unpoison.models import ExtractiveReader, FakeEncoder
+from unpoison.passages import Passage, Query
 from unpoison.redteam import (
     Answered,
     Config,
@@ -34,6 +35,8 @@ from unpoison.redteam import (
 from unpoison.redteam.objects import answered
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
 from unpoison.service import create_app
+from unpoison.spans import Span
+from unpoison.types import Answer, Screening
 
 WAIT = {"seconds": 0.2, "every": 0.1}
 
@@ -253,6 +256,16 @@ def test_what_systems_return_is_read(value, text, passages):
 def test_what_holds_no_answer_is_said_so(value):
     with pytest.raises(TargetError, match=r"the system returned"):
         answered(value)
+
+
+def test_of_a_redacted_passage_only_the_rest_was_read():
+    lie = "The tower is in Rome."
+    passage = Passage(f"The tower is tall and old. {lie}", id="a")
+    span = Span(len(passage.text) - len(lie), len(passage.text), 0.9, "a lie")
+    screening = Screening.decided(
+        "guard", Query("where?"), [passage], kept=[0], scores=[0.5], reasons=["cut"], spans={0: [span]}
+    )
+    assert answered(Answer("Paris", screening)).passages == ("The tower is tall and old. [removed]",)
 
 
 def test_code_that_raises_fails_one_question_only(tmp_path):

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from service_doubles import Cuts, Marked, Serving, body
 from unpoison import Contest, Guard, Passage, Query, Rival
+from unpoison.defenses.vanilla import Vanilla
 from unpoison.models import ScriptedGenerator
 from unpoison.service import Bounds
 from unpoison.service.windows import MOST, cut, merged, rounds
@@ -122,6 +123,15 @@ def test_spans_of_all_windows_in_the_callers_text(title: str | None, places: lis
     assert [text[s.start : s.end] for s in spans] == ["poison"] * len(places)
     assert "poison" not in screening.texts[1]
     assert screening.texts[1].count("[removed]") == len(places) - (places == [90, 98])
+
+
+def test_what_is_cut_beside_a_later_window_is_cut() -> None:
+    """A short passage is judged in every round: what any company shows to be suspicious must not be read."""
+    passages = (Passage("a poison b"), Passage("clean " * 200))
+    parts = rounds(passages, 600)
+    found = [Vanilla().screen("q", parts[0]), *(Cuts().screen("q", part) for part in parts[1:])]
+    assert len(found) > 1
+    assert merged(Query("q"), passages, found, 600).texts[0] == "a [removed] b"
 
 
 def test_spans_and_texts_of_the_service(serving: Serving) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+from unpoison.kernels.pages import ended
+
 __all__ = ["Page", "concealed", "read_page"]
 
 _HIDING = re.compile(
@@ -94,9 +96,9 @@ class Page(HTMLParser):
 
 
 def read_page(markup: str) -> Page:
-    """Read a page, however broken."""
+    """Read a page, however broken. O(n) time."""
     page = Page()
-    page.feed(markup)
+    page.feed(ended(markup))
     page.close()
     return page
 

@@ -1,14 +1,18 @@
-"""Documents moved out of the way, and back: written in a journal, then there, then gone here. Nothing is lost."""
+"""Documents moved out of the way, and back: written in a journal, then there, then gone here. Nothing is lost.
+
+No document is written over another one of its name, and a journal whose last line was broken off by the end of the
+process goes on behind the line before: what that line spoke of had not begun, or was written down when it began.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from unpoison.at_rest.stores import Store
 from unpoison.errors import InputError, StoreError, shown
@@ -48,7 +52,7 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
         journal: A JSON Lines file for its owner alone; it is appended to, and holds the documents.
 
     Raises:
-        InputError: `there` cannot take these documents.
+        InputError: `there` cannot take these documents, or holds others under their names.
         StoreError: A store cannot be reached, or did not keep what it was given; then nothing was taken out.
         OSError: The journal cannot be written.
     """
@@ -64,9 +68,35 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
         before += [name for name in absent if name in already]
         missing += [name for name in absent if name not in already]
         if raw:
+            _check_free(raw, here, there, journal)
             _carry(raw, here, there, journal)
             moved += list(raw)
     return Moved(tuple(moved), tuple(missing), tuple(before))
+
+
+def _check_free(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, journal: Path) -> None:
+    """Refuse to write over a document that is not the same one, or a copy that a move broken off has left."""
+    held = there.fetch(list(raw))
+    others = [name for name, row in held.items() if _content(row) != _content(raw[name])]
+    begun = _begun(journal, {here.name, there.name}) if others else frozenset[str]()
+    if taken := [name for name in others if name not in begun]:
+        raise InputError(
+            f"{there.name} holds another document named {shown(taken[0])}, which would be lost; rename one of them"
+        )
+
+
+def _content(row: Mapping[str, Any]) -> str:
+    """A raw document without the time of its file, which no two systems keep alike."""
+    return json.dumps({name: value for name, value in row.items() if name != "mtime"}, sort_keys=True, default=str)
+
+
+def _begun(journal: Path, pair: set[str]) -> frozenset[str]:
+    """Ids whose last move between two stores was begun, and not ended."""
+    begun = set[str]()
+    for done, name, origin, goal in _entries(journal) if journal.exists() else ():
+        if {origin, goal} == pair:
+            (begun.add if done == "move" else begun.discard)(name)
+    return frozenset(begun)
 
 
 def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, journal: Path) -> None:
@@ -85,23 +115,37 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
 def moved_before(journal: Path, origin: Store, held: Store) -> list[str]:
     """Ids that the journal says were moved from `origin` to `held` and not back, in their order.
 
+    Those whose move was begun are among them: the process may have ended before the journal could say more.
+
     Raises:
         InputError: There is no journal, or it is damaged.
     """
     if not journal.exists():
         raise InputError(f"there is no journal {journal}; name the one that the move was written to, or give the ids")
     moved = dict[str, None]()
-    for number, line in enumerate(journal.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            done, name, pair = entry["done"], entry["id"], (entry["from"], entry["to"])
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
-        if done == "moved" and pair == (origin.name, held.name):
+    for done, name, *pair in _entries(journal):
+        if pair == [origin.name, held.name]:
             moved[name] = None
-        elif done == "moved" and pair == (held.name, origin.name):
+        elif done == "moved" and pair == [held.name, origin.name]:
             moved.pop(name, None)
     return list(moved)
+
+
+def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:
+    """What was done, id, from and to of every line; a last line that was broken off is none.
+
+    Raises:
+        InputError: A line is damaged.
+    """
+    with journal.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith("\n"):
+                return
+            try:
+                entry = json.loads(line)
+                yield entry["done"], entry["id"], entry["from"], entry["to"]
+            except (ValueError, KeyError, TypeError):
+                raise InputError(f"{journal}:{number} is no line of a journal; give the ids instead") from None
 
 
 def decided(path: Path, decision: str = "quarantine") -> list[str]:
@@ -130,7 +174,21 @@ def _entry(done: str, here: Store, there: Store, name: str, document: dict[str, 
 
 def _append(journal: Path, lines: list[str]) -> None:
     private(journal)
-    with journal.open("a", encoding="utf-8") as file:
-        file.writelines(lines)
+    with journal.open("r+b") as file:
+        file.truncate(_whole(file))
+        file.seek(0, os.SEEK_END)
+        file.writelines(line.encode() for line in lines)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _whole(file: BinaryIO) -> int:
+    """Bytes of a file up to the end of its last whole line."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        begin = max(0, end - 65_536)
+        file.seek(begin)
+        if (last := file.read(end - begin).rfind(b"\n")) >= 0:
+            return begin + last + 1
+        end = begin
+    return 0

@@ -101,7 +101,10 @@ class FolderStore(Store):
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
-            draft.write_bytes(bytes.fromhex(row["bytes"]))
+            with draft.open("xb") as file:
+                file.write(bytes.fromhex(row["bytes"]))
+                file.flush()
+                os.fsync(file.fileno())  # the original is taken out next
             os.utime(draft, (row["mtime"], row["mtime"]))
             draft.replace(path)
 
@@ -114,11 +117,6 @@ class FolderStore(Store):
         if not path.is_relative_to(self.path.resolve()):
             raise InputError(f"{shown(name)} lies outside of {self.name}; only files below the folder are moved")
         return path
-
-
-def as_json(row: Mapping[str, Any]) -> str:
-    """A raw document as text, for comparing what was written with what is there."""
-    return json.dumps(row, sort_keys=True, default=str)
 
 
 def _ignored(failure: Failure) -> None:

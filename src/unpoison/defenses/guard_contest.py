@@ -28,7 +28,7 @@ __all__ = ["MOST_READ", "Heard", "contests", "copied", "read_through"]
 MOST_READ = 50
 """Kept passages, the best ranked, that a reader reads for this: about half a second on two cores."""
 
-DOUBT = 0.1
+DOUBT = 0.03
 """Above this probability that a passage does not answer, what a reader copied from it is held against nobody; it still
 lends its voice to an answer that another passage surely gives."""
 

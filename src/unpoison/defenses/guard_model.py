@@ -49,8 +49,8 @@ COMPANY = ("suspicion", "suspicion_contrast", "suspicious_support", "suspicious_
 WORDING_ALONE = ("wording", "wording_claim", "wording_most", "wording_least")
 """Of these the columns that look at one passage."""
 
-MARGIN = 2.0
-"""Texts of other kinds than those of the training lose more: thresholds are those of half the damage."""
+MARGIN = 1.5
+"""Texts of other kinds than those of the training lose more: thresholds are half as strict again as was needed there."""
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
@@ -69,6 +69,7 @@ class GuardModel:
         first, second: The trees of the first two steps.
         alone_columns, alone: Columns that do not depend on the other passages, and trees over these.
         slope, context, base: The second step's sum s becomes the log-odds slope * s + context . setting + base.
+        bound: How far the company may lift a passage's log-odds above its own suspicion.
         damage: Shares of clean passages, rising.
         thresholds: The probability above which at most that share is dropped, on each clean data set of the training.
         calibration: Twelve hexadecimal digits that stand for all of these: equal where the same texts get the same
@@ -84,6 +85,7 @@ class GuardModel:
     slope: float
     context: Matrix
     base: float
+    bound: float
     damage: tuple[float, ...]
     thresholds: tuple[float, ...]
     calibration: str
@@ -111,6 +113,7 @@ class GuardModel:
             slope=data["calibration"]["slope"],
             context=np.array(data["calibration"]["context"]),
             base=data["calibration"]["base"],
+            bound=data["bound"],
             damage=tuple(data["damage"]),
             thresholds=tuple(data["thresholds"]),
             calibration=_fingerprint(data, style),

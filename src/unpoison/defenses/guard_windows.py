@@ -7,7 +7,8 @@ say is a passage's *own* suspicion, and Guard's other judgement, in the company 
 - Adding never clears: text added to a passage adds windows, and the worst one counts.
 - Form never clears: windows are read in lower case, without marks, and no run of shapes weighs more than `BOUND` of
   `benchmarks/guard_windows.py`.
-- Nobody convicts a neighbour: the company lifts a passage's log-odds above its own suspicion by at most `bound`.
+- Nobody convicts a neighbour: the company lifts a passage's log-odds above its own suspicion by at most
+  `GuardModel.bound`.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ class WindowModel:
     Attributes:
         style: How invented claims are built, in lower case and without marks.
         trees: Over the columns of `window_signs`; their sum is the log-odds.
-        bound: How far the company may lift a passage's log-odds above those of its worst window.
         damage: Shares of clean passages, rising.
         thresholds: The log-odds above which a window of that share stands, in the average clean data set.
         calibration: Twelve hexadecimal digits that stand for all of these.
@@ -74,7 +74,6 @@ class WindowModel:
 
     style: Style
     trees: Trees
-    bound: float
     damage: tuple[float, ...]
     thresholds: tuple[float, ...]
     calibration: str
@@ -91,7 +90,6 @@ class WindowModel:
         return cls(
             style=GuardModel.style_of(data["style"]),
             trees=trees_of(data["trees"]),
-            bound=data["bound"],
             damage=tuple(data["damage"]),
             thresholds=tuple(data["thresholds"]),
             calibration=blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=6).hexdigest(),
@@ -108,7 +106,7 @@ class WindowModel:
         likely = np.clip(judgement.probability, 1e-12, 1 - 1e-12)
         whole = np.log(likely) - np.log1p(-likely)
         own = self.on_scale_of(model, windows.passages)
-        highest = np.maximum(own, judgement.alone) + self.bound
+        highest = np.maximum(own, judgement.alone) + model.bound
         return np.asarray(1 / (1 + np.exp(-np.minimum(np.maximum(whole, own), highest))))
 
     def probability(self, model: GuardModel, looked: WindowJudgement) -> Matrix:

@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Trees", "evaluate"]
 
 
+BLOCK = 2048
+"""Rows that are looked at together: what a text of a million characters has at once would fill the memory."""
+
+
 class Trees(NamedTuple):
     """T full binary trees of one depth D, stored breadth first.
 
@@ -34,13 +38,18 @@ def evaluate(trees: Trees, table: ArrayLike) -> NDArray[np.float64]:
         table: Shape (n, columns).
 
     Returns:
-        Shape (n,). O(n T D) time.
+        Shape (n,). O(n T D) time, O(T) memory beside it.
     """
     rows = np.asarray(table, float)
+    blocks = [_sums(trees, rows[begin : begin + BLOCK]) for begin in range(0, max(len(rows), 1), BLOCK)]
+    return np.asarray(np.concatenate(blocks) + trees.base)
+
+
+def _sums(trees: Trees, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     count, inner = trees.features.shape
     which, every = np.arange(count), np.arange(len(rows))[:, None]
     node = np.zeros((len(rows), count), np.int64)
     for _ in range(int(inner).bit_length()):
         right = rows[every, trees.features[which, node]] > trees.thresholds[which, node]
         node = 2 * node + 1 + right
-    return np.asarray(trees.leaves[which, node - inner].sum(axis=1) + trees.base)
+    return np.asarray(trees.leaves[which, node - inner].sum(axis=1))

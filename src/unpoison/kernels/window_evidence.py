@@ -58,7 +58,7 @@ def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSig
         "echo": _echo(cut, first, last),
         "news": np.log1p(news),
         "length": np.log1p(count),
-        "function_words": _total(cut, cut.stop[cut.stem[cut.word]].astype(float), first, last) / count,
+        "function_words": _total(cut, cut.stop[cut.word].astype(float), first, last) / count,
         "question_length": np.full(len(chosen), np.log1p(wanted)),
     }
     table = np.column_stack([columns[name] for name in COLUMNS])
@@ -90,17 +90,14 @@ def _of_question(cut: Windows) -> tuple[int, Matrix, Matrix]:
 
     Words count once in a part. In a pair of parts a word that both hold counts once too.
     """
-    size = max(len(cut.stop), 1)
-    stem = cut.stem[cut.word]
+    size = _stems(cut)
+    stem, stop = cut.stem[cut.word], cut.stop[cut.word]
+    of_question = cut.part == 0
+    telling = of_question & ~stop
     asked = np.zeros(size, bool)
-    asked[stem[cut.part == 0]] = True
-    stop = cut.stop if len(cut.stop) else np.zeros(1, bool)
-    if (asked & ~stop).any():
-        asked &= ~stop
-    cells = np.unique(cut.part * size + stem)
-    parts, stems = np.divmod(cells, size)
-    keep = (~stop | asked)[stems] & (parts > 0)
-    parts, stems = parts[keep], stems[keep]
+    asked[stem[telling if telling.any() else of_question]] = True
+    keep = (~stop | asked[stem]) & ~of_question
+    parts, stems = np.divmod(np.unique(cut.part[keep] * size + stem[keep]), size)
     # A cell of the next part that this one holds as well would count twice in their pair.
     again = np.isin((parts - 1) * size + stems, parts * size + stems)
     hit = asked[stems]
@@ -113,10 +110,14 @@ def _of_question(cut: Windows) -> tuple[int, Matrix, Matrix]:
     return int(asked.sum()), counted(hit), counted(~hit)
 
 
+def _stems(cut: Windows) -> int:
+    return int(cut.stem.max(initial=0)) + 1
+
+
 def _echo(cut: Windows, first: Numbers, last: Numbers) -> Matrix:
     """Share of the question's runs of three words that a window repeats."""
     stem, part = cut.stem[cut.word], cut.part
-    size = max(len(cut.stop), 1)
+    size = _stems(cut)
     run = (stem[:-2] * size + stem[1:-1]) * size + stem[2:]
     inside = part[:-2] == part[2:]
     asked = np.unique(run[inside & (part[:-2] == 0)])

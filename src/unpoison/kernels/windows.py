@@ -43,7 +43,8 @@ class Windows(NamedTuple):
         start, end: Where each part stands in its text, shape (parts,).
         words: The distinct words in lower case, by number.
         stem: The number of each word's stem, shape (words,).
-        stop: Whether a stem is a stop word, shape (stems,).
+        stop: Whether a word is a stop word, shape (words,); not a stem, lest "interest" in one text make "interests" in
+            another one a stop word.
         first, last: The parts of each window, shape (windows,): one part, or two that follow each other.
     """
 
@@ -75,8 +76,6 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
     words = list(number)
     stems: dict[str, int] = {}
     stem = [stems.setdefault(s, len(stems)) for s in Stemmer.Stemmer("english", 0).stemWords(words)]
-    stop = np.zeros(len(stems), bool)
-    stop[[n for n, w in zip(stem, words, strict=True) if w in ENGLISH_318]] = True
     single = np.arange(1, len(cut))
     paired = single[:-1][owners[1:-1] == owners[2:]]
     return Windows(
@@ -87,7 +86,7 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
         end=end,
         words=words,
         stem=np.array(stem, np.int64),
-        stop=stop,
+        stop=np.array([w in ENGLISH_318 for w in words], bool),
         first=np.concatenate([single, paired]),
         last=np.concatenate([single, paired + 1]),
     )

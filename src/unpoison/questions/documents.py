@@ -14,6 +14,7 @@ from pathlib import Path
 
 from unpoison.errors import InputError, shown
 from unpoison.evaluation.datasets import load_passages
+from unpoison.kernels.pages import ended
 from unpoison.types import Passage
 
 __all__ = ["SUFFIXES", "Document", "Section", "passages_of", "read_documents"]
@@ -103,6 +104,8 @@ def _files(paths: Sequence[Path], folder: Path) -> tuple[list[Document], list[st
         try:
             if not path.resolve().is_relative_to(folder.resolve()):
                 problems.append(f"{name} is a link out of the folder and was left out")
+            elif not path.is_file():  # to read a pipe never ends
+                problems.append(f"{name} is no file and was left out")
             elif path.stat().st_size > MAX_BYTES:
                 problems.append(f"{name} is longer than {MAX_BYTES // 2**20} MiB and was left out")
             else:
@@ -127,7 +130,7 @@ def _sections(text: str) -> Iterator[Section]:
     heading, paragraphs, held, code = "", list[str](), list[str](), False
     lines = text.splitlines()
 
-    def ended() -> None:
+    def close() -> None:
         if joined := " ".join(" ".join(held).split()):
             paragraphs.append(joined)
         held.clear()
@@ -141,20 +144,20 @@ def _sections(text: str) -> Iterator[Section]:
             continue
         below = lines[number + 1].strip() if number + 1 < len(lines) else ""
         if (found := _heading(line, below)) is not None:
-            ended()
+            close()
             if heading or paragraphs:
                 yield Section(heading, tuple(paragraphs))
             heading, paragraphs = found, []
         elif not line or (len(line) > 2 and not set(line) - set("=-~*_")):
-            ended()
+            close()
         elif line.startswith(("- ", "* ", "+ ", "|", "> ")) or line.split(" ", 1)[0].rstrip(".)").isdigit():
-            ended()
+            close()
             held.append(line.lstrip("-*+> ") if not line.startswith("|") else line)
             if line.startswith("|"):
-                ended()
+                close()
         else:
             held.append(line)
-    ended()
+    close()
     if heading or paragraphs:
         yield Section(heading, tuple(paragraphs))
 
@@ -202,7 +205,7 @@ class _Texts(HTMLParser):
 
 def _markdown_of(html: str) -> str:
     parser = _Texts()
-    parser.feed(html)
+    parser.feed(ended(html))
     return "".join(parser.parts)
 
 

@@ -12,6 +12,7 @@ from unpoison.errors import OptionError, shown
 from unpoison.evaluation import load, load_passages
 from unpoison.passages import Passage
 from unpoison.rag import Rag
+from unpoison.kernels.redaction import MARK
 from unpoison.redteam.http_client import HttpClient
 from unpoison.redteam.objects import ObjectTarget
 from unpoison.redteam.paths import Path as ReplyPath
@@ -26,6 +27,7 @@ CORPUS = ("corpus", "k", "defense", "generator", "service")
 """The fields of such a target."""
 
 _KEPT = ReplyPath.of("$.screening.kept[*]", "the service's reply")
+_TEXTS = ReplyPath.of("$.screening.texts[*]", "the service's reply")
 _ANSWER = ReplyPath.of("$.answer.text", "the service's reply")
 
 
@@ -73,9 +75,10 @@ class _Service:
         content = json.dumps({"query": question, "passages": passages, **self._defense}).encode()
         sent = Filled("POST", self._url, {"Content-Type": "application/json"}, content)
         reply = self._client.parsed("ask", self._client.send("ask", sent))
+        cut = {index: text for index, text in zip(_KEPT.values(reply), _TEXTS.values(reply)) if MARK in str(text)}
         kept = [place for place in _KEPT.values(reply) if isinstance(place, int) and 0 <= place < len(found)]
-        read = [found[place] for place in kept]
-        return Answered(str(_ANSWER.one(reply)), tuple(p.raw for p in read), tuple(p.id or "" for p in read))
+        texts = tuple(str(cut.get(place, found[place].raw)) for place in kept)
+        return Answered(str(_ANSWER.one(reply)), texts, tuple(found[place].id or "" for place in kept))
 
 
 def _passages(where: str, folder: Path) -> tuple[Passage, ...]:

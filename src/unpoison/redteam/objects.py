@@ -122,8 +122,8 @@ def answered(value: Any) -> Answered:
     if isinstance(value, str):
         return Answered(value)
     if isinstance(value, Answer):
-        kept = value.screening.kept
-        return Answered(value.text, tuple(p.raw for p in kept), tuple(p.id or "" for p in kept))
+        read = value.screening.read  # without what was cut, which no model has seen
+        return Answered(value.text, tuple(p.shown if p.cuts else p.raw for p in read), tuple(p.id or "" for p in read))
     text = next((found for name in _ANSWERS if (found := _field(value, name)) is not None), None)
     if isinstance(text, Sequence) and not isinstance(text, str) and text:
         text = text[0]  # Haystack's generators give a list of replies

@@ -100,9 +100,10 @@ def _spans(passage: Passage, verdicts: Sequence[Verdict], characters: int) -> li
     """The spans of a passage's windows as the caller counts."""
     flat = _flat(passage)
     places = starts(flat.text, characters)[:MOST]
+    again = [places[-1]] * (len(verdicts) - len(places))  # in later rounds its last window is judged again
     return [
         span
-        for verdict, place in zip(verdicts, places)  # in later rounds its last window is judged again
+        for verdict, place in zip(verdicts, [*places, *again])
         for one in verdict.spans
         for span in _moved(passage, one, place if flat is passage else place - (len(passage.raw) - len(passage.text)))
     ]

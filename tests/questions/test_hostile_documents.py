@@ -1,0 +1,30 @@
+"""Collections of strangers: no file of theirs stops the reading."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from unpoison.questions.documents import read_documents
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="NO NAMED PIPES ON THIS SYSTEM")
+def test_a_pipe_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Title\n\nA text of some words.\n")
+    os.mkfifo(tmp_path / "b.md")
+    documents, problems = read_documents(tmp_path)
+    assert [document.id for document in documents] == ["a.md"]
+    assert problems == ("b.md is no file and was left out",)
+
+
+@pytest.mark.parametrize("markup", ["<!--" * 40_000, "<a " * 40_000, "<![<!"])
+def test_a_broken_page_is_read_in_linear_time(markup: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(f"<h1>Title</h1><p>A text of some words.</p>{markup}")
+    begin = time.process_time()
+    documents, problems = read_documents(tmp_path)
+    assert [document.title for document in documents] == ["Title"]
+    assert not problems
+    assert time.process_time() - begin < 5
