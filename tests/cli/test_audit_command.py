@@ -142,6 +142,14 @@ def test_the_guilty_are_named_not_counted(tmp_path: Path) -> None:
     assert f"guilty: passage {guilty};" in shown
 
 
+def test_the_beginning_of_a_request_id_will_do(tmp_path: Path) -> None:
+    path = tmp_path / "answered.jsonl"
+    rows = ({"question": QUESTION, "passages": TEXTS, "request": {"id": f"{start}-rest"}} for start in ("4f1c", "4f2c"))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("trace", "--answer", "Gothenburg", "--id", "4f1c", path).exit_code == 0
+    assert run("trace", "--answer", "Gothenburg", "--id", "4f1", path).exit_code == 2
+
+
 def test_many_documents_are_retrieved_from(tmp_path: Path) -> None:
     path = tmp_path / "documents.jsonl"
     others = [f"Note {i} on fish and tides." for i in range(50)]

@@ -55,6 +55,8 @@ def is_row(fields: Mapping[str, Any]) -> bool:
 def chosen(records: Iterable[Record], *, number: int | None, id: str | None, question: str | None) -> Case:
     """The row that is meant: by its line, its id or request id, its question, or because it is the only one.
 
+    Of a request id its beginning will do, 4 characters or more.
+
     Raises:
         InputError: There is no such row, or it cannot be read; or none was named and there are several.
     """
@@ -66,7 +68,7 @@ def chosen(records: Iterable[Record], *, number: int | None, id: str | None, que
             if number is not None:
                 raise InputError(f"line {number}: {record.error}")
             continue
-        if (id is not None and id not in _ids(record.fields)) or (question is not None and not _asks(record, question)):
+        if (id is not None and not _is(record.fields, id)) or (question is not None and not _asks(record, question)):
             continue
         if first is not None:
             raise InputError(
@@ -104,9 +106,11 @@ def _asks(record: Record, question: str) -> bool:
     return any(isinstance(text, str) and text.strip() == question.strip() for text in own)
 
 
-def _ids(fields: Mapping[str, Any]) -> tuple[object, ...]:
+def _is(fields: Mapping[str, Any], id: str) -> bool:
     request = fields.get("request")
-    return (fields.get("id"), request.get("id") if isinstance(request, Mapping) else None)
+    logged = request.get("id") if isinstance(request, Mapping) else None
+    begins = isinstance(logged, str) and len(id) >= 4 and logged.startswith(id)
+    return id in (fields.get("id"), logged) or begins
 
 
 def _kept(passages: tuple[Passage, ...], screening: object) -> tuple[Passage, ...]:
