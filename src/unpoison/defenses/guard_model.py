@@ -50,7 +50,7 @@ WORDING_ALONE = ("wording", "wording_claim", "wording_most", "wording_least")
 """Of these the columns that look at one passage."""
 
 MARGIN = 1.5
-"""Texts of other kinds than those of the training lose more: thresholds are half as strict again as was needed there."""
+"""Texts of other kinds than the training's lose more: thresholds are half as strict again as was needed there."""
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
