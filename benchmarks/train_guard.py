@@ -35,9 +35,10 @@ SEED = 0
 FOLDS = 5
 FOLDS_OF_STRANGERS = 2
 """Where a family is left out; only thresholds come of it."""
-WINDOWS_SHARE, WHOLE_SHARE = 1 / 3, 2 / 3
-"""Of the damage that is allowed, how much each of the two judgements may do."""
-COMPANY_BOUND = {"lexical": 3.0, "minilm": 1.0}
+WINDOWS_SHARE = 1 / 3
+WHOLE_SHARE = {"lexical": 2 / 3, "minilm": 1 / 6}
+"""Of the damage that is allowed, how much each of the two judgements may do; MiniLM's is far from the web's snippets."""
+COMPANY_BOUND = {"lexical": 3.0, "minilm": 2.0}
 """Log-odds by which the company may lift a passage above its own suspicion; less where that knows similarity."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
                "phrases", "claim_share", "claim_votes", "claim_alone", "claim_contrast", "set_", "size")  # fmt: skip
@@ -185,13 +186,13 @@ def rounded(values: np.ndarray) -> list[float]:
     return [float(f"{value:.6g}") for value in values]
 
 
-def thresholds(found: Sequence[Case], probabilities: Sequence[np.ndarray]) -> list[float]:
+def thresholds(found: Sequence[Case], probabilities: Sequence[np.ndarray], share: float) -> list[float]:
     """For each level of damage the highest probability that any clean data set needs, with a margin."""
     by = defaultdict(list)
     for case, part in zip(found, probabilities):
         if not case.poison.any():
             by[case.sample.domain.partition("-")[0]].append(part)
-    return [round(value, 5) for value in needed(by, WHOLE_SHARE)]
+    return [round(value, 5) for value in needed(by, share)]
 
 
 def needed(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
@@ -308,8 +309,16 @@ def main() -> None:
         columns = tuple(found[0].found.columns)
         style, worded_columns = written("nothing", found)
         data, own = fit(found, columns, worded_columns, per_set=per_set)
-        strangers = thresholds(found, foreign(found, columns, written, per_set=per_set))
-        print(encoder, head, "thresholds:", thresholds(found, own), "on strangers:", strangers, flush=True)
+        strangers = thresholds(found, foreign(found, columns, written, per_set=per_set), WHOLE_SHARE[encoder])
+        print(
+            encoder,
+            head,
+            "thresholds:",
+            thresholds(found, own, WHOLE_SHARE[encoder]),
+            "on strangers:",
+            strangers,
+            flush=True,
+        )
         if arguments.output:
             save(
                 arguments.output / f"guard-{encoder}.json",
