@@ -37,7 +37,7 @@ FOLDS_OF_STRANGERS = 2
 """Where a family is left out; only thresholds come of it."""
 WINDOWS_SHARE = 1 / 3
 WHOLE_SHARE = {"lexical": 2 / 3, "minilm": 1 / 6}
-"""Of the damage that is allowed, how much each of the two judgements may do; MiniLM's is far from the web's snippets."""
+"""Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
 COMPANY_BOUND = {"lexical": 3.0, "minilm": 2.0}
 """Log-odds by which the company may lift a passage above its own suspicion; less where that knows similarity."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
