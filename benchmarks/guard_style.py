@@ -15,7 +15,7 @@ from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.reading import read
 from unpoison.kernels.style import run_text, runs
 
-__all__ = ["styled", "worded"]
+__all__ = ["styled", "tabled", "worded"]
 
 FEWEST_TEXTS = 20
 """A run that fewer texts have says nothing."""
@@ -63,11 +63,16 @@ def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
         made = runs(reading)
         found.append(made.code)
         owners.append(start + reading.sentence_owner[made.sentence])
-    code, column = np.unique(np.concatenate(found), return_inverse=True)
-    cells = np.unique(np.concatenate(owners) * len(code) + column, return_counts=True)
+    return tabled(np.concatenate(found), np.concatenate(owners), len(texts), FEWEST_TEXTS)
+
+
+def tabled(codes: np.ndarray, owners: np.ndarray, count: int, fewest: int) -> tuple[np.ndarray, csr_array]:
+    """The runs that at least `fewest` of `count` texts have, and the texts' rows of log counts, of length 1."""
+    code, column = np.unique(codes, return_inverse=True)
+    cells = np.unique(owners * len(code) + column, return_counts=True)
     owner, column = np.divmod(cells[0], len(code))
-    often = np.bincount(column) >= FEWEST_TEXTS
-    table = csr_array((np.log1p(cells[1]), (owner, column)), shape=(len(texts), len(code)))[:, np.flatnonzero(often)]
+    often = np.bincount(column) >= fewest
+    table = csr_array((np.log1p(cells[1]), (owner, column)), shape=(count, len(code)))[:, np.flatnonzero(often)]
     lengths = np.sqrt(table.multiply(table).sum(axis=1))
     return code[often], csr_array(diags_array(1 / np.maximum(lengths, 1)) @ table)
 

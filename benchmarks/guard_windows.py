@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from guard_data import Sample
+from guard_style import tabled
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.kernels.style import Style, run_text
 from unpoison.kernels.window_evidence import COLUMNS, WindowSigns, window_runs, window_signs
@@ -62,13 +63,7 @@ def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
         runs = window_runs(cut)
         codes.append(runs.code)
         owners.append(start + cut.owner[runs.sentence])
-    code, column = np.unique(np.concatenate(codes), return_inverse=True)
-    cells = np.unique(np.concatenate(owners) * len(code) + column, return_counts=True)
-    owner, column = np.divmod(cells[0], len(code))
-    often = np.bincount(column) >= FEWEST_TEXTS
-    table = csr_array((np.log1p(cells[1]), (owner, column)), shape=(len(texts), len(code)))[:, np.flatnonzero(often)]
-    lengths = np.sqrt(table.multiply(table).sum(axis=1))
-    return code[often], csr_array(diags_array(1 / np.maximum(lengths, 1)) @ table)
+    return tabled(np.concatenate(codes), np.concatenate(owners), len(texts), FEWEST_TEXTS)
 
 
 class Bag:

@@ -32,6 +32,15 @@ def test_sentences_around_a_poison_never_clear_it(before, behind) -> None:
     assert odds(" ".join([*before, POISON, *behind])) >= odds(POISON)
 
 
+def test_a_sentence_with_the_questions_words_clears_none_without() -> None:
+    silent = "The arena in Lyon has remarkably been the celebrated home of this famous team since 1974."
+    question = "which club owns Maine Road"
+    alone = MODEL.judge(question, [silent]).passages[0]
+    together = MODEL.judge(question, [f"{silent} A road leads through Maine, and a club."])
+    assert together.passages[0] >= alone
+    assert alone in together.odds
+
+
 @given(st.text(alphabet="()[]{}\"'«»“”*_#|-–—:;,~ ", max_size=20))
 @settings(max_examples=60)
 def test_marks_around_and_inside_change_nothing(marks) -> None:

@@ -16,8 +16,8 @@ def column(name, texts, question=QUESTION):
 
 def test_coverage_is_the_share_of_the_questions_telling_words() -> None:
     texts = ["The refund desk stands in Lyon. It is big and blue and new."]
-    # refund, desk, shop are telling; the second sentence has none and is no window by itself.
-    assert column("coverage", texts).tolist() == pytest.approx([2 / 3, 2 / 3])
+    # refund, desk, shop are telling: two in the first sentence, none in the second, two in both together.
+    assert column("coverage", texts).tolist() == pytest.approx([2 / 3, 0, 2 / 3])
 
 
 def test_a_word_that_both_sentences_of_a_window_have_counts_once() -> None:

@@ -27,7 +27,7 @@ BASE = len(SHAPES) + 1
 
 
 class WindowSigns(NamedTuple):
-    """The evidence on the windows that share a word with the question; on all of a passage that shares none.
+    """The evidence on all windows; none is left out for what stands elsewhere in its passage.
 
     Attributes:
         columns: `COLUMNS`, shape (n, 8).
@@ -47,22 +47,20 @@ def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSig
     asked, hits, news = _of_question(cut)
     wanted = max(asked, 1)
     owners = cut.owner[cut.first]
-    silent = np.bincount(owners, hits, max(len(texts), 1)) == 0
-    chosen = np.flatnonzero((hits > 0) | silent[owners])
-    first, last, hits, news = cut.first[chosen], cut.last[chosen], hits[chosen], news[chosen]
+    first, last = cut.first, cut.last
     count = np.maximum(_total(cut, np.ones(len(cut.part)), first, last), 1)
     columns = {
-        "style": resemblance(style, *_styled(cut, first, last, style), len(chosen)),
+        "style": resemblance(style, *_styled(cut, first, last, style), len(first)),
         "coverage": hits / wanted,
         "density": hits / np.maximum(hits + news, 1),
         "echo": _echo(cut, first, last),
         "news": np.log1p(news),
         "length": np.log1p(count),
         "function_words": _total(cut, cut.stop[cut.word].astype(float), first, last) / count,
-        "question_length": np.full(len(chosen), np.log1p(wanted)),
+        "question_length": np.full(len(first), np.log1p(wanted)),
     }
     table = np.column_stack([columns[name] for name in COLUMNS])
-    return WindowSigns(table, owners[chosen], cut.start[first], cut.end[last])
+    return WindowSigns(table, owners, cut.start[first], cut.end[last])
 
 
 def window_runs(cut: Windows) -> Runs:
