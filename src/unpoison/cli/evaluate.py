@@ -189,7 +189,7 @@ def evaluate(
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
     from unpoison.evaluation.runs import folder_name
-    from unpoison.evaluation.specs import split_options
+    from unpoison.evaluation.specs import varied_options
     from unpoison.evaluation.summary import Price
 
     if stream is not None:
@@ -230,7 +230,7 @@ def evaluate(
         "style": style,
         "nli": nli,
         "nli_noise": nli_noise,
-        "vary": dict(split_options(vary or ())),
+        "vary": varied_options(vary or ()),
         "seed": seed,
         "limit": limit,
         "corpus": corpus,
