@@ -51,7 +51,7 @@ def test_promised_presets_are_there() -> None:
 @pytest.mark.parametrize("name", preset_names())
 def test_preset_is_sound(name: str) -> None:
     """Every number is in its range, every scenario's attack and defense exist, and what is measured is a measure."""
-    preset = load_preset(name, encoder="minilm", generator="extractive")
+    preset = load_preset(name, encoder="minilm", generator="hf:writes")
     assert preset.title
     assert preset.source.split(",")[0] in ("GRADA", "RAGDefender", "TrustRAG", "RADAR")
     assert set(preset.used) <= {"data", "encoder", "retriever", "generator", "nli"}
@@ -268,7 +268,7 @@ def test_radars_table_runs_its_baselines_as_radar_did() -> None:
 MATCHERS_OF_THE_PAPERS = {
     "grada": {"asr_substring", "em_within", "poisoned", "recall"},
     "ragdefender": {"asr_substring", "accuracy_substring"},
-    "trustrag": {"asr_exclusive", "accuracy_substring", "f1", "clean_kept", "poison_share"},
+    "trustrag": {"asr_exclusive", "accuracy_substring", "accuracy_strict", "f1", "clean_kept", "poison_share"},
     "radar": {"asr_lowered", "accuracy", "judged_accuracy", "judged_relevance", "judged_coherence"},
 }
 
