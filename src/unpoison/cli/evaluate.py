@@ -25,6 +25,7 @@ Examples:
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
   unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
+  unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
 
 A run that was interrupted goes on where it stopped: give the same command again.
 Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with --fail-if
@@ -209,6 +210,7 @@ def evaluate(
             limit=limit,
             deadline=deadline,
             folder=folder or RUNS / "streams",
+            preset=preset,
             reports=report or (),
             as_json=as_json,
         )

@@ -26,6 +26,7 @@ from unpoison.evaluation.report.published import measured
 from unpoison.evaluation.report.tables import heading
 from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.evaluation.summary import Summary
 from unpoison.rendering import plain
 
@@ -86,6 +87,8 @@ def choose(
         found = read_manifest(manifest)
         return Chosen(tuple(Scenario.from_dict(cell["scenario"]) for cell in found["cells"]), manifest=found)
     if preset is not None:
+        if preset in stream_preset_names():
+            raise OptionError(f"{preset} is measured over time; give its data as well, such as --stream timeline")
         _refuse(given, _FOR_PRESETS, "--preset")
         table = load_preset(preset, grader=grader, **{name: _single(name, value) for name, value in given.items()})
         for line in table.describe().splitlines():
@@ -244,6 +247,9 @@ def presets_table() -> Table:
     for name in preset_names():
         found = load_preset(name)
         table.add_row(*map(Text, (name, found.source, found.title)))
+    for name in stream_preset_names():
+        over_time = load_stream_preset(name, generator="extractive", nli="lexical")
+        table.add_row(*map(Text, (name, over_time.source, f"{over_time.title} (--stream)")))
     return table
 
 

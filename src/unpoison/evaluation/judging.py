@@ -181,9 +181,7 @@ _GRADING = _Form(
 )
 
 
-def _passed(
-    measured: Run, judge: Generator, form: _Form, jobs: int, limits: Limits | None, progress: Progress
-) -> Run:
+def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Limits | None, progress: Progress) -> Run:
     """Every answer put to the judge once."""
     total = sum(len(_open(cell)) for cell in measured.cells)
     models, done, cells = Models(generator=judge), 0, []
