@@ -25,6 +25,7 @@ Examples:
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
   unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
+  unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
 
 A run that was interrupted goes on where it stopped: give the same command again.
 Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with --fail-if
@@ -155,6 +156,10 @@ def evaluate(
         str | None,
         typer.Option(metavar="GENERATOR", help="Have a model score the answers from 1 to 10, for long answers."),
     ] = None,
+    grader: Annotated[
+        str | None,
+        typer.Option(metavar="GENERATOR", help="Have a model grade short answers A, B or C, as RADAR counts accuracy."),
+    ] = None,
     price: Annotated[
         Texts, typer.Option(metavar="MODEL=IN/OUT", help="Prices per million tokens; may be repeated.")
     ] = None,
@@ -183,7 +188,7 @@ def evaluate(
     from unpoison.cli.gates import Checks, measured_of
     from unpoison.cli.running import say
     from unpoison.driver import Limits
-    from unpoison.evaluation.judging import judge_run
+    from unpoison.evaluation.judging import grade_run, judge_run
     from unpoison.evaluation.measures import MEASURES
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
@@ -205,6 +210,7 @@ def evaluate(
             limit=limit,
             deadline=deadline,
             folder=folder or RUNS / "streams",
+            preset=preset,
             reports=report or (),
             as_json=as_json,
         )
@@ -242,7 +248,7 @@ def evaluate(
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    chosen = runs.choose(given, config, preset, manifest)
+    chosen = runs.choose(given, config, preset, manifest, grader=grader)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
     with runs.progress() as told:
@@ -262,6 +268,8 @@ def evaluate(
         run = runner.run()
         if judge is not None:
             run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=told)
+        if grader is not None:
+            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=told)
     found = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
         write_report(found, path)

@@ -125,6 +125,7 @@ def run_study(
     data: str,
     methods: Mapping[str, Method],
     *,
+    attacks: Mapping[str, tuple[str | None, int | None]] = ATTACKS,
     generator: str = "extractive",
     nli: str | None = None,
     encoder: str = "lexical",
@@ -139,6 +140,7 @@ def run_study(
     Args:
         data: See `load_timelines`.
         methods: By name; see `methods_of`.
+        attacks: By name; see `ATTACKS`.
         generator: Answers, for all methods.
         nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
         encoder: Compares texts, for the methods that take one.
@@ -164,8 +166,8 @@ def run_study(
     }
     for method in methods.values():
         _answerer(method, models, limits)  # what cannot be made is told before anything is asked
-    short = {attack: _lacking(timelines, attack) for attack, _ in ATTACKS.values() if attack is not None}
-    made = {name: planted for name, planted in ATTACKS.items() if not short.get(planted[0] or "")}
+    short = {attack: _lacking(timelines, attack) for attack, _ in attacks.values() if attack is not None}
+    made = {name: planted for name, planted in attacks.items() if not short.get(planted[0] or "")}
     told = _counting(progress, len(made) * len(methods) * sum(map(len, timelines)))
     results = {
         attack: {

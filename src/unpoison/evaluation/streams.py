@@ -121,13 +121,14 @@ def run_stream(
         answerer: A defense and what it carries from step to step, fresh for every run.
         timelines: The questions.
         attack: Whose published text stands among the passages at every step; None for no attack.
-        position: Its 1-based place, whose passage it replaces; None for the last.
+        position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
+            RADAR's code; None for the last.
         with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
         rule: What counts as right; whole tokens by default.
         progress: Told of every answer.
 
     Raises:
-        InputError: A step without a text of that attack, or shorter than the position.
+        InputError: A step without a text of that attack.
         ModelError: A model failed for good.
     """
     judge = rule or matcher()
@@ -159,7 +160,7 @@ def step_context(example: Example, attack: str | None = None, position: int | No
     """The passages of one step in rank order, with the first text of an attack in the place of one of them.
 
     Raises:
-        InputError: No text of that attack, or fewer passages than the position.
+        InputError: No text of that attack.
     """
     (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")
     if attack is None:
@@ -168,7 +169,7 @@ def step_context(example: Example, attack: str | None = None, position: int | No
     if not poisons:
         raise InputError(f"{example.id} brings no text of the attack {attack}; it has: {', '.join(example.attacks)}")
     place = len(context) if position is None else position
-    return replace_at(context, planted(example, poisons[:1]), [place - 1])
+    return replace_at(context, planted(example, poisons[:1]), [place - 1], append=True)
 
 
 def dated(context: Context, time: str) -> Context:
