@@ -167,7 +167,7 @@ def evaluate(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Write .html (one page, works offline), .md, .csv, .json, .pdf or .png; may be repeated.",
+            help="Write .html (one page, works offline), .md, .csv or .json; may be repeated.",
         ),
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown.")] = None,
