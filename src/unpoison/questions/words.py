@@ -8,6 +8,8 @@ __all__ = [
     "CLAUSES",
     "CODE",
     "DETERMINERS",
+    "IMPERATIVES",
+    "LINKED",
     "LOOSE",
     "MODAL",
     "NO_UNITS",
@@ -38,6 +40,14 @@ VAGUE = _words(
 
 OPENING = _words("if when while after before because although in on for as at by with imagine note see")
 """How no subject begins."""
+
+LINKED = _words("but and so or then because also thus however therefore otherwise that's still instead")
+"""How a sentence begins that goes on with the one before it."""
+
+IMPERATIVES = _words(
+    "see open go check run read note tip warning example make provide imagine click visit try remember"
+)
+"""How a sentence or an entry begins that tells its reader to do something."""
 
 CLAUSES = _words("that which who and for with where but when because so while as")
 """Where a definition ends."""
