@@ -101,6 +101,10 @@ def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind
         "Open the page: http://127.0.0.1:8000/docs",
         "Request: MiddlewareB → MiddlewareA → route",
         "`it`: this is what they said",
+        "Since the Quaternary is a short period of time.",
+        "Likewise each deacon in full connection is a member of their order.",
+        "Curator Brian Murphy told the Times pottery was the most common item there.",
+        "Dwarka () is a small city in India.",
     ],
 )
 def test_what_is_not_understood_is_not_asked(text: str):
