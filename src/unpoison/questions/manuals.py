@@ -44,7 +44,7 @@ def meaning_of(heading: str, paragraph: str) -> tuple[str, str, str] | None:
 def _asked(link: str, task: str, name: str, proof: str) -> Iterator[tuple[str, str, str]]:
     words = task.rstrip(",").split()
     whole = LEAST_WORDS <= len(words) <= 2 * MOST_WORDS and not _vague(task) and words[0][0].islower()
-    if whole and any(map(str.isalpha, name)) and name.strip("().").lower() not in task.lower():
+    if whole and any(map(str.isalpha, name)) and name.strip("().") not in words:
         yield f"What do you use {link} {' '.join(words)}?", name, proof.replace("`", "")
 
 
