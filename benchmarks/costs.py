@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from unpoison.evaluation import load
-from unpoison.evaluation.contexts import clean_contexts
+from unpoison.evaluation.contexts import Context, clean_contexts
 from unpoison.evaluation.datasets import load_passages
 from unpoison.evaluation.runs import peak_memory
 from unpoison.evaluation.scenarios import Scenario
@@ -83,7 +83,7 @@ def in_a_process(spec: str, arguments: argparse.Namespace) -> dict[str, float | 
     """The costs of one defense, measured where no other has been."""
     command = [sys.executable, __file__, arguments.data, "--alone", spec, "--limit", str(arguments.limit)]
     command += ["-g", arguments.generator, "-e", arguments.encoder]
-    done = subprocess.run(command, check=True, capture_output=True)  # noqa: S603  this script itself
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603  this script itself
     found: dict[str, float | None] = json.loads(done.stdout)
     return found
 
@@ -96,9 +96,15 @@ def costs(spec: str, arguments: argparse.Namespace) -> dict[str, float | None]:
     contexts = clean_contexts(examples, PASSAGES, corpus)
     before = peak_memory() or 0
     with tempfile.TemporaryDirectory() as folder:
-        bench = Workbench(Path(folder))
-        scenario = Scenario(arguments.data, defense=spec, encoder=arguments.encoder, generator=arguments.generator)
-        defense, plain = bench.defense(scenario), bench.architecture(scenario)
+        return measured(spec, arguments, contexts, Workbench(Path(folder)), before)
+
+
+def measured(
+    spec: str, arguments: argparse.Namespace, contexts: Sequence[Context], bench: Workbench, before: int
+) -> dict[str, float | None]:
+    """The same, once the questions are there; `before` is the peak of memory until then."""
+    scenario = Scenario(arguments.data, defense=spec, encoder=arguments.encoder, generator=arguments.generator)
+    defense, plain = bench.defense(scenario), bench.architecture(scenario)
     counted = Counted(bench.generator(arguments.generator))
     for one in (defense, plain):
         if one is not None and one.models.generator is not None:
