@@ -118,6 +118,8 @@ def test_what_is_not_understood_is_not_asked(text: str):
         "But the first of them costs about 12 euros in any shop.",
         "If it fails, the server returns an HTTP 401 to the client.",
         "See the section on why services take 10 seconds to stop.",
+        "2. pydantic is a drop-in replacement for the standard classes.",
+        "`http`: standard authentication systems, including:",
     ],
 )
 def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):

@@ -168,7 +168,7 @@ def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
             found = _said(words, verb, subject, sentence)
     if found is not None:
         yield found
-    elif len(places) == 1 and len(words) >= 6 and _stands_alone(words):
+    elif len(places) == 1 and len(words) >= 6 and not words[places[0]].endswith(".") and _stands_alone(words):
         place = places[0]
         gap = " ".join([*words[:place], "___" + words[place][len(words[place].rstrip(",;:%")) :], *words[place + 1 :]])
         yield Fact("gap", f"Which number is missing in “{gap}”?", words[place].strip(",;:%()"), sentence)
