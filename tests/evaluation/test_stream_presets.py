@@ -13,9 +13,8 @@ from unpoison.evaluation.report import over_time
 from unpoison.evaluation.report.published import SAME
 from unpoison.evaluation.report.published_streams import published_over_time
 from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
-from unpoison.evaluation.stream_study import StreamStudy, run_study
-from unpoison.evaluation.streams import step_context
-from unpoison.evaluation.timelines import load_timelines
+from unpoison.evaluation.streams import StreamStudy, run_study
+from unpoison.evaluation.timelines import load_timelines, step_context
 
 
 def preset(name: str, generator: str = "extractive") -> StreamPreset:

@@ -14,12 +14,13 @@ from unpoison.cli.running import counted, say
 from unpoison.cli.runs import check_outputs, progress
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
+from unpoison.evaluation.adaptations import methods_of
 from unpoison.evaluation.report import over_time
 from unpoison.evaluation.report.published_streams import published_over_time
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.specs import split_specs
 from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset
-from unpoison.evaluation.stream_study import ATTACKS, methods_of, run_study
+from unpoison.evaluation.streams import ATTACKS, run_study
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.rendering import plain
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from unpoison.errors import InputError
-from unpoison.evaluation.metrics import Tally, tally
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.tallies import Tally, tally
 from unpoison.types import Verdict
 
 __all__ = ["Cell", "Record"]

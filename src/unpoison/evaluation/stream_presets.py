@@ -15,8 +15,8 @@ from typing import Any, Literal
 import yaml
 
 from unpoison.errors import UnknownNameError
+from unpoison.evaluation.adaptations import Method
 from unpoison.evaluation.differences import in_words, measurable, same_model
-from unpoison.evaluation.stream_study import Method
 
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
@@ -49,7 +49,7 @@ class StreamPreset:
         about: How the study follows the paper.
         used: What the paper used: data, generator, NLI model.
         methods: By the paper's name, what can be measured with the generator at hand.
-        attacks: By the paper's name, whose text is planted and in which place from 1; see `stream_study.ATTACKS`.
+        attacks: By the paper's name, whose text is planted and in which place from 1; see `streams.ATTACKS`.
         published: Every number of the table, in its order.
         lacking: By method, why it is not measured.
         differs: In what every number is not measured as the paper's, one phrase each.

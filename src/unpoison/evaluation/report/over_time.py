@@ -24,8 +24,7 @@ from unpoison.evaluation.report.figures import Lines, Point, Series
 from unpoison.evaluation.report.published_streams import published_over_time
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.stream_presets import StreamPreset
-from unpoison.evaluation.stream_study import StreamStudy
-from unpoison.evaluation.streams import StreamResult
+from unpoison.evaluation.streams import StreamResult, StreamStudy
 
 __all__ = [
     "FORMATS",

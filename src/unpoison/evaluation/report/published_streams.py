@@ -8,8 +8,7 @@ from math import isfinite
 from unpoison.evaluation.report.published import SAME
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.stream_presets import StreamPreset
-from unpoison.evaluation.stream_study import StreamStudy
-from unpoison.evaluation.streams import StreamResult
+from unpoison.evaluation.streams import StreamResult, StreamStudy
 
 __all__ = ["published_over_time"]
 
