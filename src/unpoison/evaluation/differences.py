@@ -81,7 +81,9 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
         return f"needs a checkpoint, {need}" if need else "not in this package"
     if row.get("generator") and generator is None:
         return "needs a generator (-g)"
-    if row.get("generator") and parse(row["defense"])[0] in _WRITING and not can_write(str(generator)):
+    name = parse(row["defense"])[0]
+    reads_for_it = name == "discern" and str(generator).startswith("fid:")
+    if row.get("generator") and name in _WRITING and not can_write(str(generator)) and not reads_for_it:
         return "needs a generator that writes; a reader only copies"
     if row.get("architecture") == "replug" and not str(generator).startswith("hf:"):
         return "needs a generator with next-token probabilities, -g hf:NAME"
