@@ -209,13 +209,13 @@ def measured(module: Path, sample: int, seed: int, results: Path, only: str) -> 
     name = str(module.relative_to(SOURCE))
     tests = mirrored(module)
     found = changes(ast.parse(_text(module)))
-    chosen = [i for i, change in enumerate(found) if only in change.text]
+    lines = _text(module).splitlines()
+    chosen = [i for i, change in enumerate(found) if only in change.text or only in lines[change.line - 1]]
     chosen = sorted(random.Random(f"{seed} {name}").sample(chosen, min(sample, len(chosen))))
     source, tested = digest([module]), digest(tests)
     # A killed mutant stays killed when tests are added; one that survived gets another try.
     done = {(row["index"]): row for row in read(results) if row["module"] == name and row["source"] == source
             and (row["result"] != "survived" or row["tests"] == tested)}  # fmt: skip
-    lines = _text(module).splitlines()
     equivalent = {(row["line"], row["change"]) for row in read(EQUIVALENT) if row["module"] == name}
     limit = None
     for i in chosen:
@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="*", default=list(DEFAULT), help="below src/unpoison: a folder, a file, a pattern")
     parser.add_argument("--sample", type=int, default=20, help="mutants of each module")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="mutants whose description holds this text")
+    parser.add_argument("--only", default="", help="mutants whose line or description holds this text")
     parser.add_argument("--list", action="store_true", help="list the mutants that would run, and their tests")
     parser.add_argument("--results", type=Path, default=ROOT / "mutants.jsonl")
     options = parser.parse_args()

@@ -59,6 +59,12 @@ def test_too_few_to_cluster(count: int) -> None:
     assert TrustRag().screen("q", passages(ALIKE[:count], WORKED[:count])).dropped == ()
 
 
+def test_the_released_code_clusters_two_passages_already() -> None:
+    given = passages(ALIKE[:2], WORKED[[0, 3]])
+    assert TrustRag(mode="reference").screen("q", given).kept_indices == (1,)
+    assert TrustRag(mode="reference").screen("q", given[:1]).kept_indices == (0,)
+
+
 def test_all_equal_embeddings() -> None:
     given = passages(ALIKE, np.ones((3, 2)))
     assert TrustRag().screen("q", given).dropped == ()
