@@ -1,13 +1,13 @@
 """How many small faults the tests notice: `python benchmarks/mutants.py [FOLDER_OR_FILE ...] --sample 12`.
 
 Each mutant is one module with one fault of `mutations.py`, chosen at random with a seed. It is compiled in memory, in a
-process of its own, so the source on disk is never touched. Only the tests that mirror the module run, until the
-first that fails. What is done stands in the results file, one JSON line a mutant, and is not done again as long as module
-and tests are the same; so a run may be stopped and continued. `equivalent_mutants.jsonl` names those that change no
+process of its own, so the source on disk is never touched. Only the tests that mirror the module run, until the first
+that fails. What is done stands in the results file, one JSON line a mutant, and is not done again as long as module and
+tests are the same; so a run may be stopped and continued. `equivalent_mutants.jsonl` names those that change no
 behaviour, with the reason; they do not count.
 
-Why not mutmut or cosmic-ray: mutmut leaves constants outside functions alone, where the thresholds stand, and wants a run
-of all tests first; cosmic-ray writes each fault into the source on disk. Neither takes a sample.
+Why not mutmut or cosmic-ray: mutmut leaves constants outside functions alone, where the thresholds stand, and wants a
+run of all tests first; cosmic-ray writes each fault into the source on disk. Neither takes a sample.
 """
 
 from __future__ import annotations
@@ -41,7 +41,15 @@ SOURCE, TESTS = ROOT / "src" / "unpoison", ROOT / "tests"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.jsonl")
 MEASURES = ("metrics", "measures", "intervals", "contributions", "matching", "certified", "noise", "rates")
 DEFAULT = ("kernels", "defenses", "beliefs", "service/gate.py", *(f"evaluation/{name}.py" for name in MEASURES))
-PRELOADED = ["pytest", "hypothesis", "numpy", "scipy.sparse.csgraph", "scipy.cluster.hierarchy", "rapidfuzz", "mutations"]
+PRELOADED = [
+    "pytest",
+    "hypothesis",
+    "numpy",
+    "scipy.sparse.csgraph",
+    "scipy.cluster.hierarchy",
+    "rapidfuzz",
+    "mutations",
+]
 UNWANTED = "not torch and not browser and not ray"
 ELSEWHERE = ("test_processes.py", "test_service_process.py")
 """Tests in processes of their own, where the fault is not."""
@@ -87,7 +95,10 @@ def _named(folder: Path, stem: str) -> list[Path]:
 def _imports(path: Path, module: Path) -> bool:
     room = ".".join(["unpoison", *module.parent.relative_to(SOURCE).parts])
     name = re.escape(module.stem)
-    return re.search(rf"from {room}\.{name} |from {room} import [^\n]*\b{name}\b|import {room}\.{name}\b", _text(path)) is not None
+    return (
+        re.search(rf"from {room}\.{name} |from {room} import [^\n]*\b{name}\b|import {room}\.{name}\b", _text(path))
+        is not None
+    )
 
 
 @cache
@@ -129,8 +140,10 @@ def run(module: Path, index: int | None, tests: list[Path], seconds: float | Non
         code, spent = process.exitcode, seconds or 0.0
     if waiting or code == -signal.SIGXCPU:
         return "endless", spent
-    # 0: all passed, 5: none of the tests is wanted here. 1: some failed. 2 to 4: they could not even be collected, which is noticed too.
-    return {0: "survived", 5: "survived", 1: "killed", 2: "killed", 3: "killed", 4: "killed"}.get(code, "broken"), spent
+    if code in (0, 5):  # all passed, or none of the tests is wanted here
+        return "survived", spent
+    # 1: a test failed; 2 to 4: they could not even be collected, which is noticed too.
+    return ("killed" if code in (1, 2, 3, 4) else "broken"), spent
 
 
 def _child(module: Path, index: int | None, tests: list[Path], seconds: float | None, answer: Any) -> None:
@@ -178,7 +191,9 @@ class Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self.name:
             return None
-        return importlib.util.spec_from_file_location(name, self.module, loader=Loader(name, str(self.module), self.index))
+        return importlib.util.spec_from_file_location(
+            name, self.module, loader=Loader(name, str(self.module), self.index)
+        )
 
 
 class Loader(importlib.machinery.SourceFileLoader):
@@ -244,7 +259,10 @@ def report(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         counts[row["module"]][row["result"]] += 1
         counts["all"][row["result"]] += 1
-    lines = ["| module | mutants | killed | survived | equivalent | share killed |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    lines = [
+        "| module | mutants | killed | survived | equivalent | share killed |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
         killed, survived = count["killed"] + count["endless"], count["survived"] + count["broken"]
         share = f"{killed / (killed + survived):.0%}" if killed + survived else "-"
@@ -256,7 +274,9 @@ def report(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("modules", nargs="*", default=list(DEFAULT), help="below src/unpoison: a folder, a file, a pattern")
+    parser.add_argument(
+        "modules", nargs="*", default=list(DEFAULT), help="below src/unpoison: a folder, a file, a pattern"
+    )
     parser.add_argument("--sample", type=int, default=20, help="mutants of each module")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="mutants whose line or description holds this text")

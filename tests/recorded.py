@@ -1,7 +1,7 @@
-"""Recorded vectors: all-MiniLM-L6-v2 on a part of the built-in sample, so that the core meets real geometry without torch.
+"""Recorded vectors: all-MiniLM-L6-v2 on a part of the built-in sample; the core meets real geometry without torch.
 
-`PYTHONPATH=src python tests/recorded.py` records them anew; it needs the extra [offline]. Numbers only: the texts are those
-of the sample, and are found by a digest.
+`PYTHONPATH=src python tests/recorded.py` records them anew; it needs the extra [offline]. Numbers only: the texts are
+those of the sample, and are found by a digest.
 """
 
 from __future__ import annotations

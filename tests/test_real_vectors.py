@@ -1,8 +1,8 @@
 """The core on real embeddings, without torch: recorded vectors of all-MiniLM-L6-v2 on 24 questions of the sample.
 
-Made-up geometry is kinder than language: here clean passages are alike too (a mean cosine of about 0.5 to each other),
-and poisons are not copies. What the papers' defenses decide is pinned question by question in `data/decisions.json`;
-`UNPOISON_WRITE_GOLDEN=1 python -m pytest tests/test_real_vectors.py` writes it anew, and the difference is then to be read.
+Made-up geometry is kinder than language: here clean passages on one matter are alike too, and poisons are no copies.
+What the papers' defenses decide is pinned question by question in `data/decisions.json`; after a change that is meant,
+`UNPOISON_WRITE_GOLDEN=1 python -m pytest tests/test_real_vectors.py` writes it anew, and the difference is to be read.
 """
 
 from __future__ import annotations

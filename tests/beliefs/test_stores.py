@@ -156,7 +156,7 @@ def test_expiry(kind, spec, namespace, clock):
     assert store.get("k").expires == pytest.approx(clock.now + 600, abs=0.01)
     let_pass(500, clock, kind, url, namespace)
     assert store.get("k").version == version
-    let_pass(101, clock, kind, url, namespace)
+    let_pass(100, clock, kind, url, namespace)  # to the second
     assert store.get("k") is None
     assert list(store.items()) == []
     assert not store.forget("k")
@@ -243,6 +243,23 @@ class TestBelief:
     def test_weights_must_be_shares(self, value):
         with pytest.raises(InputError, match="support"):
             Belief("a", value, 0.0)
+
+    @pytest.mark.parametrize(("length", "cut"), [(400, False), (401, True)])
+    def test_an_answer_may_have_as_many_bytes_as_are_remembered(self, length, cut):
+        belief = Belief("x" * length, 1, 0)
+        assert belief.cut is cut
+        assert len(belief.answer.encode()) == 400
+
+    @pytest.mark.parametrize("value", [-1, 1e12, True, "1", float("nan")])
+    def test_times_are_unix_seconds(self, value):
+        for name in ("created", "updated", "expires"):
+            with pytest.raises(InputError, match=name):
+                Belief("a", 1, 0, **{name: value})
+        assert Belief("a", 0, 1, created=0, expires=999_999_999_999).expires == 999_999_999_999
+
+    def test_it_expires_at_its_second(self):
+        assert [Belief("a", 1, 0, expires=10).expired(now) for now in (9.9, 10, 11)] == [False, True, True]
+        assert not Belief("a", 1, 0).expired(1e11)
 
     def test_dictionaries_come_back(self):
         assert Belief.from_dict(A.to_dict()) == A

@@ -94,7 +94,7 @@ def test_hrsim_with_an_encoder_is_the_papers_equation_with_nothing_below_zero() 
 
 
 def test_a_cross_encoders_scores_below_zero_count_as_zero() -> None:
-    """A reranker's logits: without the clamp a passage would be pushed away from, and the query's penalty be a bonus."""
+    """A reranker's logits: without the clamp the penalty for being near the query would be a bonus."""
     scorer = doubles.FakeCrossEncoder(lambda left, right: -3.0 if "berlin" in left + right else 0.5)
     evidence = Grada("hrsim", similarity="cross-encoder", cross_encoder=scorer).screen(QUERY, PASSAGES).evidence
     assert evidence["query_similarity"].tolist() == [0.5, 0.5, 0.5, 0.0]

@@ -13,9 +13,7 @@ from unpoison.types import Verdict
 
 def record(kept: list[int], size: int, **fields: Any) -> Record:
     """A record of `size` passages of which those are kept, best first; the score of passage i is -i."""
-    verdicts = tuple(
-        Verdict(i, i in kept, float(-i), kept.index(i) if i in kept else None, "") for i in range(size)
-    )
+    verdicts = tuple(Verdict(i, i in kept, float(-i), kept.index(i) if i in kept else None, "") for i in range(size))
     return Record("q", verdicts=verdicts, **fields)
 
 

@@ -36,7 +36,7 @@ PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     # TrustRAG, implementation details: cosine 0.85 and ROUGE-L 0.25; its released code has 0.88.
     ("trustrag", {}, {"threshold": 0.85, "overlap": 0.25, "stages": 2}),
     ("trustrag", {"mode": "reference"}, {"threshold": 0.88, "overlap": 0.25}),
-    # RADAR: answers below a mean cosine of 0.3 are outliers; its released code cuts agreement at a contradiction of 0.8.
+    # RADAR: answers below a mean cosine of 0.3 are outliers; its code cuts agreement at a contradiction of 0.8.
     ("radar", {"generator": SILENT}, {"outlier": 0.3, "contradiction_cut": 1.0, "fallback": "previous",
                                       "lenient_below": 0}),
     ("radar", {"generator": SILENT, "mode": "reference"}, {"outlier": 0.3, "contradiction_cut": 0.8}),
