@@ -76,7 +76,9 @@ def demanding(units: Sequence[Unit], orders: Sequence[Order], reference: NDArray
     strangest = list[Demand | None]([None] * len(units))
     for form in sorted({form for own in found for form in own}):
         strength = np.array([own[form][0] if form in own else -np.inf for own in found])
-        usual = CUSTOM * len(np.unique(owner[reference[owner] & (strength > -np.inf)])) / max(int(reference.sum()), FEWEST)
+        usual = (
+            CUSTOM * len(np.unique(owner[reference[owner] & (strength > -np.inf)])) / max(int(reference.sum()), FEWEST)
+        )
         share = (_share_above(strength, owner, reference, 1.0) + usual) / OFTEN[form]
         for i in np.flatnonzero((strength > -np.inf) & (share < rarest)).tolist():
             rarest[i], custom[i], strangest[i] = share[i], usual, found[i][form][1]
@@ -95,7 +97,9 @@ def _strengths(unit: Unit, order: Order) -> dict[str, tuple[float, Demand | None
         inside = order.start < one.end + before and order.end > one.start + before
         like = sum(odds > bound for bound in ORDERLY) if inside else 0
         strength = float(foreign + min(one.speech, MOST_SPEECH) + like)
-        if foreign + min(one.speech, 1) > (one.form != ORDERS) and (one.form not in found or strength > found[one.form][0]):
+        if foreign + min(one.speech, 1) > (one.form != ORDERS) and (
+            one.form not in found or strength > found[one.form][0]
+        ):
             found[one.form] = strength, one
     return found
 

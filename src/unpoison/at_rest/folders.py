@@ -94,7 +94,9 @@ def _pdf(path: Path) -> tuple[str | None, str, str | None, tuple[str, ...]]:
     text = "\n\n".join(texts)
     if len(left_out) == len(reader.pages):
         raise InputError("none of its pages can be read")
-    notes = [f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"] * bool(left_out)
+    notes = [
+        f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"
+    ] * bool(left_out)
     if len(reader.pages) > MOST_PAGES:
         notes.append(f"only the first {MOST_PAGES:,} of its {len(reader.pages):,} pages are read")
     about = reader.metadata

@@ -42,11 +42,13 @@ class RowsStore(Store):
 
     def take(self, ids: Collection[str]) -> None:
         gone = set(ids)
-        self._replace([
-            encoded({**row, "id": name}) if renamed and row is not None else line
-            for name, row, line, renamed in self._rows()
-            if name not in gone
-        ])
+        self._replace(
+            [
+                encoded({**row, "id": name}) if renamed and row is not None else line
+                for name, row, line, renamed in self._rows()
+                if name not in gone
+            ]
+        )
 
     def _rows(self) -> Iterator[tuple[str | None, Mapping[str, Any] | None, bytes, bool]]:
         """Name, fields and line of every row, named as a scan names them, and whether another has the name it came with."""

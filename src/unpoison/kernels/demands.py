@@ -43,7 +43,7 @@ STEM = 5
 """Letters by which two such words are one."""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[,;:.!?\"\u201c(\[]")
-_MARKS = frozenset(",;:.!?\"\u201c([")
+_MARKS = frozenset(',;:.!?"\u201c([')
 _QUESTION = ("?", "\uff1f")
 _INSIDE = re.compile(r"(?<=\S )[A-Z][a-z]{2,14} (?:[a-z]{1,9} (?=[a-z])|(?=[\"\u201c]))")
 """A capital in the middle of a sentence, where a text was cut and another one begins."""
@@ -134,7 +134,7 @@ def _parted(text: str, region: Region) -> Iterator[Region]:
     start, end = region
     for match in _INSIDE.finditer(text, start, end):
         verb, _, following = match[0].lower().strip().partition(" ")
-        if verb in _words().verbs and (not following or following in _words().objects):
+        if match.start() > start and verb in _words().verbs and (not following or following in _words().objects):
             yield start, match.start()
             start = match.start()
             break

@@ -30,7 +30,8 @@ class OnnxEncoder:
         pooling: How token vectors become one: `mean`, or `cls`, the first token's; None takes what the folder says.
         similarity: `cosine` scales every vector to length 1; `dot` leaves them as the graph makes them.
         query_encoder: Another such folder for questions (DPR's two towers).
-        batch_size: Texts per run.
+        batch_size: Texts per run; an int8 graph scales its numbers by all that is in a run, so it gets one at a time,
+            and no text changes how another is read.
         max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
         providers: onnxruntime's execution providers, the preferred first.
 
@@ -177,6 +178,9 @@ def open_session(file: Path, name: str, providers: Sequence[str], *, threads: in
         raise _unusable(name, error) from error
 
 
+_SCALED = b"DynamicQuantizeLinear"
+"""What is in a graph that was made int8, its numbers scaled while running."""
+
 _ELSEWHERE = b"\n\x08location"
 """How a graph (a protocol buffer) begins to say in which other file a tensor lies."""
 
@@ -198,6 +202,8 @@ class _Graph:
         if file is None or not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
         self._session = open_session(file, name, providers)
+        if _SCALED in file.read_bytes():
+            self._batch_size = 1
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare exceptions of its own
