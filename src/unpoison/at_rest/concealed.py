@@ -1,5 +1,4 @@
-"""Text that a page keeps from a reader's eyes by its markup: elements that are hidden, transparent, tiny or white, and
-those that a browser shows to nobody."""
+"""Text that a page keeps from a reader's eyes: hidden, transparent, tiny or white, or in elements nobody is shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Demands that are strange in their collection: few texts around make any, and nothing else in their text is akin to them.
+"""Demands that are strange in their collection: few texts around make any, and nothing else in their text is akin.
 
 `kernels.orders` finds words that orders are made of. An order can be put in other words, or demand something harmless
 ("Explain the theory of relativity."), but in a collection of articles it is still a sentence that tells its reader to do
-something, about things that the article does not speak of. How rare that is can be counted where there is a collection.
+something, about things that the article does not speak of. How rare that is can be counted in a collection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from unpoison.kernels.orders import Order
 __all__ = ["Demanding", "demanding"]
 
 AKIN, RELATED = 0.35, 0.15
-"""The share of a demand's topic words that stand elsewhere in its text, from which on it is at home there, or near it."""
+"""The share of a demand's topic words that stand elsewhere in its text: at home there from the one on, near it from the
+other."""
 
 ORDERLY = (-3.0, -1.5)
 """Log-odds of an order that add to a demand's strength."""
@@ -39,8 +40,8 @@ OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5}
 """How often what is planted for a model takes each form, the first being the measure."""
 
 CUSTOM = 0.03
-"""Of the share of documents that make demands of a form, what is added to the share of those that make them so strongly:
-where a form is the custom, as in manuals, its strongest example is no wonder."""
+"""Of the share of documents that make demands of a form, what is added to the share of those that make them so
+strongly: where a form is the custom, as in manuals, its strongest example is no wonder."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def demanding(units: Sequence[Unit], orders: Sequence[Order], reference: NDArray
     """How unusual the demands of each unit are among the documents.
 
     Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
-    then those are counted that are at least so strange. So whatever the collection is made of, at most `USUAL` / 2 of its
-    documents get a probability of 0.5 and more.
+    then those are counted that are at least so strange. So whatever the collection is made of, at most `USUAL` / 2 of
+    its documents get a probability of 0.5 and more.
 
     Args:
         units: n of them.

@@ -51,7 +51,7 @@ class RowsStore(Store):
         )
 
     def _rows(self) -> Iterator[tuple[str | None, Mapping[str, Any] | None, bytes, bool]]:
-        """Name, fields and line of every row, named as a scan names them, and whether another has the name it came with."""
+        """Name, fields and line of every row, named as by a scan, and whether another row has the name it came with."""
         if not self.path.exists():
             return
         taken = dict[str, int]()

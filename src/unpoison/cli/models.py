@@ -39,7 +39,9 @@ def export(
         bool, typer.Option("--encoder", help="It is a sentence encoder of the sentence-transformers library.")
     ] = False,
 ) -> None:
-    """Write a checkpoint as one int8 ONNX file: a question-answering one for -g qa:FOLDER, an encoder for -e onnx:FOLDER.
+    """Write a checkpoint as one int8 ONNX file.
+
+    A question-answering one is for -g qa:FOLDER, an encoder (--encoder) for -e onnx:FOLDER.
 
     Needs torch, transformers and onnx (pip install 'unpoison[torch,export]'); what it writes needs onnxruntime only.
     """

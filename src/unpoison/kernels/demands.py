@@ -1,7 +1,7 @@
 """Sentences that demand something of whoever reads them: imperatives, duties of a model, and questions.
 
-Recipes and manuals are full of them, so a demand by itself says nothing. It is remarkable where nothing else in its text
-speaks of the same things, and where the other texts of a collection make none (`at_rest.demanding` counts them).
+Recipes and manuals are full of them, so a demand by itself says nothing. It is remarkable where nothing else in its
+text speaks of the same things, and where the other texts of a collection make none (`at_rest.demanding` counts them).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _topics(text: str) -> frozenset[str]:
 
 
 def _parted(text: str, region: Region) -> Iterator[Region]:
-    """A sentence, in two where a verb with a capital and its object stand in the middle: a cut text, and what follows."""
+    """A sentence, in two where a verb with a capital and its object stand in the middle: a cut text, and another."""
     start, end = region
     for match in _INSIDE.finditer(text, start, end):
         verb, _, following = match[0].lower().strip().partition(" ")

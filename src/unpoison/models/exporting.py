@@ -1,4 +1,4 @@
-"""Checkpoints to one int8 ONNX file, which needs neither torch nor transformers to run: readers and sentence encoders."""
+"""Readers and sentence encoders to one int8 ONNX file, which needs neither torch nor transformers to run."""
 
 from __future__ import annotations
 

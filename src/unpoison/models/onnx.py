@@ -34,6 +34,7 @@ class OnnxEncoder:
             and no text changes how another is read.
         max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
         providers: onnxruntime's execution providers, the preferred first.
+        threads: Threads of one run; None for the library's own choice, one on every core.
 
     Raises:
         MissingExtraError: The extra `onnx` is not installed.
@@ -52,16 +53,17 @@ class OnnxEncoder:
         batch_size: int = 32,
         max_length: int = 256,
         providers: Sequence[str] = ("CPUExecutionProvider",),
+        threads: int | None = None,
     ) -> None:
         self.similarity = among("similarity", similarity, ("cosine", "dot"))
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
         self.name = named(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
-        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
+        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
         if query_encoder is not None:
-            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers)
+            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
             self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
@@ -192,8 +194,16 @@ def _unusable(name: str, error: Exception) -> ModelError:
 class _Graph:
     """A tokenizer and an ONNX graph that takes its tokens."""
 
-    def __init__(self, name: str, folder: Path, batch_size: int, max_length: int, providers: Sequence[str]) -> None:
-        for option, value in (("batch_size", batch_size), ("max_length", max_length)):
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        batch_size: int,
+        max_length: int,
+        providers: Sequence[str],
+        threads: int | None = None,
+    ) -> None:
+        for option, value in (("batch_size", batch_size), ("max_length", max_length), ("threads", threads or 1)):
             if value < 1:
                 raise OptionError(f"{option} must be at least 1, got {value}")
         tokenizers = require("tokenizers", "an ONNX model")
@@ -201,7 +211,7 @@ class _Graph:
         file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         if file is None or not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
-        self._session = open_session(file, name, providers)
+        self._session = open_session(file, name, providers, threads=threads)
         if _SCALED in file.read_bytes():
             self._batch_size = 1
         try:

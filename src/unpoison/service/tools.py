@@ -76,7 +76,7 @@ def tools(desk: Desk) -> Any:
 
     @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
     async def scan(documents: Documents) -> dict[str, Any]:
-        """Say which documents of a collection are probably planted, without a question: most suspicious first, and why."""
+        """Say which documents of a collection are probably planted, without a question: the most suspicious first."""
         try:
             return await desk.scan(documents)
         except Exception as error:
