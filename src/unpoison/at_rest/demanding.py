@@ -1,8 +1,8 @@
 """Demands that are strange in their collection: few texts around make any, and nothing else in their text is akin.
 
 `kernels.orders` finds words that orders are made of. An order can be put in other words, or demand something harmless
-("Explain the theory of relativity."), but in a collection of articles it is still a sentence that tells its reader to do
-something, about things that the article does not speak of. How rare that is can be counted in a collection.
+("Explain the theory of relativity."), but in a collection of articles it is still a sentence that tells its reader to
+do something, about things that the article does not speak of. How rare that is can be counted in a collection.
 """
 
 from __future__ import annotations
