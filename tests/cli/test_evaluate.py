@@ -132,7 +132,6 @@ def test_scenarios_that_cannot_begin_are_told(run):
         (("-d", "grdaa", "sample"), "did you mean 'grada'"),
         (("-d", "grada:alhpa=1", "sample"), "did you mean 'alpha'"),
         (("-d", "grada", "-a", "pai", "sample"), "did you mean 'pia'"),
-        (("sample",), "needs a defense"),
         (("-d", "grada", "--poisons", "x", "sample"), "poisons cannot be 'x'"),
         (("-d", "grada", "absent.jsonl"), "cannot be read"),
         (("-d", "grada", "--price", "free", "sample"), "MODEL=IN/OUT"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan
@@ -27,12 +27,14 @@ from unpoison.evaluation.report.tables import heading
 from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Summary
+from unpoison.files import check_writable
 from unpoison.rendering import plain
 
 __all__ = [
     "Chosen",
     "check_certified",
     "check_outputs",
+    "check_reports",
     "choose",
     "presets_table",
     "progress",
@@ -89,7 +91,7 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None, manif
         return Chosen(table.scenarios, preset=table)
     if config is not None:
         return Chosen(Grid.load(config, **given).scenarios())
-    return Chosen(Grid.of({"data": ["sample"], **given}).scenarios())
+    return Chosen(Grid.of({"data": ["sample"], "defense": ["guard"], **given}).scenarios())
 
 
 def _refuse(given: Mapping[str, Any], allowed: frozenset[str], option: str) -> None:
@@ -107,15 +109,26 @@ def _single(name: str, value: Any) -> Any:
     return int(value[0]) if name == "seed" else value[0]
 
 
+def check_reports(paths: Sequence[Path], formats: Sequence[str]) -> None:
+    """See early that every report has a format.
+
+    Raises:
+        OptionError: A suffix that names none.
+    """
+    for path in paths:
+        if path.suffix.lower() not in formats:
+            raise OptionError(f"--report must end in {', '.join(formats)}, got {path}")
+
+
 def check_outputs(*paths: Path | None) -> None:
-    """See early that files can be written.
+    """See early that files can be written; none is left behind.
 
     Raises:
         OSError: One of them cannot.
     """
     for path in paths:
         if path is not None:
-            path.open("ab").close()
+            check_writable(path)
 
 
 @contextmanager
