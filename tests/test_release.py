@@ -1,4 +1,4 @@
-"""What has to be true of a release: the same bytes twice, versions that agree, a lock with hashes, extras that are tried."""
+"""What has to be true of a release: the same bytes twice, versions that agree, a lock with hashes, extras tried."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def copy(tmp_path_factory) -> Path:
     """The sources as another machine has them: other times, other permissions, other places."""
     folder = tmp_path_factory.mktemp("elsewhere")
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "NOTICE"):
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "NOTICE", ".gitignore"):
         shutil.copyfile(ROOT / name, folder / name)
     for number, path in enumerate(folder.rglob("*")):
         os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 import socket
+from importlib import import_module
 
 import pytest
 
-from unpoison.cli import doctor
+doctor = import_module("unpoison.cli.doctor")  # the package has the command under this name
 
 
 @pytest.fixture

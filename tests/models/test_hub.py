@@ -60,7 +60,7 @@ def test_a_hub_that_is_silent_is_not_waited_for(library, monkeypatch):
     released = Event()
     library.head = lambda place, timeout: released.wait(60)
     monkeypatch.setattr(hub, "SECONDS", 0.01)
-    with pytest.raises(ModelError, match="no answer within 0.01 seconds"):
+    with pytest.raises(ModelError, match=r"no answer within 0\.01 seconds"):
         hub.from_disk("someone/model")
     released.set()
 

@@ -26,8 +26,8 @@ def brief(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
     """
     yield from wrap(
         f"{len(cases[0])} questions with {RETRIEVED} retrieved passages each, written for this demo. An attacker "
-        "plants texts that repeat the question, so that the retriever ranks them first, and state a wrong answer. No language "
-        "model, no download and no key is needed to stop them.",
+        "plants texts that repeat the question, so that the retriever ranks them first, and state a wrong answer. No "
+        "language model, no download and no key is needed to stop them.",
         COLUMNS,
     )
     many = cases[POISONS[-1]]
