@@ -105,7 +105,7 @@ def same_model(ours: str, theirs: str) -> bool:
 
 def _named(text: str) -> list[str]:
     """The models of `_SAME` in a text; GPT-4o-mini names no GPT-4o."""
-    plain, named = "".join(filter(str.isalnum, text.lower())), []
+    plain, named = "".join(filter(str.isalnum, text.lower())), list[str]()
     for name in sorted(_SAME, key=len, reverse=True):
         if name in plain:
             plain = plain.replace(name, " ")

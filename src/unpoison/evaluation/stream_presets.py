@@ -21,8 +21,9 @@ from unpoison.evaluation.differences import in_words, measurable, same_model
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
 
-MEASURED: tuple[Literal["accuracy", "attack_success"], ...] = ("accuracy", "attack_success")
-"""What a cell of a paper's table holds, in this order."""
+Counted = Literal["accuracy", "attack_success"]
+_COUNTED: tuple[Counted, ...] = ("accuracy", "attack_success")
+"""In the order of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class PublishedOverTime:
 
     attack: str
     method: str
-    measure: Literal["accuracy", "attack_success"]
+    measure: Counted
     value: float
 
 
@@ -121,7 +122,7 @@ def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOver
     numbers = []
     for row in raw["rows"]:
         for method, cell in zip(methods, row["values"].split(), strict=True):
-            for measure, value in zip(MEASURED, cell.split("/"), strict=False):
+            for measure, value in zip(_COUNTED, cell.split("/"), strict=False):
                 numbers.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
     return numbers
 
