@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format benchmarks coverage mutants clean
+.PHONY: help demo test check lint types imports format docs benchmarks coverage mutants clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ imports: .venv/dev.stamp ## the one-way rule of docs/architecture.md
 format: .venv/dev.stamp ## rewrite files in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/dev.stamp ## the documentation as a site, in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs ../shared/data
 	$(BIN)/python benchmarks/tables.py
