@@ -21,6 +21,10 @@ from unpoison.evaluation.differences import in_words, measurable, same_model
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
 
+MEASURED: tuple[Literal["accuracy", "attack_success"], ...] = ("accuracy", "attack_success")
+"""What a cell of a paper's table holds, in this order."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedOverTime:
     """One number of a paper.
@@ -117,7 +121,7 @@ def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOver
     found = []
     for row in raw["rows"]:
         for method, cell in zip(methods, row["values"].split(), strict=True):
-            for measure, value in zip(("accuracy", "attack_success"), cell.split("/"), strict=False):
+            for measure, value in zip(MEASURED, cell.split("/"), strict=False):
                 found.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
     return found
 
