@@ -98,9 +98,9 @@ class SelfRag(Vanilla):
     ) -> None:
         super().__init__(keep, generator=generator, orders=orders, limits=limits)
         self.critique: str = among("critique", critique, ("auto", "tokens", "prompt"))
-        self.relevance = at_least("relevance", relevance, 0.0, 100.0)
-        self.support = at_least("support", support, 0.0, 100.0)
-        self.utility = at_least("utility", utility, 0.0, 100.0)
+        self.relevance = at_least("relevance", relevance, 0.0, 100.0, whole=False)
+        self.support = at_least("support", support, 0.0, 100.0, whole=False)
+        self.utility = at_least("utility", utility, 0.0, 100.0, whole=False)
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
