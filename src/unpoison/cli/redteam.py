@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from unpoison.cli.gate_options import Against, FailIf, Junit, Sarif
 from unpoison.cli.help import Command
+from unpoison.cli.options import Against, FailIf, Junit, Sarif
 
 __all__ = ["EXAMPLES", "redteam"]
 
