@@ -313,7 +313,7 @@ def evaluate(
     runs.check_outputs(*(report or ()), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
-    checks.need_generator(any(scenario.generator for scenario in chosen.scenarios))
+    checks.need_generator(chosen.scenarios)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
     with runs.progress() as advance:

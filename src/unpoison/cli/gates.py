@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
 from unpoison.evaluation.gates import Finding, Gate, Measured, Told, check_gates
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
+from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.worsening import read_measured, worsened
 from unpoison.files import check_writable
 
@@ -19,7 +20,7 @@ __all__ = ["Checks", "measured_of"]
 
 MOST_SHOWN = 20
 
-OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_")
+OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_", "graded")
 """How the figures begin that only a generator's answers have."""
 
 
@@ -63,14 +64,16 @@ class Checks:
                 check_writable(path)
         return cls(gates, earlier, measures, junit, sarif)
 
-    def need_generator(self, present: bool) -> None:
-        """Refuse gates that would find nothing to measure where no generator answers.
+    def need_generator(self, scenarios: Iterable[Scenario]) -> None:
+        """Refuse gates on answers where no scenario has a generator that gives any.
 
         Raises:
             OptionError: There is one.
         """
+        if any(scenario.generator for scenario in scenarios):
+            return
         for gate in self.gates:
-            if not present and gate.measure.startswith(OF_ANSWERS):
+            if gate.measure.startswith(OF_ANSWERS):
                 raise OptionError(
                     f"--fail-if {gate.text!r} needs answers, and no generator gives any; add -g, such as -g reader"
                 )
