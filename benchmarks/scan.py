@@ -5,9 +5,7 @@
     python benchmarks/scan.py orders ../shared/data
     python benchmarks/scan.py speed --sizes 2000,4000,8000
 
-The weights of `at_rest.judging` were fitted with half of MS MARCO's questions, those of NQ and HotpotQA that Guard was
-not fitted on, and four clean collections. Set aside were the other half of MS MARCO's questions (`aside`, which come
-first here), the trick `poisonedrag-gemini`, pairs of questions and answers, and German, Spanish and Chinese texts.
+`train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -48,17 +46,42 @@ def aside(question: str) -> bool:
 
 
 def planted(
-    folder: Path, name: str, attack: str, per: int, count: int, front: bool
+    folder: Path,
+    name: str,
+    attack: str,
+    per: int,
+    count: int,
+    front: bool,
+    *,
+    fitted: bool | None = None,
+    passages: int | None = None,
+    wanted: Callable[[str], bool] = lambda question: True,
 ) -> tuple[list[dict[str, Any]], set[str]]:
-    """The clean passages of a corpus with poisons among them, and the poisons' ids."""
+    """The clean passages of a corpus with poisons among them, and the poisons' ids.
+
+    Args:
+        folder: The data.
+        name: The corpus.
+        attack: Whose poisons.
+        per: Poisons for each question.
+        count: Questions, those that were set aside first.
+        front: Whether the question stands in front of its poisons.
+        fitted: Only the questions that weights may be fitted on, or only the others; None for all.
+        passages: So many of the corpus alone, by chance.
+        wanted: Whether a question may be used at all.
+    """
     found = [
         {"id": row["id"], "text": row["text"], "title": row.get("title")}
         for row in rows(folder, "corpus")
         if row["dataset"] == name
     ]
+    if passages is not None:
+        found = [found[i] for i in np.random.default_rng(1).permutation(len(found))[:passages]]
     questions = sorted(rows(folder, f"{name}_poisoned"), key=lambda row: not aside(row["question"]))
+    if fitted is not None:
+        questions = [row for row in questions if aside(row["question"]) != fitted]
     poisons = set[str]()
-    for row in questions:
+    for row in filter(lambda row: wanted(row["question"]), questions):
         texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
         if len(texts) < per:
             continue
