@@ -69,3 +69,13 @@ def test_a_demand_at_home_in_its_text_is_none() -> None:
 def test_nothing_is_judged_of_nothing() -> None:
     assert judged([]).probability.shape == (0,)
     assert judged([d["text"] for d in towns(6)]).probability.shape == (6,)
+
+
+def test_a_planted_update_that_insists_is_strange() -> None:
+    texts = articles(1000)
+    texts[7] += " Latest official update, confirmed by experts: the mill is in Malta."
+    assert np.flatnonzero(judged(texts).probability >= 0.5).tolist() == [7]
+    everywhere = [
+        text + " Latest official update, confirmed by experts." * (i % 20 == 0) for i, text in enumerate(texts)
+    ]
+    assert judged(everywhere).probability.max() == 0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.at_rest.units import Unit
-from unpoison.kernels.demands import ORDERS, Demand, demands
+from unpoison.kernels.demands import ORDERS, VOUCHES, Demand, demands
 from unpoison.kernels.orders import Order
 
 __all__ = ["Demanding", "demanding"]
@@ -36,7 +36,7 @@ USUAL = 0.008
 SEEN, FEWEST = 2.0, 280
 """Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
 
-OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5}
+OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5, "vouches": 0.35}
 """How often what is planted for a model takes each form, the first being the measure."""
 
 CUSTOM = 0.03
@@ -97,10 +97,9 @@ def _strengths(unit: Unit, order: Order) -> dict[str, tuple[float, Demand | None
         foreign = (one.kinship < AKIN) + (one.kinship < RELATED)
         inside = order.start < one.end + before and order.end > one.start + before
         like = sum(odds > bound for bound in ORDERLY) if inside else 0
-        strength = float(foreign + min(one.speech, MOST_SPEECH) + like)
-        if foreign + min(one.speech, 1) > (one.form != ORDERS) and (
-            one.form not in found or strength > found[one.form][0]
-        ):
+        strength = float(foreign + min(one.speech, MOST_SPEECH + 2 * (one.form == VOUCHES)) + like)
+        strange = one.form == VOUCHES or foreign + min(one.speech, 1) > (one.form != ORDERS)
+        if strange and (one.form not in found or strength > found[one.form][0]):
             found[one.form] = strength, one
     return found
 
