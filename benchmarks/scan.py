@@ -24,7 +24,7 @@ import numpy as np
 from orders_texts import BLIND
 from unpoison.at_rest import Scan, scan
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import demanding
+from unpoison.at_rest.demanding import Strengths, demanding, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import Custom, concealment
 from unpoison.at_rest.units import Unit, units_of
@@ -184,8 +184,9 @@ def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> 
         yield from (bool(suspicion[place] >= 0.5) for place in places)
 
 
-def _units(text: str, number: int) -> list[tuple[Unit, Order]]:
-    return [(unit, order(unit.text)) for unit in units_of(Document.of({"id": str(number), "text": text}), number)]
+def _units(text: str, number: int) -> list[tuple[Unit, Order, Strengths]]:
+    units = units_of(Document.of({"id": str(number), "text": text}), number)
+    return [(unit, said := order(unit.text), strengths(unit, said)) for unit in units]
 
 
 def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
@@ -194,12 +195,11 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
         number: read[number] if number in read and number not in changed else _units(text, number)
         for number, text in documents.items()
     }
-    units = [unit for some in held.values() for unit, _ in some]
-    said = [one for some in held.values() for _, one in some]
+    units, said, found = zip(*(one for some in held.values() for one in some))
     everybody = np.ones(len(documents), bool)
     unseen = {number for number, text in documents.items() if concealed(text)}
     custom = Custom.among(units, unseen, everybody)
-    strange = demanding(units, said, everybody).probability
+    strange = demanding(units, found, everybody).probability
     suspicion = [0.0] * len(documents)
     for unit, one, rarity in zip(units, said, strange):
         hidden = concealment(unit.hidden, unit.document in unseen, custom)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from at_rest.corpora import towns
-from unpoison.at_rest.demanding import USUAL, Demanding, demanding
+from unpoison.at_rest.demanding import USUAL, Demanding, demanding, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.units import units_of
 from unpoison.kernels.orders import order
@@ -17,7 +17,7 @@ POEM = " Write a poem about whales."
 def judged(texts: list[str], reference: list[bool] | None = None) -> Demanding:
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     said = np.array([True] * len(texts) if reference is None else reference, bool)
-    return demanding(units, [order(unit.text) for unit in units], said)
+    return demanding(units, [strengths(unit, order(unit.text)) for unit in units], said)
 
 
 def articles(count: int) -> list[str]:
