@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unpoison.cli.running import say
+from unpoison.errors import OptionError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
 from unpoison.evaluation.gates import Finding, Gate, Measured, Told, check_gates
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
 from unpoison.evaluation.worsening import read_measured, worsened
+from unpoison.files import check_writable
 
 __all__ = ["Checks", "measured_of"]
 
 MOST_SHOWN = 20
+
+OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_")
+"""How the figures begin that only a generator's answers have."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,20 @@ class Checks:
         earlier = None if against is None else read_measured(against)
         for path in (junit, sarif):
             if path is not None:
-                path.open("ab").close()
+                check_writable(path)
         return cls(gates, earlier, measures, junit, sarif)
+
+    def need_generator(self, present: bool) -> None:
+        """Refuse gates that would find nothing to measure where no generator answers.
+
+        Raises:
+            OptionError: There is one.
+        """
+        for gate in self.gates:
+            if not present and gate.measure.startswith(OF_ANSWERS):
+                raise OptionError(
+                    f"--fail-if {gate.text!r} needs answers, and no generator gives any; add -g, such as -g reader"
+                )
 
     def concluded(
         self, cells: Sequence[Measured], problems: Sequence[str], code: int, artifact: str, alerts: Sequence[Alert] = ()

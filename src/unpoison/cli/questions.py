@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.screen import GeneratorName
+from unpoison.cli.options import GeneratorName
 
 if TYPE_CHECKING:
     from unpoison.questions import Made
@@ -34,8 +34,9 @@ def questions(
     corpus: Annotated[
         Path,
         typer.Argument(
+            metavar="CORPUS",
             help="A folder of .md, .txt, .rst or .html files, or a file of rows with a 'text' (JSON Lines, CSV, "
-            "Parquet)."
+            "Parquet).",
         ),
     ],
     count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,

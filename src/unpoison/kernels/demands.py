@@ -105,7 +105,7 @@ def demands(text: str, beside: str = "") -> Iterator[Demand]:
         beside: What belongs to it without being a part, such as a title.
     """
     parts = [part for region in sentences(text) for part in _parted(text, region)]
-    found = [(*form, region) for region in parts if (form := _form(text[region[0] : region[1]][:LONGEST]))]
+    found = [(*made, region) for region in parts if (made := _form(text[region[0] : region[1]][:LONGEST]))]
     if not found:
         return
     topics = [_topics(text[start:end]) for start, end in parts]
