@@ -101,6 +101,10 @@ def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind
         "Open the page: http://127.0.0.1:8000/docs",
         "Request: MiddlewareB → MiddlewareA → route",
         "`it`: this is what they said",
+        "Since the Quaternary is a short period of time.",
+        "Likewise each deacon in full connection is a member of their order.",
+        "Curator Brian Murphy told the Times pottery was the most common item there.",
+        "Dwarka () is a small city in India.",
     ],
 )
 def test_what_is_not_understood_is_not_asked(text: str):
@@ -114,6 +118,8 @@ def test_what_is_not_understood_is_not_asked(text: str):
         "But the first of them costs about 12 euros in any shop.",
         "If it fails, the server returns an HTTP 401 to the client.",
         "See the section on why services take 10 seconds to stop.",
+        "2. pydantic is a drop-in replacement for the standard classes.",
+        "`http`: standard authentication systems, including:",
     ],
 )
 def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):

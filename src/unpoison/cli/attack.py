@@ -129,7 +129,7 @@ def attack(
         rows = attacked_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
         for planted in rows:
             accounts.add(planted)
-    if not as_json:
+    if accounts.texts and not as_json:
         show(accounts.table())
     say(accounts.summary())
     raise typer.Exit(accounts.exit_code)

@@ -23,7 +23,7 @@ from unpoison.evaluation.journal import Journal, read_rows
 from unpoison.evaluation.planting import Planted, plant, total
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.workbench import Workbench
-from unpoison.files import check_output
+from unpoison.files import check_output, check_rows_name
 from unpoison.rendering import excerpt, plain
 
 __all__ = ["Accounts", "attacked_rows", "attacks_table"]
@@ -59,6 +59,7 @@ def attacked_rows(
         done = set[str]()
         journal = None
         if output is not None:
+            check_rows_name(output)
             check_output(output, scenario.data.rpartition(":")[2])
             if restart:
                 output.write_bytes(b"")

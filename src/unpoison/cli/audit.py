@@ -39,7 +39,7 @@ def audit(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...",
+            metavar="LOG",
             help="Audit logs, or what 'screen', 'ask' or 'batch' wrote; LOG.1, LOG.2 and so on are read too; - reads "
             "standard input.",
         ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unpoison.cli.help import Command
 from unpoison.cli.options import Namespace
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ DEFAULT = "sqlite:beliefs.db"
 beliefs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at, delete and move what is remembered.")
 
 
-@beliefs.command("list")
+@beliefs.command("list", cls=Command)
 def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json: AsJson = False) -> None:
     """List all beliefs of a namespace."""
     from unpoison.beliefs import export_lines
@@ -67,7 +68,7 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
         say(counted(count, "belief"))
 
 
-@beliefs.command()
+@beliefs.command(cls=Command)
 def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = "default") -> None:
     """Show one belief as JSON."""
     with _opened(store, namespace) as opened:
@@ -76,9 +77,9 @@ def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = 
         typer.echo(json.dumps({"key": key, **belief.to_dict(), **times}, ensure_ascii=False, indent=2))
 
 
-@beliefs.command()
+@beliefs.command(cls=Command)
 def forget(
-    question: Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="The question, or its key.")] = None,
+    question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="The question, or its key.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Forget all beliefs of the namespace.")] = False,
     store: StoreName = DEFAULT,
     namespace: Namespace = "default",
@@ -98,7 +99,7 @@ def forget(
         say(f"forgot {counted(count, 'belief')}")
 
 
-@beliefs.command("export")
+@beliefs.command("export", cls=Command)
 def export_(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")] = None,
     store: StoreName = DEFAULT,
@@ -121,7 +122,7 @@ def export_(
     say(f"wrote {counted(count, 'belief')} to {output}")
 
 
-@beliefs.command("import")
+@beliefs.command("import", cls=Command)
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What 'export' wrote; - reads standard input.")],
     store: StoreName = DEFAULT,

@@ -15,6 +15,7 @@ __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
 Examples:
+  unpoison evaluate
   unpoison evaluate -d grada,ragdefender,trustrag sample
   unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 data.jsonl --report report.html
   unpoison evaluate -d grada --vary alpha=0.2,0.4,0.6 -e minilm data.jsonl --csv sweep.csv
@@ -56,7 +57,7 @@ def evaluate(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATA]...",
+            metavar="DATA",
             help="Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
             "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
         ),
@@ -64,7 +65,10 @@ def evaluate(
     defense: Annotated[
         Texts,
         _axis(
-            "--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured; your own as my_module:MyDefense."
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS],...",
+            help="What is measured; guard, your own as my_module:MyDefense.",
         ),
     ] = None,
     attack: Annotated[
@@ -237,7 +241,7 @@ def evaluate(
         bool, typer.Option("--json", help="Write JSON to standard output instead of tables.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """Measure defenses under attack and without one, with 95 % intervals.
+    """Measure defenses under attack and without one, with 95 % intervals; by default guard on the built-in sample.
 
     Every combination of the axes is one scenario. No defense, and every defense without an attack, are measured too,
     so that what a defense saves stands beside what it damages.
@@ -249,7 +253,7 @@ def evaluate(
     from unpoison.driver import Limits
     from unpoison.evaluation.judging import grade_run, judge_run
     from unpoison.evaluation.measures import MEASURES
-    from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
+    from unpoison.evaluation.report import FORMATS, Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
     from unpoison.evaluation.runs import folder_name
@@ -305,9 +309,11 @@ def evaluate(
     runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
+    runs.check_reports(report or (), FORMATS)
     runs.check_outputs(*(report or ()), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
+    checks.need_generator(chosen.scenarios)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
     with runs.progress() as advance:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unpoison.cli.running import say
+from unpoison.errors import OptionError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
 from unpoison.evaluation.gates import AnyMeasure, Finding, Gate, MeasuredCell, check_gates
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
+from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.worsening import read_measured, worsened
+from unpoison.files import check_writable
 
 __all__ = ["Checks", "measured_of"]
 
 MOST_SHOWN = 20
+
+OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_", "graded")
+"""How the figures begin that only a generator's answers have."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,22 @@ class Checks:
         earlier = None if against is None else read_measured(against)
         for path in (junit, sarif):
             if path is not None:
-                path.open("ab").close()
+                check_writable(path)
         return cls(gates, earlier, measures, junit, sarif)
+
+    def need_generator(self, scenarios: Iterable[Scenario]) -> None:
+        """Refuse gates on answers where no scenario has a generator that gives any.
+
+        Raises:
+            OptionError: There is one.
+        """
+        if any(scenario.generator for scenario in scenarios):
+            return
+        for gate in self.gates:
+            if gate.measure.startswith(OF_ANSWERS):
+                raise OptionError(
+                    f"--fail-if {gate.text!r} needs answers, and no generator gives any; add -g, such as -g reader"
+                )
 
     def concluded(
         self,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.help import Command
 from unpoison.cli.options import EncoderCache, EncoderName, Limit, RowsFile
 
 __all__ = ["EXAMPLES", "guard"]
@@ -26,7 +27,7 @@ def commands() -> None:
     """Fit the defense 'guard' to your own retrievals."""
 
 
-@guard.command(epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
+@guard.command(cls=Command, epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
 def calibrate(
     file: RowsFile,
     damage: Annotated[

@@ -34,8 +34,9 @@ def questions(
     corpus: Annotated[
         Path,
         typer.Argument(
+            metavar="CORPUS",
             help="A folder of .md, .txt, .rst or .html files, or a file of rows with a 'text' (JSON Lines, CSV, "
-            "Parquet)."
+            "Parquet).",
         ),
     ],
     count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from unpoison.cli.help import Command
 from unpoison.cli.options import Against, FailIf, Junit, Sarif
 
 __all__ = ["EXAMPLES", "redteam"]
@@ -63,7 +64,7 @@ def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
 
 
-@redteam.command(epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
+@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
 def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What is tested, in YAML; see docs/redteam.md.")],
     journal: Annotated[
@@ -71,9 +72,11 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")] = False,
     may_test: MayTest = None,
-    in_flight: Annotated[int | None, typer.Option(min=1, max=64, help="Questions at the same time.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Requests per second at most.")] = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Requests at most.")] = None,
+    in_flight: Annotated[
+        int | None, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Requests per second at most.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, metavar="N", help="Requests at most.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per attack.")] = None,
     report: Annotated[
@@ -123,7 +126,7 @@ def run(
     raise typer.Exit(checks.concluded(results.measured(), problems, code, str(config), alerts))
 
 
-@redteam.command(epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
+@redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
 def clean(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a test.")],
     config: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan
@@ -28,12 +28,14 @@ from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.evaluation.summary import Summary
+from unpoison.files import check_writable
 from unpoison.rendering import plain
 
 __all__ = [
     "Chosen",
     "check_certified",
     "check_outputs",
+    "check_reports",
     "choose",
     "presets_table",
     "progress",
@@ -98,7 +100,7 @@ def choose(
         return Chosen(table.scenarios, preset=table)
     if config is not None:
         return Chosen(Grid.load(config, **given).scenarios())
-    return Chosen(Grid.of({"data": ["sample"], **given}).scenarios())
+    return Chosen(Grid.of({"data": ["sample"], "defense": ["guard"], **given}).scenarios())
 
 
 def _refuse(given: Mapping[str, Any], allowed: frozenset[str], option: str) -> None:
@@ -118,15 +120,26 @@ def _single(name: str, value: Any) -> Any:
     return value[0]
 
 
+def check_reports(paths: Sequence[Path], formats: Sequence[str]) -> None:
+    """See early that every report has a format.
+
+    Raises:
+        OptionError: A suffix that names none.
+    """
+    for path in paths:
+        if path.suffix.lower() not in formats:
+            raise OptionError(f"--report must end in {', '.join(formats)}, got {path}")
+
+
 def check_outputs(*paths: Path | None) -> None:
-    """See early that files can be written.
+    """See early that files can be written; none is left behind.
 
     Raises:
         OSError: One of them cannot.
     """
     for path in paths:
         if path is not None:
-            path.open("ab").close()
+            check_writable(path)
 
 
 @contextmanager

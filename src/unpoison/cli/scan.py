@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from unpoison.at_rest.documents import Document
     from unpoison.at_rest.findings import Finding, Scan
+    from unpoison.at_rest.state import State
 
 __all__ = ["EXAMPLES", "scan"]
 
@@ -131,12 +133,20 @@ def scan(
         scan_result = replace(
             scan_result, notes=(*scan_result.notes, f"{counted(len(failures), 'row')} could not be read")
         )
-    _write(scan_result, described(source), as_json, output, sarif, html)
+    try:
+        _write(scan_result, described(source), as_json, output, sarif, html)
+    except BrokenPipeError:  # whoever reads has seen enough, which does not undo the scan
+        _finish(kept, scan_result, documents)
+        raise
+    _finish(kept, scan_result, documents)
+    say(_summary(scan_result))
+    raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
+
+
+def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) -> None:
     if kept is not None:
         judged = {finding.id for finding in scan_result.findings}
         kept.finish(document for document in documents if document.id in judged)
-    say(_summary(scan_result))
-    raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
 
 
 def _write(

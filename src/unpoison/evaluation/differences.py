@@ -81,7 +81,9 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
         return f"needs a checkpoint, {need}" if need else "not in this package"
     if row.get("generator") and generator is None:
         return "needs a generator (-g)"
-    if row.get("generator") and parse(row["defense"])[0] in _WRITING and not can_write(str(generator)):
+    name = parse(row["defense"])[0]
+    reads_for_it = name == "discern" and str(generator).startswith("fid:")
+    if row.get("generator") and name in _WRITING and not can_write(str(generator)) and not reads_for_it:
         return "needs a generator that writes; a reader only copies"
     if row.get("architecture") == "replug" and not str(generator).startswith("hf:"):
         return "needs a generator with next-token probabilities, -g hf:NAME"
@@ -103,7 +105,7 @@ def same_model(ours: str, theirs: str) -> bool:
 
 def _named(text: str) -> list[str]:
     """The models of `_SAME` in a text; GPT-4o-mini names no GPT-4o."""
-    plain, named = "".join(filter(str.isalnum, text.lower())), []
+    plain, named = "".join(filter(str.isalnum, text.lower())), list[str]()
     for name in sorted(_SAME, key=len, reverse=True):
         if name in plain:
             plain = plain.replace(name, " ")

@@ -21,6 +21,11 @@ from unpoison.evaluation.differences import in_words, measurable, same_model
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
 
+Counted = Literal["accuracy", "attack_success"]
+_COUNTED: tuple[Counted, ...] = ("accuracy", "attack_success")
+"""In the order of a cell."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedOverTime:
     """One number of a paper.
@@ -34,7 +39,7 @@ class PublishedOverTime:
 
     attack: str
     method: str
-    measure: Literal["accuracy", "attack_success"]
+    measure: Counted
     value: float
 
 
@@ -117,7 +122,7 @@ def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOver
     numbers = []
     for row in raw["rows"]:
         for method, cell in zip(methods, row["values"].split(), strict=True):
-            for measure, value in zip(("accuracy", "attack_success"), cell.split("/"), strict=False):
+            for measure, value in zip(_COUNTED, cell.split("/"), strict=False):
                 numbers.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
     return numbers
 

@@ -6,7 +6,6 @@ there, and the best allowed pair is the window's answer. Two ways to run a model
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, shown
 from unpoison.extras import require
-from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.checkpoints import check_published, encodable, opening
+from unpoison.models.hub import from_disk
 from unpoison.models.onnx import open_session
 
 __all__ = [
@@ -149,7 +149,7 @@ class Settings:
         if not settings.usable():
             raise ModelError(f"{name} has a reader.json with figures out of their range; install the package again")
         for part, expected in settings.hashes:
-            _check(folder / Path(part).name, expected, name)
+            check_published(folder / Path(part).name, expected, name)
         return settings
 
     def usable(self) -> bool:
@@ -158,18 +158,6 @@ class Settings:
         finite = all(map(math.isfinite, (self.slope, self.intercept, self.temperature)))
         bounds = whole and 16 <= self.window <= 8192 and 4 <= self.question <= self.window // 2
         return bounds and finite and self.slope > 0 and self.temperature > 0
-
-
-def _check(file: Path, expected: str, name: str) -> None:
-    try:
-        actual = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
-    if actual != expected:
-        raise ModelError(
-            f"{name} has a {file.name} that is not the one it was published with (SHA-256 {actual[:12]}…, expected "
-            f"{expected[:12]}…); it was cut or changed: install the package again"
-        )
 
 
 class WindowCutter:
@@ -328,8 +316,8 @@ class TorchSpans:
         self._torch = require("torch", name)
         library = require("transformers", name)
         self.name, self._batch_size = name, batch_size
-        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
         with opening(path):
+            where = {"local_files_only": from_disk(path), "trust_remote_code": False}
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = load_answerer(library, path, where)
             self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()

@@ -17,6 +17,7 @@ from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
 from unpoison.models.checkpoints import opening
 from unpoison.models.codec import Codec
+from unpoison.models.hub import from_disk
 from unpoison.models.remote import named, received
 from unpoison.prompts import Prompt
 from unpoison.types import Reply
@@ -68,8 +69,8 @@ class TransformersGenerator:
         self.name = named("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
         self._path = path
         self.batch_size, self.max_tokens = batch_size, max_tokens
-        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
         with opening(path):
+            where = {"local_files_only": from_disk(path), "trust_remote_code": False}
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = library.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, use_safetensors=True, **where)
             self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()

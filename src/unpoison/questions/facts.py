@@ -13,6 +13,7 @@ from typing import Literal
 
 from unpoison.questions.manuals import meaning_of, tasks_of
 from unpoison.questions.words import (
+    ABBREVIATIONS,
     BE,
     BEFORE_A_NUMBER,
     CLAUSES,
@@ -29,6 +30,7 @@ from unpoison.questions.words import (
     UNITS,
     VAGUE,
     VERBS,
+    WITHIN_NAMES,
 )
 
 __all__ = ["Fact", "Kind", "facts_of", "sentences"]
@@ -97,21 +99,7 @@ def sentences(text: str) -> Iterator[str]:
 
 def _abbreviation(word: str) -> bool:
     bare = word.strip("(\"'").lower()
-    return bare in (
-        "e.g.",
-        "i.e.",
-        "etc.",
-        "vs.",
-        "no.",
-        "dr.",
-        "mr.",
-        "mrs.",
-        "ms.",
-        "st.",
-        "approx.",
-        "inc.",
-        "ltd.",
-    ) or (len(bare) == 2 and bare[0].isalpha())
+    return bare in ABBREVIATIONS or (len(bare) == 2 and bare[0].isalpha())
 
 
 def _unmarked(text: str) -> str:
@@ -180,7 +168,7 @@ def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
             found = _said(words, verb, subject, sentence)
     if found is not None:
         yield found
-    elif len(places) == 1 and len(words) >= 6 and _stands_alone(words):
+    elif len(places) == 1 and len(words) >= 6 and not words[places[0]].endswith(".") and _stands_alone(words):
         place = places[0]
         gap = " ".join([*words[:place], "___" + words[place][len(words[place].rstrip(",;:%")) :], *words[place + 1 :]])
         yield Fact("gap", f"Which number is missing in “{gap}”?", words[place].strip(",;:%()"), sentence)
@@ -255,7 +243,10 @@ def _subject(words: Sequence[str], heading: str) -> str | None:
     if any(word.endswith((",", ";", ":")) for word in words) or text.count("(") != text.count(")"):
         return None
     determined = first.lower() in DETERMINERS
-    if text.count('"') % 2 or not (determined or first[0].isupper()):
+    if text.count('"') % 2 or "()" in text or len(text) < 2 or not (determined or first[0].isupper()):
+        return None
+    named = all(word[0].isupper() or word[0].isdigit() or word.lower() in WITHIN_NAMES for word in words)
+    if not (determined or named or len(words) <= 3 or _ordinary(words)):
         return None
     lowered = " ".join([first.lower(), *words[1:]]) if determined or _ordinary(words) else text
     if first.lower() in ("the", "our", "your") and len(words) == 2 and words[1].islower():

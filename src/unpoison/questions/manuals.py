@@ -36,15 +36,16 @@ def meaning_of(heading: str, paragraph: str) -> tuple[str, str, str] | None:
     if found is None or not heading or heading.endswith("?"):
         return None
     name, meaning = found[1], found[2].strip()
-    if not LEAST_WORDS <= len(meaning.split()) <= MOST_WORDS or not meaning[0].isalpha() or _vague(meaning):
+    whole = LEAST_WORDS <= len(meaning.split()) <= MOST_WORDS and meaning[0].isalpha() and meaning[-1] not in ":,;"
+    if not whole or _vague(meaning):
         return None
     return f"What is {name} under “{heading}”?", meaning, f"{name}: {meaning}"
 
 
 def _asked(link: str, task: str, name: str, proof: str) -> Iterator[tuple[str, str, str]]:
-    words = task.rstrip(",").split()
+    words = task.replace("**", "").rstrip(",").split()
     whole = LEAST_WORDS <= len(words) <= 2 * MOST_WORDS and not _vague(task) and words[0][0].islower()
-    if whole and any(map(str.isalpha, name)) and name.strip("().").lower() not in task.lower():
+    if whole and any(map(str.isalpha, name)) and name.strip("().") not in words:
         yield f"What do you use {link} {' '.join(words)}?", name, proof.replace("`", "")
 
 
