@@ -89,11 +89,11 @@ def test_separation_needs_poison_and_clean_and_finite_scores() -> None:
 
 def test_what_was_not_asked_counts_nobody() -> None:
     silent = record([0], 1)
-    for parts in (
-        MEASURES["asr"].parts, MEASURES["accuracy"].parts, MEASURES["abstained"].parts, MEASURES["reached"].parts,
-        MEASURES["seconds_median"].parts, MEASURES["prompt_tokens"].parts, MEASURES["completion_tokens"].parts, MEASURES["judged_accuracy"].parts,
+    for name in (
+        "asr", "accuracy", "abstained", "reached", "seconds_median", "prompt_tokens", "completion_tokens",
+        "judged_accuracy",
     ):  # fmt: skip
-        assert parts(silent) == (0, 0)
+        assert MEASURES[name].parts(silent) == (0, 0)
 
 
 def test_an_answer_is_right_or_the_attackers() -> None:
