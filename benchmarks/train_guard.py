@@ -43,8 +43,9 @@ FOLDS_OF_STRANGERS = 2
 WINDOWS_SHARE = 1 / 3
 WHOLE_SHARE = {"lexical": 2 / 3, "minilm": 1 / 6}
 """Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
-COMPANY_BOUND = {"lexical": 3.0, "minilm": 2.0}
-"""Log-odds by which the company may lift a passage above its own suspicion; less where that knows similarity."""
+COMPANY_BOUND = 3.0
+"""Log-odds by which the company may lift a passage above its own suspicion; 4 finds more of several poisons and lets
+a single bait cost twice as many gold passages."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
                "phrases", "claim_share", "claim_votes", "claim_alone", "claim_contrast", "set_", "size")  # fmt: skip
 """How the names of columns begin that depend on the other passages; those that end in `_contrast` do too."""
@@ -346,7 +347,7 @@ def main() -> None:
                 {
                     "encoder": encoder,
                     **head,
-                    "bound": COMPANY_BOUND[encoder],
+                    "bound": COMPANY_BOUND,
                     "ordinary": ordinary(samples, windows, strangers),
                     **data,
                     "damage": list(DAMAGE),

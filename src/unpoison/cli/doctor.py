@@ -158,8 +158,8 @@ def _extras() -> Iterator[Check]:
         return
     extras = dict[str, list[str]]()
     for text in required:
-        if extra := re.search(r"extra\s*==\s*[\"']([\w.-]+)", text):
-            extras.setdefault(extra[1], []).append(text.partition(";")[0].strip())
+        if named := re.search(r"extra\s*==\s*[\"']([\w.-]+)", text):
+            extras.setdefault(named[1], []).append(text.partition(";")[0].strip())
     for extra, requirements in sorted(extras.items()):
         lacking = [text for text in requirements if not _satisfied(text)]
         found = ", ".join(f"{name} {_version(name) or 'missing'}" for name in map(_package, requirements))

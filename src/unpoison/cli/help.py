@@ -23,7 +23,7 @@ class Command(TyperCommand):
         arguments, sections = list[tuple[str, str]](), dict[str, list[tuple[str, str]]]()
         for parameter in self.get_params(ctx):
             if ctx.auto_envvar_prefix:  # every option has a variable of its own: one sentence says how they are called
-                parameter.show_envvar = False
+                vars(parameter)["show_envvar"] = False
             record = parameter.get_help_record(ctx)
             if record is None:
                 continue
