@@ -156,15 +156,15 @@ def attacks_table() -> Table:
     table = Table(show_lines=True)
     for heading in ("name", "what it does", "options", "needs", "of the data"):
         table.add_column(heading, overflow="fold")
-    known = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
-    for kind, name in known:
+    kinds = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
+    for kind, name in kinds:
         shown = name if kind == "attacks" else f"+{name}"
         try:
-            found = registry.find(kind, name)
-            options = "\n".join(option.described for option in registry.options(found))
+            target = registry.find(kind, name)
+            options = "\n".join(option.described for option in registry.options(target))
         except Exception as error:  # somebody else's broken package must not hide the others
             table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "")))
             continue
-        needs = ", ".join(found.needs) or "nothing"
-        table.add_row(*map(Text, (shown, found.summary, options, needs, ", ".join(found.requires) or "nothing")))
+        needs = ", ".join(target.needs) or "nothing"
+        table.add_row(*map(Text, (shown, target.summary, options, needs, ", ".join(target.requires) or "nothing")))
     return table

@@ -313,10 +313,10 @@ def evaluate(
     runs.check_outputs(*(report or ()), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
-    checks.need_generator(any(scenario.generator for scenario in chosen.scenarios))
+    checks.need_generator(chosen.scenarios)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
-    with runs.progress() as told:
+    with runs.progress() as advance:
         runner = Runner(
             folder or RUNS / folder_name(chosen.scenarios),
             chosen.scenarios,
@@ -324,7 +324,7 @@ def evaluate(
             limits=Limits(deadline=deadline),
             retry_failed=retry_failed,
             vectors=encoder_cache or (None if folder else RUNS / "vectors.db"),
-            progress=told,
+            progress=advance,
             command=sys.argv,
         )
         if chosen.manifest is not None:
@@ -332,21 +332,21 @@ def evaluate(
                 say(f"note: {difference}")
         run = runner.run()
         if judge is not None:
-            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=told)
+            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=advance)
         if grader is not None:
-            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=told)
-    found = Report.of(run, prices=prices, preset=chosen.preset)
+            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=advance)
+    results = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
-        write_report(found, path)
+        write_report(results, path)
     for file, text_of in ((markdown, as_markdown), (csv, as_csv)):
         if file is not None:
-            file.write_text(text_of(found), encoding="utf-8")
+            file.write_text(text_of(results), encoding="utf-8")
     if as_json:
-        print(json_text(found), end="")  # noqa: T201  this is what the command line is for
+        print(json_text(results), end="")  # noqa: T201  this is what the command line is for
     else:
-        runs.show_figures(found)
-    runs.show_certified(found, wanted=certified, to_stdout=not as_json)
-    runs.say_problems(found)
-    problems = [problem for summary in found.summaries for problem in summary.problems]
+        runs.show_figures(results)
+    runs.show_certified(results, wanted=certified, to_stdout=not as_json)
+    runs.say_problems(results)
+    problems = [problem for summary in results.summaries for problem in summary.problems]
     where = str(config) if config is not None else str((data or ["sample"])[0])
-    raise typer.Exit(checks.concluded(measured_of(found), problems, runs.say_outcome(run), where))
+    raise typer.Exit(checks.concluded(measured_of(results), problems, runs.say_outcome(run), where))

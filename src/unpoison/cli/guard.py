@@ -55,15 +55,15 @@ def calibrate(
             counts.add(outcome)
             if outcome.result is not None:
                 screenings.append(outcome.result)
-    found = calibrated(screenings, damage)
+    calibration = calibrated(screenings, damage)
     if as_json:
-        typer.echo(json.dumps(found._asdict()))
+        typer.echo(json.dumps(calibration._asdict()))
     else:
-        typer.echo(f"guard:threshold={found.threshold:g}")
+        typer.echo(f"guard:threshold={calibration.threshold:g}")
         say(
-            f"drops {found.dropped:,} of {counted(found.passages, 'passage')}, in {found.touched:,} of "
-            f"{counted(found.questions, 'question')}"
+            f"drops {calibration.dropped:,} of {counted(calibration.passages, 'passage')}, in "
+            f"{calibration.touched:,} of {counted(calibration.questions, 'question')}"
         )
-        if found.threshold > 0.99:
+        if calibration.threshold > 0.99:
             say("so high a threshold finds little: look at the retrievals first, they may hold poison")
     raise typer.Exit(counts.exit_code)

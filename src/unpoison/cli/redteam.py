@@ -108,8 +108,8 @@ def run(
         if dry_run:
             redteaming.show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
             return
-        with progress() as told, redteaming.taken_back(where):
-            results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=told)
+        with progress() as advance, redteaming.taken_back(where):
+            results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
     if report is not None:
@@ -146,16 +146,16 @@ def clean(
     from unpoison.redteam.building import secrets_of_environment
 
     secrets = secrets_of_environment()
-    with redteaming.masked(secrets), progress() as told:
-        found = take_back(
+    with redteaming.masked(secrets), progress() as advance:
+        cleaned = take_back(
             journal,
             secrets=secrets,
             hosts=Hosts(may_test or ()),
             config=None if config is None else Config.load(config),
-            progress=told,
+            progress=advance,
         )
     if as_json:
-        remaining = [{"canary": canary, "reason": reason} for canary, reason in found.remaining]
-        typer.echo(json.dumps({"removed": found.removed, "remaining": remaining, "damaged": list(found.damaged)}))
-    redteaming.say_cleaned(found, journal)
-    raise typer.Exit(0 if found.clean else 1)
+        remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
+        typer.echo(json.dumps({"removed": cleaned.removed, "remaining": remaining, "damaged": list(cleaned.damaged)}))
+    redteaming.say_cleaned(cleaned, journal)
+    raise typer.Exit(0 if cleaned.clean else 1)

@@ -362,11 +362,11 @@ def serve(
             log_dropped=log_dropped,
             audit=audit,
         )
-        place = listening or listen(host, port, unix_socket)
+        socket = listening or listen(host, port, unix_socket)
         try:
-            run(app, listening=place, bounds=bounds, drain=drain, grace=grace, log_level=log_level.value)
+            run(app, listening=socket, bounds=bounds, drain=drain, grace=grace, log_level=log_level.value)
         finally:
-            place.close() if listening else unlinked(place, unix_socket)
+            socket.close() if listening else unlinked(socket, unix_socket)
 
 
 def _keys(path: Path | None) -> Keys | None:

@@ -54,8 +54,8 @@ def export(name_or_path: str, folder: Path) -> Path:
             self.model = model
 
         def forward(self, *values: Any) -> tuple[Any, Any]:
-            made = self.model(**dict(zip(inputs, values, strict=True)))
-            return made.start_logits, made.end_logits
+            outputs = self.model(**dict(zip(inputs, values, strict=True)))
+            return outputs.start_logits, outputs.end_logits
 
     folder.mkdir(parents=True, exist_ok=True)
     longest = min(

@@ -89,16 +89,16 @@ class SentenceTransformerEncoder:
                 convert_to_numpy=True,
                 normalize_embeddings=self.similarity == "cosine",
             )
-        found = np.asarray(vectors, np.float32)
-        if not np.isfinite(found).all():
+        rows = np.asarray(vectors, np.float32)
+        if not np.isfinite(rows).all():
             raise ModelError(f"{self.name} made a vector that is not finite; load it in float32 or use another model")
-        return found
+        return rows
 
     @property
     def longest(self) -> int | None:
         """Tokens of a text that the model reads; None where it does not say."""
-        found = getattr(self._model, "max_seq_length", None)
-        return found if isinstance(found, int) else None
+        length = getattr(self._model, "max_seq_length", None)
+        return length if isinstance(length, int) else None
 
     @property
     def checkpoint(self) -> Any:

@@ -132,14 +132,14 @@ class Settings:
         if not file.is_file():
             return cls()
         try:
-            found = json.loads(file.read_text("utf-8"))
+            content = json.loads(file.read_text("utf-8"))
             settings = cls(
-                found["window"],
-                found["question"],
-                float(found["slope"]),
-                float(found["intercept"]),
-                float(found["temperature"]),
-                tuple((str(name), str(value)) for name, value in sorted(found["sha256"].items())),
+                content["window"],
+                content["question"],
+                float(content["slope"]),
+                float(content["intercept"]),
+                float(content["temperature"]),
+                tuple((str(name), str(value)) for name, value in sorted(content["sha256"].items())),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
@@ -193,19 +193,19 @@ class WindowCutter:
 
     def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[Window]:
         """The question with one answer, and the other answer, as one window each: for the relation of the two."""
-        asked = self._first(encodable(question), self._longest)
+        question_part = self._first(encodable(question), self._longest)
         rows = [(self._first(encodable(one), ANSWER), self._first(encodable(two), ANSWER)) for one, two in pairs]
-        return [_window(whole) for whole in self._encoded([(f"{asked} {one}", two) for one, two in rows])]
+        return [_window(whole) for whole in self._encoded([(f"{question_part} {one}", two) for one, two in rows])]
 
     def _encoded(self, pairs: list[tuple[str, str]]) -> list[Any]:
         try:
             with self._lock:
-                found: list[Any] = self._pairs.encode_batch(pairs)
+                encodings: list[Any] = self._pairs.encode_batch(pairs)
         except Exception as error:  # the library raises bare exceptions
             raise ModelError(
                 f"{self._name} cannot cut a text into tokens ({shown(str(error), 120)}); leave the text out"
             ) from error
-        return found
+        return encodings
 
     def _question(self, text: str) -> str:
         return self._first(text, self._longest)
@@ -331,11 +331,11 @@ class TorchSpans:
         self._lock = Lock()
 
     def run(self, windows: Sequence[Window]) -> list[Marks]:
-        found: list[Marks] = []
+        marks: list[Marks] = []
         with self._lock, self._torch.inference_mode():
             for at in range(0, len(windows), self._batch_size):
-                found += self._batch(windows[at : at + self._batch_size])
-        return found
+                marks += self._batch(windows[at : at + self._batch_size])
+        return marks
 
     def _batch(self, windows: Sequence[Window]) -> list[Marks]:
         longest = max(len(window.ids) for window in windows)
@@ -345,8 +345,8 @@ class TorchSpans:
             size = len(window.ids)
             ids[row, :size], mask[row, :size], types[row, :size] = window.ids, 1, window.types
         feed = {"input_ids": ids, "attention_mask": mask, **({"token_type_ids": types} if self._typed else {})}
-        made = self._model(**{k: self._torch.from_numpy(v).to(self._model.device) for k, v in feed.items()})
-        start, end = (part.float().cpu().numpy() for part in (made.start_logits, made.end_logits))
+        outputs = self._model(**{k: self._torch.from_numpy(v).to(self._model.device) for k, v in feed.items()})
+        start, end = (part.float().cpu().numpy() for part in (outputs.start_logits, outputs.end_logits))
         sizes = [len(window.ids) for window in windows]
         return [_checked(Marks(start[i, :n], end[i, :n]), n, self.name) for i, n in enumerate(sizes)]
 
