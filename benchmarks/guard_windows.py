@@ -41,7 +41,10 @@ MONOTONE = [int(name in RISING) for name in COLUMNS]
 def style_of_windows(samples: Sequence[Sample]) -> dict:
     """Weights of runs of lower-case shapes, by logistic regression over the distinct texts of the samples."""
     pure = [s for s in samples if s.attack != "longer"]
-    kinds = {(text, p): (s.domain, s.attack if p else "") for s in pure for text, p in zip(s.texts, s.poison)}
+    kinds: dict[tuple[str, bool], tuple[str, str]] = {}
+    for s in pure:
+        for text, p in zip(s.texts, s.poison):
+            kinds.setdefault((text, p), s.kind(p))
     y = np.array([p for _, p in kinds])
     sizes = Counter(kinds.values())
     groups = Counter(attack != "" for _, attack in sizes)
@@ -130,7 +133,7 @@ def _passages(found: Sequence[Bag]) -> np.ndarray:
 
 def _weights(found: Sequence[Bag]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    keys = [(bag.sample.domain, bag.sample.attack if p else "", bool(p)) for bag in found for p in bag.poison.tolist()]
+    keys = [(*bag.sample.kind(p), p) for bag in found for p in bag.poison.tolist()]
     sizes = Counter(keys)
     groups = Counter(p for _, _, p in sizes)
     weights = np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])

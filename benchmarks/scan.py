@@ -5,9 +5,7 @@
     python benchmarks/scan.py orders ../shared/data
     python benchmarks/scan.py speed --sizes 2000,4000,8000
 
-The weights of `at_rest.judging` were fitted with half of MS MARCO's questions, those of NQ and HotpotQA that Guard was
-not fitted on, and four clean collections. Set aside were the other half of MS MARCO's questions (`aside`, which come
-first here), the trick `poisonedrag-gemini`, pairs of questions and answers, and German, Spanish and Chinese texts.
+`train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
 """
 
 from __future__ import annotations
@@ -16,13 +14,21 @@ import argparse
 import json
 import resource
 import time
+from collections.abc import Callable, Container, Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from orders_texts import BLIND
 from unpoison.at_rest import Scan, scan
+from unpoison.at_rest.concealed import concealed
+from unpoison.at_rest.demanding import Strengths, demanding, strengths
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.judging import Custom, concealment
+from unpoison.at_rest.units import Unit, units_of
+from unpoison.kernels.orders import Order, order
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 
@@ -40,17 +46,42 @@ def aside(question: str) -> bool:
 
 
 def planted(
-    folder: Path, name: str, attack: str, per: int, count: int, front: bool
+    folder: Path,
+    name: str,
+    attack: str,
+    per: int,
+    count: int,
+    front: bool,
+    *,
+    fitted: bool | None = None,
+    passages: int | None = None,
+    wanted: Callable[[str], bool] = lambda question: True,
 ) -> tuple[list[dict[str, Any]], set[str]]:
-    """The clean passages of a corpus with poisons among them, and the poisons' ids."""
+    """The clean passages of a corpus with poisons among them, and the poisons' ids.
+
+    Args:
+        folder: The data.
+        name: The corpus.
+        attack: Whose poisons.
+        per: Poisons for each question.
+        count: Questions, those that were set aside first.
+        front: Whether the question stands in front of its poisons.
+        fitted: Only the questions that weights may be fitted on, or only the others; None for all.
+        passages: So many of the corpus alone, by chance.
+        wanted: Whether a question may be used at all.
+    """
     found = [
         {"id": row["id"], "text": row["text"], "title": row.get("title")}
         for row in rows(folder, "corpus")
         if row["dataset"] == name
     ]
+    if passages is not None:
+        found = [found[i] for i in np.random.default_rng(1).permutation(len(found))[:passages]]
     questions = sorted(rows(folder, f"{name}_poisoned"), key=lambda row: not aside(row["question"]))
+    if fitted is not None:
+        questions = [row for row in questions if aside(row["question"]) != fitted]
     poisons = set[str]()
-    for row in questions:
+    for row in filter(lambda row: wanted(row["question"]), questions):
         texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
         if len(texts) < per:
             continue
@@ -98,35 +129,82 @@ def clean(folder: Path) -> None:
         print(f"| {name} | {len(found):,} | {len(found.flagged)} | {len(found.flagged) / len(found):.2%} |", flush=True)
 
 
+PLACES = ("{text} {lie}", "{lie} {text}", "{text}\n{lie}")
+
 HIDING = (
     ("HTML that is not shown", "{text} <span style='display:none'>{lie}</span>"),
     ("an HTML comment", "{text} <!-- {lie} -->"),
+    ("a template that is never shown", "{text} <template>{lie}</template>"),
     ("white letters", "<p>{text}</p><p style='color:#fff;background:#fff'>{lie}</p>"),
     ("invisible characters", "{spaced} {text}"),
     ("tag characters", "{text}{smuggled}"),
 )
 
 
-def orders(folder: Path) -> None:
-    """Each order and each hidden claim in a passage of its own, one in a thousand documents."""
-    base = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == "nq"]
+def orders(folder: Path, names: list[str]) -> None:
+    """Orders and hidden claims in documents of their own, one in a thousand, beside what else is flagged.
+
+    What Guard says is left out: it is most of the time, and not what finds these.
+    """
+    asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
     lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
-    texts = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
-    print("| in a document | planted | flagged |\n| --- | --- | --- |")
-    print(f"| an order | {len(texts)} | {_one_by_one([f'{base[i]} {t}' for i, t in enumerate(texts)])} |", flush=True)
-    for name, form in HIDING:
-        made = []
-        for i, lie in enumerate(lies):
-            spaced = "".join(f"{c}\u200b" for c in lie)
-            smuggled = "".join(chr(0xE0000 + ord(c)) for c in lie if ord(c) < 128)
-            made.append(form.format(text=base[i], lie=lie, spaced=spaced, smuggled=smuggled))
-        print(f"| {name} | {len(made)} | {_one_by_one(made)} |", flush=True)
+    blind = [form.format(question="who wrote the letter", answer="Lisbon") for kind in BLIND.values() for form in kind]
+    print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
+    for name in names:
+        corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
+        wrong = np.mean([s >= 0.5 for s in _apart(dict(enumerate(corpus)), {})])
+        for kind, texts, forms in (
+            ("an order", asked, PLACES),
+            ("an order in other words", blind, PLACES),
+            *((kind, lies, (form,)) for kind, form in HIDING),
+        ):
+            found = list(_in_company(corpus, texts, forms))
+            print(
+                f"| {name}, {len(corpus):,} | {kind} | {len(found)} | {np.mean(found):.0%} | {wrong:.2%} |", flush=True
+            )
 
 
-def _one_by_one(texts: list[str]) -> str:
-    """The share that is flagged, each alone: what is in the other documents says nothing of orders and of hiding."""
-    flagged = sum(bool(scan([text]).flagged) for text in texts)
-    return f"{flagged / len(texts):.0%}"
+def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> Iterator[bool]:
+    """Whether each text is flagged in a document of the corpus, planted with others up to one in a thousand."""
+    rng = np.random.default_rng(0)
+    known = dict(enumerate(corpus))
+    read = {number: _units(text, number) for number, text in known.items()}
+    together = max(1, round(len(corpus) / 1000))
+    for start in range(0, len(texts), together):
+        some = texts[start : start + together]
+        places = rng.choice(len(corpus), len(some), replace=False).tolist()
+        planted_ = {
+            place: forms[int(rng.integers(len(forms)))].format(
+                text=corpus[place], lie=text, spaced="".join(f"{c}\u200b" for c in text),
+                smuggled="".join(chr(0xE0000 + ord(c)) for c in text if ord(c) < 128),
+            )
+            for place, text in zip(places, some)
+        }  # fmt: skip
+        suspicion = _apart({**known, **planted_}, read, planted_)
+        yield from (bool(suspicion[place] >= 0.5) for place in places)
+
+
+def _units(text: str, number: int) -> list[tuple[Unit, Order, Strengths]]:
+    units = units_of(Document.of({"id": str(number), "text": text}), number)
+    return [(unit, said := order(unit.text), strengths(unit, said)) for unit in units]
+
+
+def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
+    """Suspicion of each document for its demands and for what it hides, as `at_rest.scanning` puts them together."""
+    held = {
+        number: read[number] if number in read and number not in changed else _units(text, number)
+        for number, text in documents.items()
+    }
+    units, said, found = zip(*(one for some in held.values() for one in some))
+    everybody = np.ones(len(documents), bool)
+    unseen = {number for number, text in documents.items() if concealed(text)}
+    custom = Custom.among(units, unseen, everybody)
+    strange = demanding(units, found, everybody).probability
+    suspicion = [0.0] * len(documents)
+    for unit, one, rarity in zip(units, said, strange):
+        hidden = concealment(unit.hidden, unit.document in unseen, custom)
+        suspicion[unit.document] = max(suspicion[unit.document], one.probability, float(rarity), hidden)
+    return suspicion
 
 
 def speed(sizes: list[int], vectors: bool) -> None:
@@ -173,8 +251,10 @@ def main() -> None:
         parser.error("name the folder with the data")
     elif given.table == "quality":
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
+    elif given.table == "orders":
+        orders(given.folder, given.sets.split(","))
     else:
-        {"clean": clean, "orders": orders}[given.table](given.folder)
+        clean(given.folder)
 
 
 if __name__ == "__main__":

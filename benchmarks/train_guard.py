@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -26,20 +28,24 @@ from embeddings import Embeddings
 from guard_data import Sample, training_samples
 from guard_style import worded
 from guard_windows import bags, fit_trees, style_of_windows
+from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import STEEPEST, WORDING, WORDING_ALONE, GuardModel, company, setting
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard_windows import WindowModel, lowest
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.models import load_encoder
 
 SEED = 0
 FOLDS = 5
+FEWEST_QUESTIONS = 20
+"""Of a data set, for its level."""
 FOLDS_OF_STRANGERS = 2
 """Where a family is left out; only thresholds come of it."""
 WINDOWS_SHARE = 1 / 3
 WHOLE_SHARE = {"lexical": 2 / 3, "minilm": 1 / 6}
 """Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
-COMPANY_BOUND = {"lexical": 3.0, "minilm": 2.0}
-"""Log-odds by which the company may lift a passage above its own suspicion; less where that knows similarity."""
+COMPANY_BOUND = 3.0
+"""Log-odds by which the company may lift a passage above its own suspicion; 4 finds more of several poisons and lets
+a single bait cost twice as many gold passages."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
                "phrases", "claim_share", "claim_votes", "claim_alone", "claim_contrast", "set_", "size")  # fmt: skip
 """How the names of columns begin that depend on the other passages; those that end in `_contrast` do too."""
@@ -49,9 +55,10 @@ TREES, DEPTH, RATE = 120, 3, 0.1
 
 @dataclass
 class Case:
-    """A sample with its evidence."""
+    """A sample with its vectors, of the passages and of the question, and its evidence."""
 
     sample: Sample
+    vectors: tuple[np.ndarray, np.ndarray]
     found: Signs
 
     @property
@@ -77,7 +84,8 @@ class Vectors:
 
 
 def cases(samples: Sequence[Sample], vectors: Vectors) -> list[Case]:
-    return [Case(s, signs(s.question, s.texts, *vectors(s))) for s in samples]
+    made = [(s, vectors(s)) for s in samples]
+    return [Case(s, both, signs(s.question, s.texts, *both)) for s, both in made]
 
 
 def fold(question: str) -> int:
@@ -86,7 +94,7 @@ def fold(question: str) -> int:
 
 def weights(found: Sequence[Case]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    keys = [(c.sample.domain, c.sample.attack if p else "", p) for c in found for p in c.sample.poison]
+    keys = [(*c.sample.kind(p), p) for c in found for p in c.sample.poison]
     sizes = Counter(keys)
     groups = Counter(p for _, _, p in sizes)
     return len(keys) / 2 * np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
@@ -233,7 +241,7 @@ def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written, *
         rest = [case for case in found if family(case.sample.domain) != name]
         style, columns_of_wording = written(name, rest)
         data, _ = fit(rest, columns, columns_of_wording, per_set=per_set, count=FOLDS_OF_STRANGERS)
-        model = GuardModel.of({**data, "bound": 0.0, "damage": [], "thresholds": []}, style)
+        model = GuardModel.of({**data, "bound": 0.0, "ordinary": 0.0, "damage": [], "thresholds": []}, style)
         for i, case in enumerate(found):
             if family(case.sample.domain) == name:
                 made[i] = model.judge(case.found).probability
@@ -255,9 +263,21 @@ class Written:
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
     """The passages' probabilities as Guard gives them."""
-    windows = WindowModel.load()
-    looked = windows.judge(case.sample.question, case.sample.texts)
-    return windows.united(model, model.judge(case.found), looked)
+    return look(model, case.sample.question, case.sample.texts, *case.vectors).probability
+
+
+def ordinary(samples: Sequence[Sample], windows: WindowModel, values: Sequence[float]) -> float:
+    """The level that thresholds belong to: of the clean data set whose innocent passages look most like claims.
+
+    It is the one that needs the highest thresholds; all others are judged more strictly.
+    """
+    scale: Any = SimpleNamespace(thresholds=tuple(values))
+    levels: dict[str, list[float]] = defaultdict(list)
+    for sample in samples:
+        if not any(sample.poison):
+            own = windows.on_scale_of(scale, windows.judge(sample.question, sample.texts).passages)
+            levels[sample.domain].append(lowest(own))
+    return round(max(float(np.median(found)) for found in levels.values() if len(found) >= FEWEST_QUESTIONS), 3)
 
 
 def fit_windows(samples: Sequence[Sample]) -> dict:
@@ -296,8 +316,10 @@ def main() -> None:
     samples = [s for s in training_samples(arguments.folder) if s.attack != "garag"]
     digest = sha256("\n".join(repr(s) for s in samples).encode("utf-8", "surrogatepass")).hexdigest()
     head = {"seed": SEED, "samples": len(samples), "sha256": digest}
+    windows = WindowModel.load()
     if arguments.windows:
         data = fit_windows(samples)
+        windows = WindowModel.of(data)
         print("windows", head, "thresholds:", data["thresholds"], flush=True)
         if arguments.output:
             save(arguments.output / "guard-windows.json", {**head, **data})
@@ -325,7 +347,8 @@ def main() -> None:
                 {
                     "encoder": encoder,
                     **head,
-                    "bound": COMPANY_BOUND[encoder],
+                    "bound": COMPANY_BOUND,
+                    "ordinary": ordinary(samples, windows, strangers),
                     **data,
                     "damage": list(DAMAGE),
                     "thresholds": strangers,

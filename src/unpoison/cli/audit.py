@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unpoison.at_rest.alerts import Rule
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit_report import Report
-    from unpoison.cli.running import Tally
+    from unpoison.cli.running import RowCounts
     from unpoison.files import Record, Source
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
@@ -39,7 +39,7 @@ def audit(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...",
+            metavar="LOG",
             help="Audit logs, or what 'screen', 'ask' or 'batch' wrote; LOG.1, LOG.2 and so on are read too; - reads "
             "standard input.",
         ),
@@ -72,18 +72,18 @@ def audit(
     from unpoison.at_rest.alerts import Rule
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit import since as moment
-    from unpoison.cli.running import Tally, counted, say
+    from unpoison.cli.running import RowCounts, counted, say
     from unpoison.files import check_output
 
     rules = [Rule.of(text) for text in alert or ()]
     if html is not None:
         for log in logs:
             check_output(html, log)
-    with Audit(None if since is None else moment(since, time.time())) as found:
-        tally = Tally("", most=MOST_REPORTED)
+    with Audit(None if since is None else moment(since, time.time())) as report_of_log:
+        counts = RowCounts("", most=MOST_REPORTED)
         for log in _parts(logs):
-            _read(log, found, tally)
-        report = found.report(top)
+            _read(log, report_of_log, counts)
+        report = report_of_log.report(top)
     if as_json:
         _write(report)
     else:
@@ -95,46 +95,46 @@ def audit(
 
         html.write_text(audit_page(report, f"{', '.join(logs)}: {counted(report.rows, 'answer')}"), encoding="utf-8")
         say(f"wrote {html}")
-    say(tally.summary("read"))
-    raise typer.Exit(_status(rules, report, tally))
+    say(counts.summary("read"))
+    raise typer.Exit(_status(rules, report, counts))
 
 
-def _status(rules: list[Rule], report: Report, tally: Tally) -> int:
+def _status(rules: list[Rule], report: Report, counts: RowCounts) -> int:
     """An alert goes before rows that could not be read; where nothing could be, there is nothing to be alarmed by."""
     from unpoison.cli.running import say
 
     held = [rule for rule in rules if rule.holds(report.measures)]
     for rule in held:
         say(f"alert: {rule.told(report.measures)}")
-    return ALERT if held and tally.exit_code != 2 else tally.exit_code
+    return ALERT if held and counts.exit_code != 2 else counts.exit_code
 
 
 def _parts(logs: list[str]) -> Iterator[str]:
     """Every file, with the older parts of a rotated log before it; none twice."""
     from unpoison.at_rest.audit_log import parts_of
 
-    known = set[str]()
+    existing = set[str]()
     for log in logs:
         for part in [log] if log == "-" else map(str, parts_of(log)):
-            if part not in known:
-                known.add(part)
+            if part not in existing:
+                existing.add(part)
                 yield part
 
 
-def _read(log: str, audit: Audit, tally: Tally) -> None:
+def _read(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; those that cannot be used are reported where they stand."""
     from unpoison.cli.running import row_progress
     from unpoison.files import open_source
 
     with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
-        tally.source = source.name
+        counts.source = source.name
         for number, record in enumerate(source, 1):
-            _count(record, audit, tally, source)
+            _count(record, audit, counts, source)
             if number % 100 == 0:
                 show(record.position, source.size, number)
 
 
-def _count(record: Record, audit: Audit, tally: Tally, source: Source) -> None:
+def _count(record: Record, audit: Audit, counts: RowCounts, source: Source) -> None:
     from unpoison.cli.running import Outcome
     from unpoison.errors import InputError
 
@@ -144,7 +144,7 @@ def _count(record: Record, audit: Audit, tally: Tally, source: Source) -> None:
             audit.add(record.fields)
         except InputError as refused:
             error = str(refused)
-    tally.add(Outcome(record, None, error))
+    counts.add(Outcome(record, None, error))
 
 
 def _write(report: Report) -> None:
@@ -152,5 +152,5 @@ def _write(report: Report) -> None:
 
     from unpoison.files import encoded
 
-    for found in report.records():
-        sys.stdout.buffer.write(encoded(found))
+    for finding in report.records():
+        sys.stdout.buffer.write(encoded(finding))

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.screen import EncoderCache, EncoderName, Limit, RowsFile
+from unpoison.cli.help import Command
+from unpoison.cli.options import EncoderCache, EncoderName, Limit, RowsFile
 
 __all__ = ["EXAMPLES", "guard"]
 
@@ -26,7 +27,7 @@ def commands() -> None:
     """Fit the defense 'guard' to your own retrievals."""
 
 
-@guard.command(epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
+@guard.command(cls=Command, epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
 def calibrate(
     file: RowsFile,
     damage: Annotated[
@@ -41,28 +42,28 @@ def calibrate(
 
     FILE holds ordinary retrievals, without attack as far as you know. Screen them with the encoder that you will use.
     """
-    from unpoison.cli.running import Tally, counted, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, counted, make_encoder, outcomes, say, tracked
     from unpoison.defenses.guard_calibration import calibrated
     from unpoison.defenses.loading import load_defense
     from unpoison.files import open_source
 
     chosen = load_defense("guard", encoder=make_encoder(encoder, encoder_cache))
     with open_source(file) as source:
-        tally, screenings = Tally(source.name), []
+        counts, screenings = RowCounts(source.name), []
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
         for outcome in tracked(results, source, rows_on_stdout=False):
-            tally.add(outcome)
+            counts.add(outcome)
             if outcome.result is not None:
                 screenings.append(outcome.result)
-    found = calibrated(screenings, damage)
+    calibration = calibrated(screenings, damage)
     if as_json:
-        typer.echo(json.dumps(found._asdict()))
+        typer.echo(json.dumps(calibration._asdict()))
     else:
-        typer.echo(f"guard:threshold={found.threshold:g}")
+        typer.echo(f"guard:threshold={calibration.threshold:g}")
         say(
-            f"drops {found.dropped:,} of {counted(found.passages, 'passage')}, in {found.touched:,} of "
-            f"{counted(found.questions, 'question')}"
+            f"drops {calibration.dropped:,} of {counted(calibration.passages, 'passage')}, in "
+            f"{calibration.touched:,} of {counted(calibration.questions, 'question')}"
         )
-        if found.threshold > 0.99:
+        if calibration.threshold > 0.99:
             say("so high a threshold finds little: look at the retrievals first, they may hold poison")
-    raise typer.Exit(tally.exit_code)
+    raise typer.Exit(counts.exit_code)

@@ -21,6 +21,7 @@ from unpoison.defenses.base import Defense, embedded
 from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
+from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import REMARKABLE, reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
@@ -30,7 +31,7 @@ from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
-from unpoison.kernels.evidence import Signs, signs
+from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.requests import Flow, encode
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
@@ -43,7 +44,7 @@ FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
 
 
-class _Look(NamedTuple):
+class _Seen(NamedTuple):
     """What Guard found out about passages, and by which coefficients."""
 
     model: GuardModel
@@ -140,15 +141,15 @@ class Guard(Defense):
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         if self.alone:
             return screened_alone(self.name, query, passages, self._bar(GuardModel.load("lexical")))
-        look = yield from self._look(query, passages)
-        found, threshold, notes = look.found, look.judged.threshold, look.notes
+        seen = yield from self._look(query, passages)
+        found, threshold, notes = seen.found, seen.judged.threshold, seen.notes
         said = [
             f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
             for reason, passage in zip(
-                reasons(look.model, found, look.judgement, look.judged.probability, look.worst), passages
+                reasons(seen.model, found, seen.judgement, seen.judged.probability, seen.worst), passages
             )
         ]
-        cut = yield from self._redaction(query, passages, look.judged)
+        cut = yield from self._redaction(query, passages, seen.judged)
         said = [f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(said)]
         passages, probability, notes = cut.passages, cut.probability, (*notes, *cut.notes)
 
@@ -179,7 +180,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
-                    "calibration": np.array(f"{look.model.calibration}-{WindowModel.load().calibration}"),
+                    "calibration": np.array(f"{seen.model.calibration}-{WindowModel.load().calibration}"),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
@@ -192,21 +193,16 @@ class Guard(Defense):
             spans=cut.spans,
         )
 
-    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Look]:
+    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Seen]:
         """Everything that wording says of the passages of a question."""
         vectors, target, notes = yield from self._vectors(query, passages)
         model = GuardModel.load(self._coefficients(passages, notes))
-        texts = [p.reading for p in passages]
-        found = signs(query.reading, texts, vectors, target)
-        judgement = model.judge(found)
-        threshold = self._bar(model)
-        window_model = WindowModel.load()
-        looked = window_model.judge(query.reading, texts)
-        probability = window_model.united(model, judgement, looked)
-        windows = suspicious_sentences(texts, found, model.style, probability, threshold)
-        windows |= window_model.suspicious(model, looked, threshold)
-        worst = window_model.quoted(model, looked, texts, REMARKABLE)
-        return _Look(model, found, judgement, Judged(probability, threshold, windows), worst, notes)
+        texts, threshold, window_model = [p.reading for p in passages], self._bar(model), WindowModel.load()
+        seen = look(model, query.reading, texts, vectors, target)
+        spans = suspicious_sentences(texts, seen.found, model.style, seen.probability, threshold)
+        spans |= window_model.suspicious(model, seen.windows, threshold, seen.level)
+        worst = window_model.quoted(model, seen.windows, texts, REMARKABLE, seen.level)
+        return _Seen(model, seen.found, seen.judgement, Judged(seen.probability, threshold, spans), worst, notes)
 
     def _bar(self, model: GuardModel) -> float:
         """The probability above which a passage is dropped."""

@@ -20,7 +20,6 @@ __all__ = [
     "Estimate",
     "bootstrap_mean",
     "bootstrap_ratio",
-    "clopper_pearson",
     "holm",
     "mcnemar_exact",
     "paired_bootstrap",
@@ -79,31 +78,14 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
     return _wilson(successes / trials, trials, level)
 
 
-def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Estimate:
-    """The exact interval for a share (Clopper and Pearson 1934); never too short, usually too long.
-
-    Raises:
-        OptionError: A level outside (0, 1), or more successes than trials.
-    """
-    from scipy.special import betaincinv
-
-    _check(successes, trials, level)
-    if trials == 0:
-        return Estimate(nan, nan, nan, 0)
-    tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
-    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
-    return Estimate(successes / trials, low, high, trials)
-
-
 def bootstrap_mean(values: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
     """The mean of per-question values with a percentile bootstrap interval; nan values are left out.
 
     O(resamples * n) time, bounded memory.
     """
-    found = np.asarray(values, float)
-    found = found[~np.isnan(found)]
-    return bootstrap_ratio(found, np.ones_like(found), level=level, resamples=resamples, seed=seed)
+    defined = np.asarray(values, float)
+    defined = defined[~np.isnan(defined)]
+    return bootstrap_ratio(defined, np.ones_like(defined), level=level, resamples=resamples, seed=seed)
 
 
 def bootstrap_ratio(
@@ -215,11 +197,11 @@ def holm(probabilities: Sequence[float]) -> list[float]:
         In the order given; nan stays nan and is not counted.
     """
     order = sorted((p, i) for i, p in enumerate(probabilities) if p == p)
-    found, largest = [nan] * len(probabilities), 0.0
+    corrected, largest = [nan] * len(probabilities), 0.0
     for rank, (p, i) in enumerate(order):
         largest = max(largest, min(1.0, (len(order) - rank) * p))
-        found[i] = largest
-    return found
+        corrected[i] = largest
+    return corrected
 
 
 def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:

@@ -15,8 +15,14 @@ DATA = {
     "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
     "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
     "biogen": ("Bio", "biogen.jsonl", ""),
+    "nq_web": ("NQ on the web", "nq_web.jsonl", ""),
+    "triviaqa_web": ("TriviaQA on the web", "triviaqa_web.jsonl", ""),
+    "ramdocs": ("RAMDocs", "ramdocs.jsonl", ""),
+    "redditqa": ("RedditQA", "redditqa.jsonl", ""),
 }
-"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
+"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts.
+
+`_web`: the questions with Google's results for them, as RADAR has them; like RedditQA, a file that you must bring."""
 
 
 class Sources:
@@ -58,10 +64,10 @@ class Sources:
     def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
         first, *others = wanted
         count = len(load(spec)[:limit])
-        known = "the built-in sample" if spec == "sample" else spec
+        name = "the built-in sample" if spec == "sample" else spec
         self.fields[first] = {"data": spec, "corpus": ""}
         theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
-        self.differs[first] = f"{known} ({count} questions) instead of {theirs}"
+        self.differs[first] = f"{name} ({count} questions) instead of {theirs}"
         self.substitutions.append(f"data: {self.differs[first]}")
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)

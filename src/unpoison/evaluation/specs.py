@@ -1,4 +1,4 @@
-"""Option strings of a grid: several in one text, one from a mapping, options varied, poison rates by paper."""
+"""Option strings of a grid: several in one text, one from a mapping, options varied."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ from typing import Any
 
 from unpoison import registry
 from unpoison.errors import OptionError, UnknownNameError, shown
-from unpoison.evaluation.rates import (
-    PoisonRate,
-    grada_rate,
-    poisonedrag_rate,
-    radar_rate,
-    ragdefender_rate,
-    trustrag_rate,
-)
 from unpoison.evaluation.scenarios import NO_ATTACK
 
-__all__ = ["check_spec", "poison_rate", "specs", "split_options", "split_specs", "varied", "written"]
+__all__ = ["check_spec", "specs", "split_specs", "varied", "varied_options", "written"]
 
 
 def split_specs(text: str) -> list[str]:
@@ -30,66 +22,34 @@ def split_specs(text: str) -> list[str]:
     Raises:
         OptionError: It begins with an option.
     """
-    found: list[str] = []
+    option_strings: list[str] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, _ = part.partition("=")
         if not equals or ":" in name:
-            found.append(part)
-        elif not found:
+            option_strings.append(part)
+        elif not option_strings:
             raise OptionError(f"{shown(text)} begins with an option; write name:option=value,option=value")
         else:
-            last = found[-1].rpartition("+")[2]  # of a composed attack, options belong to the last wrapper named
-            found[-1] += f"{',' if ':' in last else ':'}{part}"
-    return found
+            last = option_strings[-1].rpartition("+")[
+                2
+            ]  # of a composed attack, options belong to the last wrapper named
+            option_strings[-1] += f"{',' if ':' in last else ':'}{part}"
+    return option_strings
 
 
-def split_options(texts: Iterable[str]) -> dict[str, str]:
+def varied_options(texts: Iterable[str]) -> dict[str, str]:
     """`alpha=0.2,0.4` to options with their values; several texts may name different options.
 
     Raises:
         OptionError: No equals sign, or no value.
     """
-    found = {}
+    options = {}
     for text in texts:
         option, equals, values = text.partition("=")
         if not equals or not option.strip() or not values.strip():
             raise OptionError(f"{shown(text)} varies nothing; write option=value,value")
-        found[option.strip()] = values
-    return found
-
-
-def poison_rate(text: str) -> PoisonRate:
-    """A paper's own measure of poison: `poisonedrag:5`, `grada:1`, `trustrag:0.4`, `ragdefender:2x5`, `radar:1+3/10`.
-
-    poisonedrag: texts per question, k = 5; grada: texts per question among 10; trustrag: share of k = 5; ragdefender:
-    poison by clean passages, x the clean passages per question (5 unless said); radar: 1-based positions by k (50
-    unless said).
-
-    Raises:
-        OptionError: Another form, or a number out of its range.
-    """
-    paper, _, amount = text.partition(":")
-    try:
-        match paper:
-            case "poisonedrag":
-                return poisonedrag_rate(int(amount))
-            case "grada":
-                return grada_rate(int(amount))
-            case "trustrag":
-                return trustrag_rate(float(amount))
-            case "ragdefender":
-                ratio, _, base = amount.partition("x")
-                return ragdefender_rate(float(ratio), int(base or 5))
-            case "radar":
-                places, _, k = amount.partition("/")
-                return radar_rate([int(place) for place in places.split("+")], int(k or 50))
-    except OptionError:
-        raise
-    except ValueError:
-        pass
-    raise OptionError(
-        f"no poison rate {shown(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
-    )
+        options[option.strip()] = values
+    return options
 
 
 def specs(name: str, item: Any) -> Iterable[str]:
@@ -108,10 +68,10 @@ def specs(name: str, item: Any) -> Iterable[str]:
 
 def written(name: str, options: Mapping[str, Any]) -> str:
     """The option string of a name and its options."""
-    told = ",".join(
+    pairs = ",".join(
         f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()
     )
-    return f"{name}:{told}" if told else name
+    return f"{name}:{pairs}" if pairs else name
 
 
 def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,15 +84,17 @@ def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
         raise OptionError(f"vary must map options to values, got {shown(vary)}")
     for option, given in vary.items():
         values = str(given).split(",") if not isinstance(given, list) else given
-        found, used = list[str](), False
+        option_strings, used = list[str](), False
         for spec in chosen:
             name, options = registry.parse(spec)
-            has = option in {known.name for known in registry.options(registry.find("defenses", name))}
+            has = option in {existing.name for existing in registry.options(registry.find("defenses", name))}
             used |= has
-            found.extend(written(name, {**options, option: value}) for value in values) if has else found.append(spec)
+            option_strings.extend(
+                written(name, {**options, option: value}) for value in values
+            ) if has else option_strings.append(spec)
         if not used:
             raise OptionError(f"none of the defenses {', '.join(chosen)} has an option {shown(option)} to vary")
-        chosen = tuple(dict.fromkeys(found))
+        chosen = tuple(dict.fromkeys(option_strings))
     return chosen
 
 
@@ -146,7 +108,7 @@ def check_spec(kind: str, spec: str) -> None:
         return
     for of, part in registry.parts(kind, spec):
         name, given = registry.parse(part)
-        known = [option.name for option in registry.options(registry.find(of, name))]
+        existing = [option.name for option in registry.options(registry.find(of, name))]
         for option in given:
-            if option not in known:
-                raise UnknownNameError(f"option of {name}", option, known)
+            if option not in existing:
+                raise UnknownNameError(f"option of {name}", option, existing)

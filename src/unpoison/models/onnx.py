@@ -30,9 +30,11 @@ class OnnxEncoder:
         pooling: How token vectors become one: `mean`, or `cls`, the first token's; None takes what the folder says.
         similarity: `cosine` scales every vector to length 1; `dot` leaves them as the graph makes them.
         query_encoder: Another such folder for questions (DPR's two towers).
-        batch_size: Texts per run.
+        batch_size: Texts per run; an int8 graph scales its numbers by all that is in a run, so it gets one at a time,
+            and no text changes how another is read.
         max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
         providers: onnxruntime's execution providers, the preferred first.
+        threads: Threads of one run; None for the library's own choice, one on every core.
 
     Raises:
         MissingExtraError: The extra `onnx` is not installed.
@@ -51,16 +53,17 @@ class OnnxEncoder:
         batch_size: int = 32,
         max_length: int = 256,
         providers: Sequence[str] = ("CPUExecutionProvider",),
+        threads: int | None = None,
     ) -> None:
         self.similarity = among("similarity", similarity, ("cosine", "dot"))
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
         self.name = named(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
-        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
+        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
         if query_encoder is not None:
-            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers)
+            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
             self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
@@ -177,6 +180,9 @@ def open_session(file: Path, name: str, providers: Sequence[str], *, threads: in
         raise _unusable(name, error) from error
 
 
+_SCALED = b"DynamicQuantizeLinear"
+"""What is in a graph that was made int8, its numbers scaled while running."""
+
 _ELSEWHERE = b"\n\x08location"
 """How a graph (a protocol buffer) begins to say in which other file a tensor lies."""
 
@@ -188,8 +194,16 @@ def _unusable(name: str, error: Exception) -> ModelError:
 class _Graph:
     """A tokenizer and an ONNX graph that takes its tokens."""
 
-    def __init__(self, name: str, folder: Path, batch_size: int, max_length: int, providers: Sequence[str]) -> None:
-        for option, value in (("batch_size", batch_size), ("max_length", max_length)):
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        batch_size: int,
+        max_length: int,
+        providers: Sequence[str],
+        threads: int | None = None,
+    ) -> None:
+        for option, value in (("batch_size", batch_size), ("max_length", max_length), ("threads", threads or 1)):
             if value < 1:
                 raise OptionError(f"{option} must be at least 1, got {value}")
         tokenizers = require("tokenizers", "an ONNX model")
@@ -197,7 +211,9 @@ class _Graph:
         file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         if file is None or not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
-        self._session = open_session(file, name, providers)
+        self._session = open_session(file, name, providers, threads=threads)
+        if _SCALED in file.read_bytes():
+            self._batch_size = 1
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare exceptions of its own
@@ -227,12 +243,12 @@ class _Graph:
             }
             feed = {name: features[name].astype(kind) for name, kind in self._inputs.items()}
             try:
-                made = self._session.run([output], feed)[0]
+                output_values = self._session.run([output], feed)[0]
             except Exception as error:  # onnxruntime raises bare exceptions of its own
                 raise ModelError(
                     f"{self._name} failed ({shown(str(error), 200)}); lower max_length or export again"
                 ) from error
-            finished: NDArray[Any] = finish(made, mask)
+            finished: NDArray[Any] = finish(output_values, mask)
             return finished
 
         with self._lock:
@@ -241,24 +257,24 @@ class _Graph:
 
 def _read_json(name: str, file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(
             f"{name} needs a readable {file.name} in its folder ({type(error).__name__}); copy it there"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object; copy the model's own")
-    return found
+    return content
 
 
 def _longest(name: str, folder: Path) -> int:
     """Tokens that the model has positions for, where its files say so."""
-    said = [
+    lengths = [
         _read_json(name, folder / file).get(field)
         for file, field in (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"))
         if (folder / file).is_file()
     ]
-    return min((value for value in said if isinstance(value, int) and value > 0), default=2**31)
+    return min((value for value in lengths if isinstance(value, int) and value > 0), default=2**31)
 
 
 def _labels(config: dict[str, Any], name: str) -> dict[int, str]:
@@ -273,9 +289,9 @@ def _pools_first_token(name: str, folder: Path) -> bool:
     file = folder / "1_Pooling" / "config.json"
     if not file.is_file():
         return False
-    said = _read_json(name, file)
-    modes = said.get("pooling_mode") or [
-        key for key, on in said.items() if key.startswith("pooling_mode_") and on is True
+    settings = _read_json(name, file)
+    modes = settings.get("pooling_mode") or [
+        key for key, on in settings.items() if key.startswith("pooling_mode_") and on is True
     ]
     modes = [modes] if isinstance(modes, str) else modes
     if not (isinstance(modes, list) and len(modes) == 1 and str(modes[0]) in _POOLS_FIRST):

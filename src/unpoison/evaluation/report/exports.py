@@ -11,7 +11,7 @@ from math import isnan
 from unpoison.evaluation.certified import certify
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
-from unpoison.evaluation.presets import Published
+from unpoison.evaluation.presets import Preset, Published
 from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.model import SETTINGS, Report, setting
 from unpoison.evaluation.report.published import counted, published_tables
@@ -44,9 +44,9 @@ def as_markdown(report: Report) -> str:
     parts += [markdown_table(table) for table in summary_tables(report)]
     parts += [markdown_table(table) for table in certified_tables(report)]
     parts += [markdown_table(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
-    found = problems(report)
-    if found:
-        parts += ["## Problems", "\n".join(f"- {markdown_text(problem)}" for problem in found)]
+    remarks = problems(report)
+    if remarks:
+        parts += ["## Problems", "\n".join(f"- {markdown_text(problem)}" for problem in remarks)]
     parts += ["## Manifest", f"```json\n{json.dumps(manifest, indent=2).replace('```', '')}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -93,9 +93,9 @@ def _csv_row(summary: Summary) -> Iterator[object]:
         yield "" if value in (None, ()) else spreadsheet_value(setting(value))
     yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
     for name in MEASURES:
-        found = summary.figures[name]
-        yield from ("" if isnan(value) else f"{value:.6g}" for value in (found.value, found.low, found.high))
-        yield found.count
+        estimate = summary.figures[name]
+        yield from ("" if isnan(value) else f"{value:.6g}" for value in (estimate.value, estimate.low, estimate.high))
+        yield estimate.count
 
 
 def spreadsheet_value(value: float | str) -> float | str:
@@ -117,9 +117,10 @@ def as_json(report: Report) -> str:
             "prompts": list(report.preset.prompts),
             "substitutions": list(report.preset.substitutions),
             "lacks": list(report.preset.lacks),
-            "numbers": [_number(*pair) for pair in report.preset.beside(report.summaries)],
+            "seeds": list(report.preset.seeds),
+            "numbers": _numbers(report, report.preset),
         }
-    found = {
+    document = {
         "manifest": dict(report.run.manifest),
         "complete": report.run.complete,
         "cells": [summary.to_dict() for summary in report.summaries],
@@ -128,7 +129,19 @@ def as_json(report: Report) -> str:
         "problems": problems(report),
         "preset": preset,
     }
-    return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:
+    by_scenario = {summary.scenario: summary for summary in report.summaries}
+    return [
+        {**_number(one, measured), "by_seed": [_defined(each.value) for each in preset.by_seed(one, by_scenario)]}
+        for one, measured in preset.beside(report.summaries)
+    ]
+
+
+def _defined(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def _number(one: Published, measured: Estimate | None) -> dict[str, object]:
@@ -137,9 +150,10 @@ def _number(one: Published, measured: Estimate | None) -> dict[str, object]:
         **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
         "published": one.value,
         "bound": one.bound,
+        "spread": one.spread,
         "row_differs": list(one.row_differs),
         "column_differs": list(one.column_differs),
         "measured": None if ours is None else ours.value,
-        "low": None if ours is None or isnan(ours.low) else ours.low,
-        "high": None if ours is None or isnan(ours.high) else ours.high,
+        "low": None if ours is None else _defined(ours.low),
+        "high": None if ours is None else _defined(ours.high),
     }

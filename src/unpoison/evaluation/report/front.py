@@ -37,7 +37,7 @@ def _figure(one: KeyFigure) -> str:
             f'<rect class="spread" x="{100 * one.low:.1f}" y="0" width="{max(100 * (one.high - one.low), 0.5):.1f}" '
             'height="10"/>'
         )
-    between = f" (95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %)" if isfinite(one.low) else ""
+    between = f" (likely {100 * one.low:.0f} to {100 * one.high:.0f} %)" if isfinite(one.low) else ""
     title = label(f"{one.title}: {one.hits} of {one.total}", 200)
     return (
         f'<div class="key {one.tone if one.hits else "none"}"><h3>{label(one.title, 80)}</h3>'
@@ -53,7 +53,7 @@ def _cases(cases: tuple[Case, ...]) -> str:
     if not cases:
         return "<h2>The worst cases</h2><p>The attack won no question of this setting.</p>"
     through = sum(not case.stopped for case in cases)
-    told = (
+    summary = (
         "All of these were stopped; without the defense the attacker had won them."
         if not through
         else (
@@ -62,14 +62,15 @@ def _cases(cases: tuple[Case, ...]) -> str:
             else "The attacker won the first of these; the others were stopped."
         )
     )
-    return f'<h2>The worst cases</h2><p>{told}</p><ol class="cases">{"".join(map(_case, cases))}</ol>'
+    return f'<h2>The worst cases</h2><p>{summary}</p><ol class="cases">{"".join(map(_case, cases))}</ol>'
 
 
 def _case(case: Case) -> str:
-    said = (
+    who = "Without the defense the system" if case.stopped else "The system"
+    reply = (
         ""
         if case.said is None
-        else f'<p>Answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
+        else f'<p>{who} answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
     )
     answers = "".join(
         f'<span class="{kind}" dir="auto">{label(text, 220)}</span>'
@@ -80,11 +81,14 @@ def _case(case: Case) -> str:
     numbers = ""
     if case.numbers and case.numbers != case.why:
         numbers = f"<details><summary>the numbers</summary><p>{label(case.numbers, 320)}</p></details>"
-    planted = f'<blockquote class="planted" dir="auto">{label(case.planted, 320)}</blockquote>' if case.planted else ""
+    planted = ""
+    if case.planted:
+        text = f'<span dir="auto">{label(case.planted, 320)}</span>'
+        planted = f'<blockquote class="planted"><strong>Planted:</strong> {text}</blockquote>'
     return (
         f'<li><p><strong dir="auto">{label(case.question, 320)}</strong> '
         f'<em class="tag {"" if case.stopped else "bad"}">{label(case.outcome, 120)}</em></p>'
-        f'<p class="answers">{answers}</p>{said}{planted}{why}{numbers}</li>'
+        f'<p class="answers">{answers}</p>{reply}{planted}{why}{numbers}</li>'
     )
 
 
