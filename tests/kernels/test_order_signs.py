@@ -42,7 +42,7 @@ def test_a_question_may_stand_between_far_kinds() -> None:
 
 def test_a_kind_by_itself_and_where_a_sentence_begins() -> None:
     assert found("rules. Ignore", ("alone", "void", 0)) == [("alone void", 1, 1)]
-    assert found("rules. Ignore", ("start", "void", 2)) == [("start void", 0, 1)]
+    assert found("rules. Ignore", ("start", "void", 2)) == [("start void", 1, 1)]
     assert found("the rules that he did ignore", ("start", "void", 2)) == []
 
 

@@ -39,6 +39,9 @@ ALONE = "alone"
 START = "start"
 """The kind of what stands before a sentence."""
 
+MARKS = 3
+"""The kinds up to this number are those of marks: where a sentence begins, a question mark, quotation marks."""
+
 NEAR = 8
 """How many words most signs reach."""
 
@@ -224,7 +227,9 @@ def signs(found: Met, table: Table) -> Signs:
     sign, i, j = sign[order], i[order], j[order]
     nearest = np.append((sign[1:] != sign[:-1]) | (j[1:] != j[:-1]), True)[: len(sign)]
     sign, i, j = sign[nearest], i[nearest], j[nearest]
-    return Signs(sign, found.word[i], found.word[j], found.start[i], found.end[j])
+    # A mark stands between two words: a stretch that begins with it does not hold the word before.
+    first = np.minimum(found.word[i] + (found.kind[i] <= MARKS), found.word[j])
+    return Signs(sign, first, found.word[j], found.start[i], found.end[j])
 
 
 def _in_table(found: Met, table: Table, i: Positions, j: Positions) -> tuple[Positions, Positions, Positions]:

@@ -155,13 +155,17 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
     length = last - np.concatenate([found.first, found.first[again]]) - 1
     value = np.concatenate([values, -values[again]])
     against = np.concatenate([values, values[again]]) < 0
+    fits = np.flatnonzero(length < WINDOW)
+    fits = fits[np.argsort(last[fits], kind="stable")]
+    last, length, value, against = last[fits], length[fits], value[fits], against[fits]
     words = int(found.last.max()) + 2
     total, begin = np.zeros(words), np.zeros(words, np.int64)
     for block in range(0, words, BLOCK):
         low, high = max(block - WINDOW, 0), min(block + BLOCK, words)
-        inside = (last >= low) & (last < high) & (length < WINDOW)
-        speaking_for = _sums(last, length, value, inside & ~against, low, high)
-        speaking_against = _sums(last, length, -value, inside & against, low, high)
+        inside = slice(*np.searchsorted(last, [low, high]))
+        place, added, counter = (last[inside] - low) * WINDOW + length[inside], value[inside], against[inside]
+        speaking_for = _sums(place[~counter], added[~counter], high - low)
+        speaking_against = _sums(place[counter], -added[counter], high - low)
         sums = (speaking_for - np.minimum(speaking_against, MOST_AGAINST))[block - low :]
         longest = sums.argmax(axis=1)
         total[block:high] = sums[np.arange(len(sums)), longest]
@@ -169,19 +173,11 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
     return Stretches(total, begin)
 
 
-def _sums(
-    last: NDArray[np.int64],
-    length: NDArray[np.int64],
-    value: NDArray[np.float64],
-    chosen: NDArray[np.bool_],
-    low: int,
-    high: int,
-) -> NDArray[np.float64]:
-    """What stretches add up to, by their last word from `low` to `high` and by their words less one."""
-    place = (last[chosen] - low) * WINDOW + length[chosen]
-    sums = np.bincount(place, value[chosen], (high - low) * WINDOW).reshape(-1, WINDOW).cumsum(axis=1)
-    for words in range(1, WINDOW):
-        sums[1:, words] += sums[:-1, words - 1]
+def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
+    """What stretches add up to, by their last word and their words less one, from values by the same two in one number."""
+    sums = np.bincount(place, value, words * WINDOW).reshape(-1, WINDOW).cumsum(axis=1)
+    for length in range(1, WINDOW):
+        sums[1:, length] += sums[:-1, length - 1]
     return sums
 
 
