@@ -174,7 +174,7 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
 
 
 def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
-    """What stretches add up to, by their last word and their words less one, from values by the same two in one number."""
+    """What stretches add up to, by their last word and their words less one, from values by both in one number."""
     sums = np.bincount(place, value, words * WINDOW).reshape(-1, WINDOW).cumsum(axis=1)
     for length in range(1, WINDOW):
         sums[1:, length] += sums[:-1, length - 1]
