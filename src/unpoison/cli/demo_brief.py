@@ -68,8 +68,9 @@ def _question(case: Case) -> Iterator[str]:
 def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
     """Every defense over all questions: what is saved under attack, and what that costs without one."""
     few, many = POISONS[0], POISONS[-1]
-    yield f"All {len(cases[0])} questions    poison is read    poison is read    the answer    genuine texts"
-    yield f"{'':18}of {few} planted      of {many} planted       is kept     kept, no attack"
+    columns = ("poison is read", "poison is read", "the answer", "genuine texts")
+    yield _row(f"All {len(cases[0])} questions", columns)
+    yield _row("", (f"of {few} planted", f"of {many} planted", "is kept", "kept, no attack"))
     for name in DEFENSES:
         told = (
             share(case.poisons_left(name) > 0 for case in cases[few]),
@@ -82,5 +83,9 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
                 for i in range(len(case.labels))
             ),
         )
-        yield f"  {name:<13}{told[0]:>12}{told[1]:>18}{told[2]:>16}{told[3]:>16}"
+        yield _row(f"  {name}", told)
     yield ""
+
+
+def _row(name: str, cells: tuple[str, ...]) -> str:
+    return f"{name:<17}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, (15, 17, 14, 17), strict=True))
