@@ -16,7 +16,7 @@ from unpoison.evaluation.planting import plant
 from unpoison.evaluation.presets import load_preset, preset_names
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.report import Report
-from unpoison.evaluation.report.published import SAME, beside, counted, measured, published_tables
+from unpoison.evaluation.report.published import SAME, beside, counted, measured_figure, published_tables
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
@@ -392,7 +392,7 @@ def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:
     one = next(one for one in preset.published if one.row == "stage 1" and one.measure == "clean_kept")
     values = [estimate.value for estimate in preset.by_seed(one, found)]
     assert len(values) == 3
-    assert measured(preset, one, found) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
+    assert measured_figure(preset, one, found) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
 
 
 def test_a_grader_counts_accuracy_as_radar_does() -> None:

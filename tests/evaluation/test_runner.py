@@ -84,7 +84,7 @@ def test_a_run_writes_down_what_happened(tmp_path):
 
 def test_nothing_is_done_twice(tmp_path, monkeypatch):
     first = Runner(tmp_path, SCENARIOS).run()
-    monkeypatch.setattr("unpoison.evaluation.runner.measured", None)  # would fail if it were called
+    monkeypatch.setattr("unpoison.evaluation.runner.measure_question", None)  # would fail if it were called
     monkeypatch.setattr("unpoison.evaluation.crafting.craft_one", None)
     again = Runner(tmp_path, SCENARIOS).run()
     assert again.cells == first.cells
