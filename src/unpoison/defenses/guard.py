@@ -104,7 +104,7 @@ class Guard(Defense):
         *,
         damage: float = 0.02,
         threshold: float | None = None,
-        coefficients: str = "auto",
+        coefficients: Literal["auto", "minilm", "lexical"] | str = "auto",
         consult: Literal["ambiguous", "always", "never"] = "ambiguous",
         action: Literal["drop", "redact"] = "drop",
         alone: bool = False,

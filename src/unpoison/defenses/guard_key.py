@@ -7,6 +7,7 @@ looks at other evidence of the same kinds, and a searcher without its file canno
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -71,16 +72,14 @@ def drawn(secret: str, columns: Sequence[str], own: Sequence[str]) -> Choice:
     """
     key = secret.encode("utf-8", "surrogatepass")
     if len(key) < FEWEST:
-        raise OptionError(
-            f"a secret of {len(key)} bytes can be guessed; give at least {FEWEST}, such as 32 random letters"
-        )
+        raise OptionError(f"a secret of {len(key)} bytes can be guessed; give {FEWEST} or more, such as random letters")
+    lots = partial(_lot, blake2b(key).digest())
 
     def some(step: str, names: Sequence[str]) -> tuple[str, ...]:
-        lucky = _source(key, step).random(len(names)) < SHARE
-        return tuple(n for n, seen in zip(names, lucky) if n not in NEVER and (seen or n in ALWAYS))
+        return tuple(n for n in names if n not in NEVER and (n in ALWAYS or lots(step, n) < SHARE))
 
     def half(step: str) -> tuple[int, ...]:
-        return tuple(sorted(_source(key, step).permutation(GROUPS)[:SEEN_GROUPS].tolist()))
+        return tuple(sorted(sorted(range(GROUPS), key=lambda group: lots(step, str(group)))[:SEEN_GROUPS]))
 
     both = (*columns, *WORDING)
     return Choice(
@@ -93,10 +92,10 @@ def drawn(secret: str, columns: Sequence[str], own: Sequence[str]) -> Choice:
     )
 
 
-def _source(key: bytes, step: str) -> np.random.Generator:
-    """Random numbers of their own for each step: a column more in one of them moves nothing in another."""
-    digest = blake2b(step.encode(), key=blake2b(key).digest(), digest_size=32, person=b"unpoison guard").digest()
-    return np.random.default_rng(int.from_bytes(digest, "little"))
+def _lot(key: bytes, step: str, name: str) -> float:
+    """A number in [0, 1) that the key draws for a column or group of a step, whatever others there are."""
+    digest = blake2b(f"{step}\n{name}".encode(), key=key, digest_size=8, person=b"unpoison guard").digest()
+    return int.from_bytes(digest, "little") / 2**64
 
 
 def group_of(codes: NDArray[np.int64]) -> NDArray[np.int64]:
