@@ -30,7 +30,7 @@ from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.style import Style
 from unpoison.kernels.window_evidence import window_signs
 
-MOST_OF_A_KIND = 20
+MOST_OF_A_KIND = 18
 """Samples of each data set and attack."""
 
 WINDOWS_OF_POISON, WINDOWS_OF_CLEAN = 2, 3

@@ -72,8 +72,13 @@ class Retrieval(NamedTuple):
 
 
 def fewest_passages(encoder: str) -> int:
-    """How many passages of the user it takes until one of them is the damage that each judgement may do."""
-    return ceil(1 / (NEEDED * min(WHOLE_SHARE[encoder], WINDOWS_SHARE)) - 1e-9)
+    """How many passages of the user are needed."""
+    return _needed(NEEDED, encoder)
+
+
+def _needed(damage: float, encoder: str) -> int:
+    """How many passages it takes until one of them is the damage that each judgement may do."""
+    return ceil(1 / (damage * min(WHOLE_SHARE[encoder], WINDOWS_SHARE)) - 1e-9)
 
 
 def fitted(
@@ -102,10 +107,11 @@ def fitted(
     numbers = {question: last + i for i, question in enumerate(dict.fromkeys(r.question for r in own))}
     samples += [of_texts(r.question, numbers[r.question], r.texts, r.found, style, window_style) for r in own]
     tell("fitting the judgement of windows")
-    looked = _windows(samples, choice)
-    tell("fitting the judgement of passages")
-    data = _passages(samples, choice, shipped, encoder)
     passages = sum(len(r.texts) for r in own)
+    damage = [level for level in DAMAGE if passages >= _needed(level, encoder)]
+    looked = _windows(samples, choice, damage)
+    tell("fitting the judgement of passages")
+    data = _passages(samples, choice, shipped, damage, encoder)
     return {
         "format": 1,
         "encoder": encoder,
@@ -128,7 +134,9 @@ def _check_enough(own: Sequence[Retrieval], encoder: str) -> None:
         )
 
 
-def _passages(samples: Sequence[Sample], choice: Choice, shipped: GuardModel, encoder: str) -> dict[str, Any]:
+def _passages(
+    samples: Sequence[Sample], choice: Choice, shipped: GuardModel, damage: list[float], encoder: str
+) -> dict[str, Any]:
     """Trees, calibration and thresholds of the judgement in company."""
     names = (*shipped.columns, *WORDING, *COMPANY)
     first, second, alone = (_places(names, seen) for seen in (choice.first, choice.second, choice.alone))
@@ -148,7 +156,7 @@ def _passages(samples: Sequence[Sample], choice: Choice, shipped: GuardModel, en
     seen = np.hstack([np.clip(outcome, -STEEPEST, STEEPEST)[:, None], np.repeat(where, sizes, axis=0)])
     calibration = logistic(seen, y, w)
     parts = np.split(np.asarray(calibration.predict_proba(seen)[:, 1]), ends)
-    damage, levels = _thresholds(samples, parts, WHOLE_SHARE[encoder])
+    thresholds = _thresholds(samples, parts, damage, WHOLE_SHARE[encoder])
     return {
         "columns": list(shipped.columns),
         "first": exported(boosted(rows[:, first], y, w), first),
@@ -161,11 +169,11 @@ def _passages(samples: Sequence[Sample], choice: Choice, shipped: GuardModel, en
             "base": float(calibration.intercept_[0]),
         },
         "damage": damage,
-        "thresholds": np.clip(levels, 1e-4, 1 - 1e-5).tolist(),
+        "thresholds": np.clip(thresholds, 1e-4, 1 - 1e-5).tolist(),
     }
 
 
-def _windows(samples: Sequence[Sample], choice: Choice) -> dict[str, Any]:
+def _windows(samples: Sequence[Sample], choice: Choice, damage: list[float]) -> dict[str, Any]:
     """Trees and thresholds of the judgement of windows."""
     seen = _places(COLUMNS, choice.windows)
     rows = np.vstack([s.windows for s in samples])
@@ -182,9 +190,9 @@ def _windows(samples: Sequence[Sample], choice: Choice) -> dict[str, Any]:
             rows[here][:, seen]
         )
     highest = worst(odds, passage, int(begin[-1]))
-    damage, levels = _thresholds(samples, np.split(highest, begin[1:-1]), WINDOWS_SHARE)
+    thresholds = _thresholds(samples, np.split(highest, begin[1:-1]), damage, WINDOWS_SHARE)
     model = of_windows(rows, y, w, passage, seen)
-    return {"trees": exported(model, seen), "damage": damage, "thresholds": levels}
+    return {"trees": exported(model, seen), "damage": damage, "thresholds": thresholds}
 
 
 def of_windows(
@@ -221,20 +229,19 @@ def _places(names: Sequence[str], seen: Sequence[str]) -> list[int]:
     return [names.index(name) for name in seen]
 
 
-def _thresholds(samples: Sequence[Sample], parts: Sequence[Matrix], share: float) -> tuple[list[float], list[float]]:
-    """Levels of damage that the user's passages suffice to measure, and what is needed for each.
+def _thresholds(
+    samples: Sequence[Sample], parts: Sequence[Matrix], damage: Sequence[float], share: float
+) -> list[float]:
+    """For each level of damage the higher one of what the user's passages and the training's need to lose `share` of it.
 
-    The higher one of what the user's passages need to lose `share` of it, and of what the training's clean data sets
-    need on average; the values are of passages whose question was not fitted.
+    Of the training's clean data sets the average counts. All values are of passages whose question was not fitted.
     """
     clean: Clean = defaultdict(list)
     for sample, part in zip(samples, parts):
         if not sample.poison.any():
             clean[sample.domain.partition("-")[0]].append(part)
     own = np.concatenate(clean.pop(OWN))
-    damage = [level for level in DAMAGE if len(own) * share * level >= 1 - 1e-9]
-    levels = [max(float(np.quantile(own, 1 - share * d)), on_average(clean, share * d)) for d in damage]
-    return damage, levels
+    return [max(float(np.quantile(own, 1 - share * d)), on_average(clean, share * d)) for d in damage]
 
 
 def on_average(clean: Clean, damage: float) -> float:
