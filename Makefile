@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format benchmarks clean
+.PHONY: help demo test check lint types imports format docs benchmarks coverage mutants clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,8 +44,20 @@ format: .venv/dev.stamp ## rewrite files in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/dev.stamp ## the documentation as a site, in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 benchmarks: .venv/dev.stamp ## measure the named tables of the docs again and compare; needs ../shared/data
 	$(BIN)/python benchmarks/tables.py
+
+coverage: .venv/dev.stamp ## run all tests and name the lines of src that none of them ran; fails below 95 %
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+mutants: .venv/dev.stamp ## put small faults into the source and count those that the tests notice; hours, may be stopped
+	$(BIN)/python benchmarks/mutants.py --sample 12
 
 clean: ## remove everything that was made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

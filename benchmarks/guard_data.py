@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from guard_forms import claimed, corrected, in_form, tailed
 from guard_texts import agreeing, answered, brief, joined, padded, snippet
 from quality_cells import CANDIDATES, SETS, WIKI, cells
 from split import held_out as held_out_of
@@ -73,6 +74,14 @@ class Sample:
     gold: tuple[bool, ...]
     prefix: bool = False
 
+    def kind(self, poison: bool) -> tuple[str, str]:
+        """The group of a passage, in which all weigh together as much as those of any other group.
+
+        Forms are one domain: their templates are few, and however many sets they fill, they say no more.
+        """
+        domain = "forms" if self.domain.endswith("-forms") else self.domain
+        return domain, self.attack if poison else ""
+
 
 def held_out(folder: Path, question: str) -> bool:
     """Whether a question is measured on and never fitted."""
@@ -116,6 +125,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
         yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
     if rng.random() < (0.2 if repeats == 1 else 0.4):
         yield _sample(f"{name}-brief", "none", example.question, brief(example.question, clean), [], rng)
+    yield from _in_forms(name, example, clean)
     if name in ATTACKED_SETS:
         yield from _published(name, example, clean, rng)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
@@ -145,6 +155,35 @@ def _published(name: str, example: Example, clean: list[Row], rng: np.random.Gen
         rows = [(text, True, False) for text in every[:count]] + [(text, False, gold) for text, gold in clean[:5]]
         chosen, poison, gold = zip(*rows)
         yield Sample(f"{name}-crowd", "crowd", example.question, chosen, poison, gold)
+
+
+def _in_forms(name: str, example: Example, clean: list[Row]) -> Iterator[Sample]:
+    """Poison and clean texts in other forms than prose, some questions of every set and all that are attacked."""
+    rng = np.random.default_rng(int(share_of(f"forms {name} {example.id}") * 2**53))
+    attacked = name in ATTACKED_SETS
+    if not attacked and rng.random() > (0.2 if name in ("nq_large_poisoned", "timeqa", *CLEAN_KINDS) else 0.4):
+        return
+    formed = [(in_form(text, example.question, rng) if rng.random() < 0.25 else text, gold) for text, gold in clean]
+    yield _sample(f"{name}-forms", "none", example.question, formed, [], rng)
+    wrong = _wrong(example, rng)
+    if wrong is None:
+        return
+    asked, right = example.question, (*example.correct_answers, *(text for text, _ in clean[:1]))[0]
+    prose = [text for attack in PUBLISHED[:4] for text in _free(example, attack)] if attacked else []
+    for turn in range(2 if attacked else 1):
+        shaped = [claimed(asked, wrong, rng) for _ in range(3)]
+        shaped += [tailed(text, asked, rng) for text in prose[turn : turn + 4]]
+        yield _attacked(f"{name}-forms", "shaped", asked, formed if turn else clean, shaped, rng)
+        outdated = [corrected(asked, wrong, right[:80], rng) for _ in range(4)]
+        yield _attacked(f"{name}-forms", "outdated", asked, clean, outdated, rng)
+
+
+def _wrong(example: Example, rng: np.random.Generator) -> str | None:
+    """A wrong answer: the data's own where it has one, else somebody else's; None where that may be right."""
+    own = example.incorrect_answers if example.dataset in ("nq", "hotpotqa", "timeqa") else ()
+    wrong = str(own[int(rng.integers(len(own)))]) if own else str(rng.choice(OTHERS))
+    right = any(contains_answer(wrong, c) or contains_answer(c, wrong) for c in example.correct_answers)
+    return None if right else wrong
 
 
 def _free(example: Example, attack: str) -> list[str]:
@@ -236,7 +275,8 @@ def measured_samples(folder: Path) -> list[Sample]:
     made = list[Sample]()
     for name in SETS:
         for cell in cells(folder, name, None):
-            if cell.poisons == 4 or (cell.dataset == "realtimeqa" and cell.order == "given" and cell.poisons > 1):
+            again = cell.dataset == "realtimeqa" and cell.order == "given" and " at position " not in cell.attack
+            if cell.poisons == 4 or again:  # its questions stand in both orders; once is enough
                 continue
             for context in cell.contexts:
                 if cell.dataset not in SEEN or held_out(folder, context.query):

@@ -43,7 +43,10 @@ def styled(samples: Sequence[Sample]) -> dict:
     Clean and invented texts weigh the same; among these each data set and each attack.
     """
     pure = [s for s in samples if s.attack not in MIXED]
-    kinds = {(text, p): (s.domain, s.attack if p else "") for s in pure for text, p in zip(s.texts, s.poison)}
+    kinds: dict[tuple[str, bool], tuple[str, str]] = {}
+    for s in pure:
+        for text, p in zip(s.texts, s.poison):
+            kinds.setdefault((text, p), s.kind(p))
     y = np.array([p for _, p in kinds])
     sizes = Counter(kinds.values())
     groups = Counter(attack != "" for _, attack in sizes)

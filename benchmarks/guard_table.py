@@ -22,15 +22,16 @@ from guard_style import SHIFT as STYLE_SHIFT
 from guard_windows import SHIFT as WINDOW_SHIFT
 from guard_windows import style_of_windows
 from train_guard import Vectors, family, fold
-from unpoison.defenses.guard_key import GROUPS, part_of
-from unpoison.defenses.guard_model import GuardModel, wording
+from unpoison.defenses.guard_key import GROUPS, group_of
+from unpoison.defenses.guard_model import SHORTEST, GuardModel
 from unpoison.defenses.guard_table import ENCODERS_OWN, LEVELS
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.kernels.evidence import Signs, signs
-from unpoison.kernels.style import Style
-from unpoison.kernels.window_evidence import window_signs
+from unpoison.kernels.style import Runs, Style, known_to
+from unpoison.kernels.window_evidence import known_runs, window_signs
+from unpoison.kernels.windows import windows
 
-MOST_OF_A_KIND = 18
+MOST_OF_A_KIND = 14
 """Samples of each data set and attack."""
 
 WINDOWS_OF_POISON, WINDOWS_OF_CLEAN = 2, 3
@@ -56,15 +57,30 @@ def unseen(samples: Sequence[Sample], every: Sequence[Sample], fit: Callable[...
     return [made[key] for key in keys]
 
 
-def parts(style: Style) -> list[Style]:
-    """A style for each group; what they say adds up to what the whole says."""
-    return [Style(style.code, part_of(style, [g]).weight / GROUPS, style.base / GROUPS) for g in range(GROUPS)]
+def in_parts(style: Style, place: np.ndarray, unit: np.ndarray, count: int) -> np.ndarray:
+    """`kernels.style.resemblance`, group by group: what they say adds up to it, shape (groups, count)."""
+    pairs, times = np.unique(unit * len(style.code) + place, return_counts=True)
+    owner, run = np.divmod(pairs, len(style.code))
+    strength = np.log1p(times)
+    length = np.sqrt(np.bincount(owner, strength**2, count))
+    cells = group_of(style.code)[run] * count + owner
+    sums = np.bincount(cells, strength * style.weight[run], GROUPS * count).reshape(GROUPS, count)
+    return sums / np.maximum(length, 1) + style.base / GROUPS
 
 
 def worded(found: Signs, style: Style, lift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each group says of the passages and of their claims, shape (groups, k) both."""
-    made = [wording(found, part) for part in parts(style)]
-    return (np.stack([m[0] + lift / GROUPS for m in made]), np.stack([m[2] + lift / GROUPS for m in made]))
+    """What each group says of the passages and of their claims, as `guard_model.wording`, shape (groups, k) both."""
+    k, owner = len(found.residual), found.sentence_owner
+    inside = owner[found.runs.sentence] >= 0
+    lengths = np.bincount(found.runs.sentence[inside], minlength=len(owner))
+    known = known_to(style, Runs(found.runs.code[inside], found.runs.sentence[inside]))
+    whole = in_parts(style, known.code, owner[known.sentence], k)
+    each = in_parts(style, known.code, known.sentence, len(owner))
+    claim = whole.copy()
+    claimed = np.flatnonzero(found.claim >= 0)
+    claimed = claimed[lengths[found.claim[claimed]] >= SHORTEST]
+    claim[:, claimed] = each[:, found.claim[claimed]]
+    return whole + lift / GROUPS, claim + lift / GROUPS
 
 
 def lifted(samples: Sequence[Sample], deviation: float) -> list[np.ndarray]:
@@ -84,9 +100,11 @@ def windowed(sample: Sample, style: Style, lift: np.ndarray) -> tuple[np.ndarray
     rank = np.arange(len(order)) - np.searchsorted(owner, owner)
     most = np.where(np.array(sample.poison)[owner], WINDOWS_OF_POISON, WINDOWS_OF_CLEAN)
     keep = order[rank < most]
-    tables = [window_signs(sample.question, sample.texts, part).columns[keep] for part in parts(style)]
-    said = np.stack([t[:, 0] for t in tables]) + lift[shipped.owner[keep]] / GROUPS
-    return said, tables[0][:, 1:].T, np.bincount(shipped.owner[keep], minlength=len(sample.texts))
+    cut = windows(sample.question, sample.texts)
+    said = in_parts(style, *known_runs(cut, cut.first, cut.last, style), len(cut.first))
+    table = window_signs(sample.question, sample.texts, style).columns[keep]
+    said = said[:, keep] + lift[shipped.owner[keep]] / GROUPS
+    return said, table[:, 1:].T, np.bincount(shipped.owner[keep], minlength=len(sample.texts))
 
 
 def quantised(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

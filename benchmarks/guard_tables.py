@@ -183,7 +183,14 @@ def line(name: str, rest: Sequence[Case], target: Sequence[Case], columns: tuple
     style, columns_of_wording = Written()("rest", rest)
     data, probabilities = fit(rest, columns, columns_of_wording, per_set=False)
     model = GuardModel.of(
-        {**data, "bound": 1.0, "damage": list(DAMAGE), "thresholds": thresholds(rest, probabilities, 1.0)}, style
+        {
+            **data,
+            "bound": 1.0,
+            "ordinary": 0.0,
+            "damage": list(DAMAGE),
+            "thresholds": thresholds(rest, probabilities, 1.0),
+        },
+        style,
     )
     bar = model.threshold(damage)
     found = [(case, score(model, case)) for case in target]

@@ -38,7 +38,10 @@ SHIFT = 1.0
 def style_of_windows(samples: Sequence[Sample]) -> dict:
     """Weights of runs of lower-case shapes, by logistic regression over the distinct texts of the samples."""
     pure = [s for s in samples if s.attack != "longer"]
-    kinds = {(text, p): (s.domain, s.attack if p else "") for s in pure for text, p in zip(s.texts, s.poison)}
+    kinds: dict[tuple[str, bool], tuple[str, str]] = {}
+    for s in pure:
+        for text, p in zip(s.texts, s.poison):
+            kinds.setdefault((text, p), s.kind(p))
     y = np.array([p for _, p in kinds])
     sizes = Counter(kinds.values())
     groups = Counter(attack != "" for _, attack in sizes)
@@ -119,6 +122,4 @@ def _passages(found: Sequence[Bag]) -> np.ndarray:
 
 def _weights(found: Sequence[Bag]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    return balanced([
-        (bag.sample.domain, bag.sample.attack if p else "", bool(p)) for bag in found for p in bag.poison.tolist()
-    ])  # fmt: skip
+    return balanced([(*bag.sample.kind(p), bool(p)) for bag in found for p in bag.poison.tolist()])

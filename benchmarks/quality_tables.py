@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from unpoison.evaluation import Estimate, Tally, detection, wilson
+from unpoison.evaluation import Estimate, Tally, wilson
 from unpoison.evaluation.intervals import bootstrap_mean, bootstrap_ratio
 
 Tallies = Sequence[Tally]
@@ -53,14 +53,16 @@ def gold_kept(tallies: Tallies) -> str:
 
 def removal(tallies: Tallies) -> str:
     """Precision / recall / F1, the interval being F1's."""
-    pooled = detection(tallies)
+    dropped = [t.poison_dropped for t in tallies]
+    precision = bootstrap_ratio(dropped, [t.poison_dropped + t.clean_dropped for t in tallies])
+    recall = bootstrap_ratio(dropped, [t.poison_dropped + t.poison_kept for t in tallies])
     f1 = bootstrap_ratio(
-        [2 * t.poison_dropped for t in tallies],
+        [2 * count for count in dropped],
         [2 * t.poison_dropped + t.clean_dropped + t.poison_kept for t in tallies],
     )
     if np.isnan(f1.value):
         return "-"
-    shown = " / ".join("-" if np.isnan(v) else f"{v:.2f}" for v in (pooled.precision, pooled.recall, pooled.f1))
+    shown = " / ".join("-" if np.isnan(v) else f"{v:.2f}" for v in (precision.value, recall.value, f1.value))
     return f"{shown} [{f1.low:.2f}, {f1.high:.2f}]"
 
 

@@ -16,13 +16,21 @@ import argparse
 import json
 import resource
 import time
+from collections.abc import Container, Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from orders_texts import BLIND
 from unpoison.at_rest import Scan, scan
+from unpoison.at_rest.concealed import concealed
+from unpoison.at_rest.demanding import demanding
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.judging import Custom, concealment
+from unpoison.at_rest.units import Unit, units_of
+from unpoison.kernels.orders import Order, order
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 
@@ -98,35 +106,82 @@ def clean(folder: Path) -> None:
         print(f"| {name} | {len(found):,} | {len(found.flagged)} | {len(found.flagged) / len(found):.2%} |", flush=True)
 
 
+PLACES = ("{text} {lie}", "{lie} {text}", "{text}\n{lie}")
+
 HIDING = (
     ("HTML that is not shown", "{text} <span style='display:none'>{lie}</span>"),
     ("an HTML comment", "{text} <!-- {lie} -->"),
+    ("a template that is never shown", "{text} <template>{lie}</template>"),
     ("white letters", "<p>{text}</p><p style='color:#fff;background:#fff'>{lie}</p>"),
     ("invisible characters", "{spaced} {text}"),
     ("tag characters", "{text}{smuggled}"),
 )
 
 
-def orders(folder: Path) -> None:
-    """Each order and each hidden claim in a passage of its own, one in a thousand documents."""
-    base = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == "nq"]
+def orders(folder: Path, names: list[str]) -> None:
+    """Orders and hidden claims in documents of their own, one in a thousand, beside what else is flagged.
+
+    What Guard says is left out: it is most of the time, and not what finds these.
+    """
+    asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
     lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
-    texts = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
-    print("| in a document | planted | flagged |\n| --- | --- | --- |")
-    print(f"| an order | {len(texts)} | {_one_by_one([f'{base[i]} {t}' for i, t in enumerate(texts)])} |", flush=True)
-    for name, form in HIDING:
-        made = []
-        for i, lie in enumerate(lies):
-            spaced = "".join(f"{c}\u200b" for c in lie)
-            smuggled = "".join(chr(0xE0000 + ord(c)) for c in lie if ord(c) < 128)
-            made.append(form.format(text=base[i], lie=lie, spaced=spaced, smuggled=smuggled))
-        print(f"| {name} | {len(made)} | {_one_by_one(made)} |", flush=True)
+    blind = [form.format(question="who wrote the letter", answer="Lisbon") for kind in BLIND.values() for form in kind]
+    print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
+    for name in names:
+        corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
+        wrong = np.mean([s >= 0.5 for s in _apart(dict(enumerate(corpus)), {})])
+        for kind, texts, forms in (
+            ("an order", asked, PLACES),
+            ("an order in other words", blind, PLACES),
+            *((kind, lies, (form,)) for kind, form in HIDING),
+        ):
+            found = list(_in_company(corpus, texts, forms))
+            print(
+                f"| {name}, {len(corpus):,} | {kind} | {len(found)} | {np.mean(found):.0%} | {wrong:.2%} |", flush=True
+            )
 
 
-def _one_by_one(texts: list[str]) -> str:
-    """The share that is flagged, each alone: what is in the other documents says nothing of orders and of hiding."""
-    flagged = sum(bool(scan([text]).flagged) for text in texts)
-    return f"{flagged / len(texts):.0%}"
+def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> Iterator[bool]:
+    """Whether each text is flagged in a document of the corpus, planted with others up to one in a thousand."""
+    rng = np.random.default_rng(0)
+    known = dict(enumerate(corpus))
+    read = {number: _units(text, number) for number, text in known.items()}
+    together = max(1, round(len(corpus) / 1000))
+    for start in range(0, len(texts), together):
+        some = texts[start : start + together]
+        places = rng.choice(len(corpus), len(some), replace=False).tolist()
+        planted_ = {
+            place: forms[int(rng.integers(len(forms)))].format(
+                text=corpus[place], lie=text, spaced="".join(f"{c}\u200b" for c in text),
+                smuggled="".join(chr(0xE0000 + ord(c)) for c in text if ord(c) < 128),
+            )
+            for place, text in zip(places, some)
+        }  # fmt: skip
+        suspicion = _apart({**known, **planted_}, read, planted_)
+        yield from (bool(suspicion[place] >= 0.5) for place in places)
+
+
+def _units(text: str, number: int) -> list[tuple[Unit, Order]]:
+    return [(unit, order(unit.text)) for unit in units_of(Document.of({"id": str(number), "text": text}), number)]
+
+
+def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
+    """Suspicion of each document for its demands and for what it hides, as `at_rest.scanning` puts them together."""
+    held = {
+        number: read[number] if number in read and number not in changed else _units(text, number)
+        for number, text in documents.items()
+    }
+    units = [unit for some in held.values() for unit, _ in some]
+    said = [one for some in held.values() for _, one in some]
+    everybody = np.ones(len(documents), bool)
+    unseen = {number for number, text in documents.items() if concealed(text)}
+    custom = Custom.among(units, unseen, everybody)
+    strange = demanding(units, said, everybody).probability
+    suspicion = [0.0] * len(documents)
+    for unit, one, rarity in zip(units, said, strange):
+        hidden = concealment(unit.hidden, unit.document in unseen, custom)
+        suspicion[unit.document] = max(suspicion[unit.document], one.probability, float(rarity), hidden)
+    return suspicion
 
 
 def speed(sizes: list[int], vectors: bool) -> None:
@@ -173,8 +228,10 @@ def main() -> None:
         parser.error("name the folder with the data")
     elif given.table == "quality":
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
+    elif given.table == "orders":
+        orders(given.folder, given.sets.split(","))
     else:
-        {"clean": clean, "orders": orders}[given.table](given.folder)
+        clean(given.folder)
 
 
 if __name__ == "__main__":

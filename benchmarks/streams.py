@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unpoison.evaluation.adaptations import Method
 from unpoison.evaluation.report.over_time import as_markdown, page
-from unpoison.evaluation.stream_study import Method, run_study
+from unpoison.evaluation.streams import run_study
 
 METHODS = {
     "vanilla, each step": Method("vanilla", "nothing"),
@@ -54,7 +55,7 @@ def main() -> None:
     )
     print(as_markdown(study), end="")
     if options.html:
-        options.html.write_text(page(study, DRAWN), encoding="utf-8")
+        options.html.write_text(page(study, drawn=DRAWN), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +28,16 @@ from guard_style import worded
 from guard_windows import bags, fit_trees, style_of_windows
 from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, logistic
 from unpoison.defenses.guard_fit import COMPANY_BOUND, DAMAGE, WHOLE_SHARE, WINDOWS_SHARE, on_average
+from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import STEEPEST, WORDING, WORDING_ALONE, GuardModel, company, setting
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard_windows import WindowModel, lowest
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.models import load_encoder
 
 SEED = 0
 FOLDS = 5
+FEWEST_QUESTIONS = 20
+"""Of a data set, for its level."""
 FOLDS_OF_STRANGERS = 2
 """Where a family is left out; only thresholds come of it."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
@@ -42,9 +47,10 @@ SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "cov
 
 @dataclass
 class Case:
-    """A sample with its evidence."""
+    """A sample with its vectors, of the passages and of the question, and its evidence."""
 
     sample: Sample
+    vectors: tuple[np.ndarray, np.ndarray]
     found: Signs
 
     @property
@@ -70,7 +76,8 @@ class Vectors:
 
 
 def cases(samples: Sequence[Sample], vectors: Vectors) -> list[Case]:
-    return [Case(s, signs(s.question, s.texts, *vectors(s))) for s in samples]
+    made = [(s, vectors(s)) for s in samples]
+    return [Case(s, both, signs(s.question, s.texts, *both)) for s, both in made]
 
 
 def fold(question: str) -> int:
@@ -79,7 +86,7 @@ def fold(question: str) -> int:
 
 def weights(found: Sequence[Case]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    return balanced([(c.sample.domain, c.sample.attack if p else "", p) for c in found for p in c.sample.poison])
+    return balanced([(*c.sample.kind(p), p) for c in found for p in c.sample.poison])
 
 
 def fit(
@@ -170,7 +177,7 @@ def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written, *
         rest = [case for case in found if family(case.sample.domain) != name]
         style, columns_of_wording = written(name, rest)
         data, _ = fit(rest, columns, columns_of_wording, per_set=per_set, count=FOLDS_OF_STRANGERS)
-        model = GuardModel.of({**data, "bound": 0.0, "damage": [], "thresholds": []}, style)
+        model = GuardModel.of({**data, "bound": 0.0, "ordinary": 0.0, "damage": [], "thresholds": []}, style)
         for i, case in enumerate(found):
             if family(case.sample.domain) == name:
                 made[i] = model.judge(case.found).probability
@@ -192,9 +199,21 @@ class Written:
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
     """The passages' probabilities as Guard gives them."""
-    windows = WindowModel.load()
-    looked = windows.judge(case.sample.question, case.sample.texts)
-    return windows.united(model, model.judge(case.found), looked)
+    return look(model, WindowModel.load(), case.sample.question, case.sample.texts, *case.vectors).probability
+
+
+def ordinary(samples: Sequence[Sample], windows: WindowModel, values: Sequence[float]) -> float:
+    """The level that thresholds belong to: of the clean data set whose innocent passages look most like claims.
+
+    It is the one that needs the highest thresholds; all others are judged more strictly.
+    """
+    scale: Any = SimpleNamespace(thresholds=tuple(values))
+    levels: dict[str, list[float]] = defaultdict(list)
+    for sample in samples:
+        if not any(sample.poison):
+            own = windows.on_scale_of(scale, windows.judge(sample.question, sample.texts).passages)
+            levels[sample.domain].append(lowest(own))
+    return round(max(float(np.median(found)) for found in levels.values() if len(found) >= FEWEST_QUESTIONS), 3)
 
 
 def fit_windows(samples: Sequence[Sample]) -> dict:
@@ -233,8 +252,10 @@ def main() -> None:
     samples = [s for s in training_samples(arguments.folder) if s.attack != "garag"]
     digest = sha256("\n".join(repr(s) for s in samples).encode("utf-8", "surrogatepass")).hexdigest()
     head = {"seed": SEED, "samples": len(samples), "sha256": digest}
+    windows = WindowModel.load()
     if arguments.windows:
         data = fit_windows(samples)
+        windows = WindowModel.of(data)
         print("windows", head, "thresholds:", data["thresholds"], flush=True)
         if arguments.output:
             save(arguments.output / "guard-windows.json", {**head, **data})
@@ -263,6 +284,7 @@ def main() -> None:
                     "encoder": encoder,
                     **head,
                     "bound": COMPANY_BOUND[encoder],
+                    "ordinary": ordinary(samples, windows, strangers),
                     **data,
                     "damage": list(DAMAGE),
                     "thresholds": strangers,

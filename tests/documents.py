@@ -1,7 +1,8 @@
 """Pages of the documentation that are carried out as a reader would: files written, commands run, in one folder.
 
 A block ```LANGUAGE title="NAME" is written to NAME; a block ```sh is run, line by line, with bash. What a command exits
-with is said behind it: `# exit 1`.
+with is said behind it: `# exit 1`. A block ```text directly behind a block of code is what that prints, to the letter
+but for white space at the ends of lines; `...` in it stands for anything, within a line or for lines.
 """
 
 from __future__ import annotations
@@ -14,20 +15,32 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+ANYTHING = "..."
 SECONDS = 300
 
 
 class Block(NamedTuple):
-    """One fenced block: its language, the file that it is, "" for none, and its text."""
+    """One fenced block: its language, the file that it is, "" for none, its text, and what it prints, "" for unsaid."""
 
     language: str
     title: str
     text: str
+    printed: str
 
 
 def blocks(page: Path) -> list[Block]:
-    return [Block(*found) for found in BLOCK.findall(page.read_text(encoding="utf-8"))]
+    return [Block(*found) for found in BLOCK.findall(page.read_text(encoding="utf-8") + "\n")]
+
+
+def prints_as_shown(printed: str, shown: str) -> bool:
+    """Whether output is what a page shows; `...` stands for anything."""
+    said, parts = _trimmed(printed), _trimmed(shown).split(ANYTHING)
+    return re.fullmatch(".*".join(map(re.escape, parts)), said, re.DOTALL) is not None
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def commands(text: str) -> list[tuple[str, int]]:
@@ -49,7 +62,12 @@ def carry_out(page: Path, folder: Path) -> list[str]:
     tool.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from unpoison.cli import main; main()' \"$@\"\n")
     tool.chmod(0o755)
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "packages" / "unpoison-reader" / "src")])
-    environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}
+    environment = {
+        **os.environ,
+        "COLUMNS": "100",
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": path,
+    }
     done = []
     for block in blocks(page):
         if block.title:
@@ -57,6 +75,7 @@ def carry_out(page: Path, folder: Path) -> list[str]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
+            output = ""
             for command, code in commands(block.text):
                 run = subprocess.run(
                     ["bash", "-euo", "pipefail", "-c", command.replace("python ", f"{sys.executable} ", 1)],
@@ -68,4 +87,7 @@ def carry_out(page: Path, folder: Path) -> list[str]:
                 )
                 assert run.returncode == code, f"{page.name}: {command}\n{run.stdout[-2000:]}\n{run.stderr[-3000:]}"
                 done.append(command)
+                output += run.stdout
+            if block.printed:
+                assert prints_as_shown(output, block.printed), f"{page.name} shows another output than\n{output}"
     return done

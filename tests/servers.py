@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from threading import Barrier, Lock
 from typing import Any, ClassVar
 
 LONG = "long " * 200_000
@@ -55,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     calls: ClassVar[Counter[str]] = Counter()
     in_flight: ClassVar[Counter[str]] = Counter()
     most_in_flight: ClassVar[Counter[str]] = Counter()
+    meetings: ClassVar[dict[str, Barrier]] = {}
     checkpoint: Any = None
 
     def log_message(self, format: str, *arguments: object) -> None:
@@ -107,6 +108,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             if kind in ("slow", "answers"):
                 time.sleep(float(argument))
+            if kind == "meeting":
+                with Handler.lock:
+                    barrier = Handler.meetings.setdefault(request["model"], Barrier(int(argument), timeout=30))
+                barrier.wait()
             if request.get("stream"):
                 self.stream(kind, request)
             else:

@@ -11,6 +11,7 @@ from documents import ROOT, blocks, carry_out
 
 PAGES = [
     ROOT / "docs" / "data.md",
+    ROOT / "docs" / "quickstart.md",
     *sorted((ROOT / "docs" / "extending").glob("*.md")),
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]

@@ -16,16 +16,22 @@ ODD: list[Any] = [10**20, 10**400, -(10**400), float("nan"), float("inf"), float
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: str(value)[:12])
-@pytest.mark.parametrize("low", [0, 0.0])
-def test_odd_numbers_are_refused_in_a_sentence(value: Any, low: Any) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_odd_numbers_are_refused_in_a_sentence(value: Any, whole: bool) -> None:
     with pytest.raises(OptionError, match=r"^keep must be .*, got "):
-        at_least("keep", value, low)
+        at_least("keep", value, 0, whole=whole)
+
+
+def test_only_what_is_said_to_may_have_a_fraction() -> None:
+    assert at_least("alpha", 1.5, 1, whole=False) == 1.5
+    with pytest.raises(OptionError, match=r"must be a whole number of at least 1, got 1\.5"):
+        at_least("keep", 1.5, 1)
 
 
 def test_what_fits_comes_back() -> None:
     assert at_least("keep", 3, 1) == 3
     assert at_least("keep", MOST, 1) == MOST
-    assert at_least("alpha", np.float32(0.5), 0.0, 1.0) == 0.5
+    assert at_least("alpha", np.float32(0.5), 0.0, 1.0, whole=False) == 0.5
     with pytest.raises(OptionError, match="keep must be at most 20, got 21"):
         at_least("keep", 21, 1, 20)
 

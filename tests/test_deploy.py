@@ -15,6 +15,7 @@ import yaml
 from typer.main import get_command
 
 from unpoison.cli import app
+from unpoison.service import Bounds
 from unpoison.service.connections import KEEP_ALIVE
 from unpoison.service.metrics import Metrics
 
@@ -110,7 +111,22 @@ def test_every_metric_is_on_the_dashboard() -> None:
 def test_proxies_end_connections_before_the_service_does() -> None:
     (nginx,) = re.findall(r"keepalive_timeout (\d+)s", read("nginx.conf"))
     (caddy,) = re.findall(r"keepalive (\d+)s", read("Caddyfile"))
-    assert max(int(nginx), int(caddy)) < KEEP_ALIVE
+    (cluster,) = yaml.safe_load(read("envoy.yaml"))["static_resources"]["clusters"]
+    (upstream,) = cluster["typed_extension_protocol_options"].values()
+    envoy = upstream["common_http_protocol_options"]["idle_timeout"].removesuffix("s")
+    assert max(int(nginx), int(caddy), int(envoy)) < KEEP_ALIVE
+
+
+def test_envoy_hides_the_metrics_before_anything_else_and_takes_what_the_service_takes() -> None:
+    (listener,) = yaml.safe_load(read("envoy.yaml"))["static_resources"]["listeners"]
+    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    first, second = manager["route_config"]["virtual_hosts"][0]["routes"]
+    assert first == {"match": {"path_separated_prefix": "/unpoison/metrics"}, "direct_response": {"status": 404}}
+    assert second["match"]["prefix"] == "/unpoison/"
+    assert "retry_policy" not in second["route"]
+    assert manager["normalize_path"] is True
+    bodies = [one["typed_config"].get("max_request_bytes") for one in manager["http_filters"]]
+    assert Bounds().body in bodies
 
 
 def test_the_build_is_given_what_it_needs_and_no_more() -> None:

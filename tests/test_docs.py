@@ -1,8 +1,9 @@
-"""The code that the documentation shows runs, and the names that it shows exist."""
+"""The code that the documentation shows runs and prints what is shown, and the names that it shows exist."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import documents
 from unpoison import models
 from unpoison.models import ExtractiveReader, FakeEncoder
 
@@ -21,23 +23,58 @@ NEEDS_A_MODEL = (
 )
 
 
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+OWN = r"https://(?:raw\.githubusercontent|github)\.com/unpoison/unpoison"
+"""Where the project lives; a README on a package page has no folder to be relative to."""
+
+YOURS = {"query", "passages", "generator", "encoder", "clean_texts", "my_llm"}
+"""Names that a snippet may use without making them; docs/quickstart.md says what they are."""
 
 
-SHOWN = [pytest.param(page, code, id=f"{page.stem}-{i}") for page in PAGES for i, code in enumerate(blocks(page))]
+def blocks(page: Path) -> list[documents.Block]:
+    return [block for block in documents.blocks(page) if block.language == "python" and not block.title]
 
 
-@pytest.mark.parametrize(("page", "code"), SHOWN)
-def test_every_name_that_is_imported_exists(page: Path, code: str) -> None:
-    for node in ast.walk(ast.parse(code)):
+SHOWN = [pytest.param(page, block, id=f"{page.stem}-{i}") for page in PAGES for i, block in enumerate(blocks(page))]
+
+
+@pytest.mark.parametrize(("page", "block"), SHOWN)
+def test_every_snippet_begins_with_its_imports_and_makes_what_it_uses(page: Path, block: documents.Block) -> None:
+    tree = ast.parse(block.text)
+    assert isinstance(tree.body[0], ast.Import | ast.ImportFrom), f"{page.name}: a snippet without its import"
+    nodes = list(ast.walk(tree))
+    made = {
+        (name.asname or name.name).split(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)}
+    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    made |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    used = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    assert used - made - set(dir(builtins)) <= YOURS, f"{page.name} uses names that it does not make"
+
+
+@pytest.mark.parametrize(("page", "block"), SHOWN)
+def test_every_name_that_is_imported_exists(page: Path, block: documents.Block) -> None:
+    for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
                 assert hasattr(importlib.import_module(node.module), name.name), f"{page.name} imports {name.name}"
 
 
-@pytest.mark.parametrize(("page", "code"), [p for p in SHOWN if not any(n in str(p.values[1]) for n in NEEDS_A_MODEL)])
-def test_what_needs_no_model_runs(page: Path, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+OFFLINE = [shown for shown in SHOWN if not any(name in shown.values[1].text for name in NEEDS_A_MODEL)]
+
+
+@pytest.mark.parametrize(("page", "block"), OFFLINE)
+def test_what_needs_no_model_runs_and_prints_what_is_shown(
+    page: Path,
+    block: documents.Block,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {
         "query": "where do the sharks play",
@@ -45,13 +82,35 @@ def test_what_needs_no_model_runs(page: Path, code: str, monkeypatch: pytest.Mon
         "generator": ExtractiveReader(),
         "encoder": FakeEncoder(),
     }
-    exec(compile(code, str(page), "exec"), names)  # noqa: S102  our own documentation
+    exec(compile(block.text, str(page), "exec"), names)  # noqa: S102  our own documentation
+    if block.printed:
+        printed = capsys.readouterr().out
+        assert documents.prints_as_shown(printed, block.printed), f"{page.name} shows another output than\n{printed}"
+
+
+def test_output_is_compared_and_not_only_run() -> None:
+    assert documents.prints_as_shown("kept 4 of 5\n  0.93 why \n", "kept 4 of 5\n  ... why")
+    assert documents.prints_as_shown("one\ntwo\nthree\n", "one\n...\nthree\n")
+    assert not documents.prints_as_shown("kept 4 of 5\n", "kept 3 of 5\n")
+    assert not documents.prints_as_shown("one\ntwo\n", "one\n")
+    assert sum(bool(shown.values[1].printed) for shown in SHOWN) >= 5
 
 
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def test_the_readme_works_on_a_package_page() -> None:
+    """Its links are whole addresses, and those into this project lead to files that are here."""
+    text = (ROOT / "README.md").read_text()
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [link for link in links if not link.startswith("https://")] == []
+    own = [re.fullmatch(rf"{OWN}/(?:blob/)?main/([^#]+)(#.*)?", link) for link in links if "unpoison/unpoison" in link]
+    assert len(own) > 10
+    assert [match[1] for match in own if match and not (ROOT / match[1]).exists()] == []
+    assert all(own)
 
 
 def test_every_model_string_of_the_documentation_is_known() -> None:

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from unpoison.rendering import EDGES_PER_NODE, MAX_DRAWN, excerpt, explain, page, plain
+from unpoison.graph_picture import EDGES_PER_NODE, MAX_DRAWN
+from unpoison.rendering import excerpt, explain, page, plain
 from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
 
 HOSTILE = (

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.evaluation.presets import load_preset, preset_names
+from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.registry import names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,9 +89,11 @@ def test_the_list_names_the_presets_that_exist_and_no_others() -> None:
         if told.startswith(("preset", "stream preset"))
         for name in re.findall(r"`([a-z0-9-]+)`", told)
     }
-    assert {name for _, name in named} == set(preset_names())
+    over_time = set(stream_preset_names())
+    assert {name for _, name in named} == set(preset_names()) | over_time
     for (paper, item), name in named:
-        source = load_preset(name).source
+        streamed = name in over_time
+        source = (load_stream_preset(name, generator="reader", nli="lexical") if streamed else load_preset(name)).source
         assert source.startswith(paper)
         numbers = re.findall(r"\d+", source.partition("(")[0])
         assert any(re.search(rf"\b{number}\b", item) for number in numbers), (item, source)
@@ -99,7 +102,7 @@ def test_the_list_names_the_presets_that_exist_and_no_others() -> None:
 def test_presets_that_the_list_refers_to_exist() -> None:
     text = (DOCS / "papers.md").read_text(encoding="utf-8")
     mentioned = set(re.findall(r"`((?:grada|ragdefender|trustrag|radar)-(?:table|figure|section)[a-z0-9-]*)`", text))
-    assert mentioned <= set(preset_names())
+    assert mentioned <= {*preset_names(), *stream_preset_names()}
 
 
 def test_named_systems_of_the_list_exist() -> None:

@@ -87,17 +87,27 @@ Rationale: None of the passages counts them: two describe the surface of Mars an
 know, Mars has two moons, Phobos and Deimos. So the answer is two."""
 
 
-def rationale_prompt(question: str, passages: Sequence[str], *, tags: bool) -> Prompt:
+def rationale_prompt(
+    question: str,
+    passages: Sequence[str],
+    *,
+    tags: bool,
+    demonstrations: Iterable[tuple[str, str]] | None = None,
+) -> Prompt:
     """InstructRAG-ICL: analyse the documents, say how they lead to the answer, or fall back on own knowledge.
 
     The passages come in the order in which they are shown, the worst first; `tags` has the answer marked at the end.
+    `demonstrations` are questions with their rationales, in place of the built-in ones.
     """
     system = (
         "Analyse the passages and answer the question. Explain briefly which passages are useful and how their "
         "contents lead to the answer; where none of them helps, say so and answer from your own knowledge. "
         f"{_TAGS if tags else ''}"
     ).rstrip()
-    examples = f"###\n\n{_RATIONALES}\n\n###\n\nNow it is your turn."
+    shown = _RATIONALES
+    if demonstrations is not None:
+        shown = "\n\n".join(f"Question: {asked}\nRationale: {rationale}" for asked, rationale in demonstrations)
+    examples = f"###\n\n{shown}\n\n###\n\nNow it is your turn."
     return Prompt(
         "answer", system, question, tuple(passages), max_tokens=1024, examples=examples, label="Document {i}: "
     )
@@ -132,24 +142,28 @@ def memory_prompt(question: str) -> Prompt:
     return Prompt("knowledge", system, question, max_tokens=512)
 
 
-def sources_prompt(question: str, passages: Sequence[str], memory: str) -> Prompt:
+def sources_prompt(question: str, passages: Sequence[str], memory: str, groups: str = "") -> Prompt:
     """Step 2 and 3 in one call: consolidate, propose, select."""
     system = (
         "You are given externally retrieved passages and a document memorized by a language model. Either may be "
         f"wrong. {_GROUPS}{_SELECT}{_TAGS}"
     )
-    notes = {"Memorized document": memory}
+    notes = _remembered(memory, groups)
     return Prompt("answer", system, question, tuple(passages), notes, max_tokens=1024, label=_EXTERNAL)
 
 
-def consolidate_sources_prompt(question: str, passages: Sequence[str], memory: str) -> Prompt:
-    """Step 2 alone."""
+def consolidate_sources_prompt(question: str, passages: Sequence[str], memory: str, groups: str = "") -> Prompt:
+    """Step 2 alone; `groups` is what it gave the last time, where it is repeated."""
     system = (
         "You are given externally retrieved passages and a document memorized by a language model. Either may be "
         f"wrong. {_GROUPS}".rstrip()
     )
-    notes = {"Memorized document": memory}
+    notes = _remembered(memory, groups)
     return Prompt("consolidate", system, question, tuple(passages), notes, max_tokens=1024, label=_EXTERNAL)
+
+
+def _remembered(memory: str, groups: str) -> dict[str, str]:
+    return {"Memorized document": memory, **({"Consolidated so far": groups} if groups else {})}
 
 
 def groups_prompt(question: str, groups: str) -> Prompt:

@@ -28,19 +28,19 @@ def among(option: str, value: S, choices: tuple[str, ...]) -> S:
     return value
 
 
-def at_least(option: str, value: N, low: N, high: N | None = None) -> N:
-    """The value, if it is a number of the right kind, not below `low` and not above `high`.
+def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: bool = True) -> N:
+    """The value, if it is a number not below `low` and not above `high`.
 
     Args:
         option: Its name.
         value: What was given.
-        low: The smallest that is taken; whether it is an `int` says whether whole numbers are wanted.
+        low: The smallest that is taken.
         high: The largest; where it is not given, what every computation with the number can still hold.
+        whole: Whether only whole numbers are taken.
 
     Raises:
         OptionError: It is not.
     """
-    whole = isinstance(low, int)
     high = MOST if high is None else high
     right = isinstance(value, (int, np.integer) if whole else (int, float, np.integer, np.floating))
     if not right or isinstance(value, bool) or not value >= low or value == float("inf"):

@@ -207,6 +207,8 @@ def _tried(job: Job, clock: _Clock) -> _Outcome:
     while True:
         try:
             value = job.check(job.do(clock.for_call(job)))
+            if not job.local:
+                clock.remaining()  # a model that swallows its cancellation comes back late
         except Exception as error:
             pause = clock.wait_before_retry(model_error(error, job), attempt)
         else:

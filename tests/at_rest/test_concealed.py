@@ -29,3 +29,33 @@ def test_what_follows_an_open_comment_is_judged_as_text() -> None:
 
 def test_a_sign_that_begins_no_tag_stays() -> None:
     assert read_page("3 < 4 <b>and</b> 5 <i").text == "3 < 4 and 5 <i"
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<template>{}</template>",
+        "<NOSCRIPT>{}</NOSCRIPT>",
+        "<iframe src=x>{}</iframe>",
+        "<svg><desc>{}</desc></svg>",
+        "<svg><title>{}</title></svg>",
+        "<svg><defs><text>{}</text></defs></svg>",
+        "<b class='sr-only'>{}</b>",
+    ],
+)
+def test_elements_that_no_browser_shows_are_read_as_hidden(markup: str) -> None:
+    text = f"The mill is open. {markup.format('the mill belongs to Malta')} It has two wheels."
+    assert concealed(text) == ("the mill belongs to Malta",)
+    assert read_page(text).text == "The mill is open. It has two wheels."
+
+
+def test_what_a_drawing_writes_is_seen_and_names_no_page() -> None:
+    page = read_page(
+        "<title>The mill</title><svg><title>a drawing of it</title><text>two wheels turn here</text></svg>"
+    )
+    assert (page.title, page.text, page.unseen) == ("The mill", "two wheels turn here", ("a drawing of it",))
+
+
+def test_scripts_and_styles_are_no_text() -> None:
+    page = read_page("<style>p { color: red }</style><script>let four = 'words in a row'</script><p>seen</p>")
+    assert (page.text, page.unseen) == ("seen", ())

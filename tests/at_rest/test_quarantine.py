@@ -225,3 +225,15 @@ def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
     here, _ = rows_pair(tmp_path)
     with pytest.raises(InputError, match="another store"):
         move(["a"], here, here, tmp_path / "journal")
+
+
+def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(b"".join(encoded({"id": "a", "text": text}) for text in ("first", "second", "third")))
+    here, there = opened_store(str(path)), opened_store(str(tmp_path / "held.jsonl"), new=True)
+    move(["a"], here, there, tmp_path / "journal.jsonl")
+    assert {d.id: d.passage.text for d in here.documents()} == {"a#2": "second", "a#3": "third"}
+    move(["a#2"], here, there, tmp_path / "journal.jsonl")
+    assert {d.id: d.passage.text for d in here.documents()} == {"a#3": "third"}
+    move(["a", "a#2"], there, here, tmp_path / "journal.jsonl")
+    assert {d.id: d.passage.text for d in here.documents()} == {"a#3": "third", "a": "first", "a#2": "second"}

@@ -149,7 +149,7 @@ def test_killed_for_good_and_begun_again(tmp_path: Path, suffix: str):
         os.kill(process.pid, signal.SIGKILL)
     assert not output.exists()
     assert children
-    for _ in range(500):
+    for _ in range(3000):
         if not any(map(alive, children)):
             break
         time.sleep(0.02)

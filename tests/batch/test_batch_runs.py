@@ -6,9 +6,8 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 import pytest
@@ -142,19 +141,19 @@ def test_files_that_cannot_be_used(command, source: Path, tmp_path: Path):
 
 
 class Busy:
-    """A generator that remembers how many calls it had at the same time."""
+    """A generator that remembers how many calls it had at the same time, and waits until there were `least`."""
 
     name = "busy"
 
-    def __init__(self) -> None:
-        self.lock, self.now, self.most = Lock(), 0, 0
+    def __init__(self, least: int) -> None:
+        self.least, self.changed, self.now, self.most = least, Condition(), 0, 0
 
     def generate(self, prompt: object, /, **_: object) -> Reply:
-        with self.lock:
+        with self.changed:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.01)
-        with self.lock:
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.most >= self.least, timeout=30)
             self.now -= 1
         return Reply("Stockholm")
 
@@ -166,7 +165,7 @@ def test_threads_share_one_defense_and_the_bound_on_calls(
     made: list[Busy] = []
 
     def generator(spec: str) -> Busy:
-        made.append(Busy())
+        made.append(Busy(least))
         return made[-1]
 
     monkeypatch.setattr("unpoison.defenses.base.load_generator", generator)

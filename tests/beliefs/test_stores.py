@@ -119,22 +119,53 @@ def test_another_process_would_see_it(kind, spec, namespace):
     two.close()
 
 
+class StoppedClock:
+    """Stands in for the module `time` of the stores, and moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.began = self.now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    stopped = StoppedClock()
+    for module in ("memory", "sql", "redis"):
+        monkeypatch.setattr(f"unpoison.beliefs.{module}.time", stopped)
+    return stopped
+
+
+def let_pass(seconds, clock, kind, url, namespace):
+    clock.now += seconds
+    if kind == "redis":  # the server lets its keys expire by a clock of its own, which stays where it is
+        client = pytest.importorskip("redis").Redis.from_url(url)
+        for name in client.scan_iter(match=f"unpoison:beliefs:{namespace}:*"):
+            if client.pttl(name) <= 1000 * (clock.now - clock.began):
+                client.delete(name)
+        client.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_expiry(kind, spec, namespace):
-    store = open_beliefs(spec(kind), namespace=namespace, ttl=0.3)
+def test_expiry(kind, spec, namespace, clock):
+    url = spec(kind)
+    store = open_beliefs(url, namespace=namespace, ttl=600)
     store.put("k", A)
     version = store.get("k").version
-    assert store.get("k").expires == pytest.approx(time.time() + 0.3, abs=0.3)
-    time.sleep(0.35)
+    assert store.get("k").expires == pytest.approx(clock.now + 600, abs=0.01)
+    let_pass(500, clock, kind, url, namespace)
+    assert store.get("k").version == version
+    let_pass(100, clock, kind, url, namespace)  # to the second
     assert store.get("k") is None
     assert list(store.items()) == []
     assert not store.forget("k")
     store.put("k", A)
     assert not store.put("k", B, expected=version)
-    time.sleep(0.35)
+    let_pass(601, clock, kind, url, namespace)
     assert store.put("k", B, expected="")
     assert store.get("k") == B
-    assert store.get("k").created >= time.time() - 0.3
+    assert store.get("k").created == pytest.approx(clock.now, abs=0.01)
     store.close()
 
 
@@ -212,6 +243,23 @@ class TestBelief:
     def test_weights_must_be_shares(self, value):
         with pytest.raises(InputError, match="support"):
             Belief("a", value, 0.0)
+
+    @pytest.mark.parametrize(("length", "cut"), [(400, False), (401, True)])
+    def test_an_answer_may_have_as_many_bytes_as_are_remembered(self, length, cut):
+        belief = Belief("x" * length, 1, 0)
+        assert belief.cut is cut
+        assert len(belief.answer.encode()) == 400
+
+    @pytest.mark.parametrize("value", [-1, 1e12, True, "1", float("nan")])
+    def test_times_are_unix_seconds(self, value):
+        for name in ("created", "updated", "expires"):
+            with pytest.raises(InputError, match=name):
+                Belief("a", 1, 0, **{name: value})
+        assert Belief("a", 0, 1, created=0, expires=999_999_999_999).expires == 999_999_999_999
+
+    def test_it_expires_at_its_second(self):
+        assert [Belief("a", 1, 0, expires=10).expired(now) for now in (9.9, 10, 11)] == [False, True, True]
+        assert not Belief("a", 1, 0).expired(1e11)
 
     def test_dictionaries_come_back(self):
         assert Belief.from_dict(A.to_dict()) == A

@@ -160,3 +160,45 @@ def test_no_empty_table_where_nothing_is_new(run: Run, documents: Path) -> None:
     again = run("scan", documents, "--only-new", "--workers", 1)
     assert again.stdout == ""
     assert "judged 0 documents" in again.stderr
+
+
+def test_a_reader_who_leaves_early_does_not_undo_the_scan(
+    run: Run, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("unpoison.files.Writer.write", gone)
+    result = run("scan", documents, "--json", "--workers", 1, "--state", tmp_path / "state")
+    assert result.exit_code == 141
+    monkeypatch.undo()
+    again = run("scan", documents, "--json", "--workers", 1, "--state", tmp_path / "state", "--only-new")
+    assert rows(again.stdout) == []
+
+
+def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path) -> None:
+    library = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
+    from unpoison.at_rest.folders import LARGEST_PAGE
+    from unpoison.at_rest.sources import read_documents
+
+    writer = library.PdfWriter()
+    font = library.generic.DictionaryObject(
+        {
+            library.generic.NameObject(f"/{name}"): library.generic.NameObject(f"/{said}")
+            for name, said in (("Type", "Font"), ("Subtype", "Type1"), ("BaseFont", "Helvetica"))
+        }
+    )
+    for drawn in (b"BT /F 12 Tf 20 20 Td (The mill is open.) Tj ET", b"q Q " * (LARGEST_PAGE // 4 + 1)):
+        page = writer.add_blank_page(200, 200)
+        content = library.generic.StreamObject()
+        content.set_data(drawn)
+        page[library.generic.NameObject("/Contents")] = writer._add_object(content.flate_encode())
+        fonts = library.generic.DictionaryObject({library.generic.NameObject("/F"): font})
+        page[library.generic.NameObject("/Resources")] = library.generic.DictionaryObject(
+            {library.generic.NameObject("/Font"): fonts}
+        )
+    (tmp_path / "wiki").mkdir()
+    writer.write(tmp_path / "wiki" / "a.pdf")
+    (document,) = read_documents(str(tmp_path / "wiki"), lambda failure: pytest.fail(str(failure)))
+    assert document.passage.text.strip() == "The mill is open."
+    assert "page 2" in " ".join(document.notes)

@@ -79,6 +79,43 @@ def test_hrsim_with_an_encoder_asks_for_the_query_only_where_passages_bring_thei
     assert encoder.calls == [(QUERY,)]
 
 
+def test_hrsim_with_an_encoder_is_the_papers_equation_with_nothing_below_zero() -> None:
+    """w_ij = max(sim(i, j) - alpha (sim(i, q) + sim(j, q)), 0), where a negative similarity counts as 0."""
+    vectors = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    given = [Passage(t, embedding=v) for t, v in zip(PASSAGES, vectors, strict=True)]
+    encoder = FakeEncoder({QUERY: [0.6, -0.8, 0.0]})
+    evidence = Grada("hrsim", similarity="encoder", encoder=encoder).screen(QUERY, given).evidence
+    to_query = np.maximum(vectors @ [0.6, -0.8, 0.0], 0)
+    assert evidence["query_similarity"] == pytest.approx(to_query)
+    between = np.maximum(vectors @ vectors.T, 0)
+    expected = np.maximum(between - 0.4 * (to_query[:, None] + to_query), 0) * (1 - np.eye(4))
+    assert evidence["weights"] == pytest.approx(expected)
+    assert evidence["weights"][0, 1] == pytest.approx(0.8 - 0.4 * 0.6)
+
+
+def test_a_cross_encoders_scores_below_zero_count_as_zero() -> None:
+    """A reranker's logits: without the clamp the penalty for being near the query would be a bonus."""
+    scorer = doubles.FakeCrossEncoder(lambda left, right: -3.0 if "berlin" in left + right else 0.5)
+    evidence = Grada("hrsim", similarity="cross-encoder", cross_encoder=scorer).screen(QUERY, PASSAGES).evidence
+    assert evidence["query_similarity"].tolist() == [0.5, 0.5, 0.5, 0.0]
+    assert evidence["similarity"][3].tolist() == [0.0] * 4
+    assert evidence["weights"][0, 1] == pytest.approx(0.5 - 0.4 * (0.5 + 0.5))
+
+
+def test_start_at_the_query_is_a_teleport_in_proportion_to_similarity() -> None:
+    plain, started = (Grada("bm25", start=start).screen(QUERY, PASSAGES) for start in ("uniform", "query"))
+    # Nobody is tied to the last passage: its score is what it is teleported to, and it shares no word with the query.
+    assert plain.verdicts[3].score == pytest.approx(0.15 / 4)
+    assert started.verdicts[3].score == pytest.approx(0.0)
+    nobody = Grada("bm25", start="query").screen("unrelated", PASSAGES)
+    assert [v.score for v in nobody.verdicts] == pytest.approx([v.score for v in plain.verdicts])
+
+
+def test_without_edges_all_have_the_same_share() -> None:
+    screening = Grada().screen("q", ["alpha beta", "gamma delta", "eta theta", "iota kappa"])
+    assert [v.score for v in screening.verdicts] == [0.25] * 4
+
+
 def test_hrsim_with_a_cross_encoder_averages_both_directions() -> None:
     scorer = doubles.FakeCrossEncoder(lambda left, right: 1.0 if left == PASSAGES[0] and right == PASSAGES[1] else 0.0)
     screening = Grada("hrsim", similarity="cross-encoder", cross_encoder=scorer).screen(QUERY, PASSAGES)
@@ -111,6 +148,19 @@ def test_merging_gives_several_copies_of_one_poison_one_vote() -> None:
     assert len([i for i in merged.kept_indices if i < 4]) <= 1
     assert merged.evidence["speaker"].tolist() == [0, 0, 0, 0, 4, 5, 6, 7, 8, 9]
     assert "near-duplicate of passage 0" in merged.verdicts[3].reason
+
+
+def test_two_copies_have_one_vote_too() -> None:
+    screening = Grada(keep=1, merge=0.8).screen("home", [COPY, COPY])
+    assert screening.evidence["speaker"].tolist() == [0, 0]
+    assert screening.kept_indices == (0,)
+
+
+def test_texts_as_alike_as_the_bound_are_merged() -> None:
+    """Two of the three words of either: ROUGE-L F1 is 2/3."""
+    pair = ["alpha beta gamma", "alpha beta delta"]
+    for merge, speaker in ((2 / 3, [0, 0]), (0.67, [0, 1])):
+        assert Grada(merge=merge).screen("q", pair).evidence["speaker"].tolist() == speaker
 
 
 def test_merging_drops_nothing_up_to_keep() -> None:

@@ -58,6 +58,12 @@ def test_the_worked_example_in_paper_mode() -> None:
     assert screening.kept_indices == (0, 1, 2)
 
 
+def test_a_reason_names_the_strongest_conflict() -> None:
+    reasons = [verdict.reason for verdict in four().screen(QUESTION, DOCUMENTS).verdicts]
+    assert "conflict 0.70 with passage 3; on the trusted side of the cut" in reasons[0]
+    assert "conflict 0.70 with passage 0; cut off" in reasons[3]
+
+
 def test_the_worked_example_in_reference_mode() -> None:
     screening = four(mode="reference").screen(QUESTION, DOCUMENTS)
     assert screening.evidence["source"] == pytest.approx([0.99, 0.7949, 0.5930, 0.01], abs=1e-4)

@@ -103,6 +103,29 @@ class TestSteps:
         assert answer.screening.evidence["memory"] == pytest.approx(told.posterior)
         assert answer.screening.evidence["ties"] == pytest.approx([1.0, 1.0, 0.05])
 
+    def test_the_reason_says_what_decided_on_the_previous_answer(self):
+        store = MemoryBeliefs()
+        store.put(KEY, Belief("A", 0.8, 0.1))
+        answer = make(store).answer(QUESTION, ["A one", "A two", "B"])
+        likely = posterior(0.8, 2.05 / 3), posterior(0.1, 0.8 / 3)
+        assert answer.belief.reason == f"support {likely[0]:.2f} against {likely[1]:.2f}"
+        sides = [verdict.reason.rpartition("; ")[2] for verdict in answer.screening.verdicts]
+        assert sides == ["on the trusted side of the cut"] * 2 + ["cut off"]
+
+    def test_an_unlikely_previous_answer_may_be_held_by_those_that_agree_and_may_then_be_an_outlier(self):
+        passages = ["A one", "A two"]
+        for options, kept, why in (
+            ({"outlier": -1.0}, True, "but the trusted passages that agree with it hold it"),
+            ({}, False, "it is unlike the other trusted answers, with support 0.23 against 0.77"),
+        ):
+            store = MemoryBeliefs()
+            store.put(KEY, Belief("B", 0.2, 0.8))
+            radar = Radar(reader(), judge(other=0.55, conflict=0.45), store, encoder=encoder(), **options)
+            told = radar.answer(QUESTION, passages).belief
+            assert told.posterior == pytest.approx((0.2340, 0.7660), abs=1e-4)
+            assert told.kept is kept
+            assert why in told.reason
+
     def test_documents_do_not_depend_on_memory_in_paper_mode(self):
         store, passages = MemoryBeliefs(), ["A one", "A two", "B", "-"]
         store.put(KEY, Belief("B", 0.9, 0.05))

@@ -123,6 +123,74 @@ def test_options_out_of_range_are_refused() -> None:
             RagDefender(**options)  # type: ignore[arg-type]
 
 
+def test_the_bound_on_terms() -> None:
+    assert RagDefender(terms=10_000).terms == 10_000
+    with pytest.raises(OptionError, match="terms"):
+        RagDefender(terms=10_001)
+
+
+def test_a_passage_alone_is_kept_and_compared_with_nobody() -> None:
+    (verdict,) = RagDefender().screen("q", [Passage("text", embedding=np.ones(2))]).verdicts
+    assert verdict.kept
+    assert verdict.reason == "no suspects; alone"
+
+
+def test_two_equal_passages_are_too_few_to_be_copies() -> None:
+    pair = [Passage("text", embedding=np.ones(2)) for _ in range(2)]
+    assert RagDefender(copies="one").screen("q", pair).kept_indices == (0, 1)
+
+
+SPREAD = [[1, 0, 0], [0.99, 0.14, 0], [0.98, 0.2, 0], [0, 0.1, 0.99], [0, 0, 1]]
+
+
+def spread(texts: list[str]) -> list[Passage]:
+    """Three passages of one kind and two of another."""
+    return [Passage(text, embedding=np.array(vector)) for text, vector in zip(texts, SPREAD, strict=True)]
+
+
+@pytest.mark.parametrize(("holding", "estimate"), [(5, 3), (3, 3), (2, 2), (0, 2)])
+def test_the_term_vote_of_a_single_hop_question(holding: int, estimate: int) -> None:
+    """More than half of the passages hold more than half of the heaviest terms: then the larger cluster is blamed."""
+    common = "sharks stadium santa clara home"
+    texts = [common if i < holding else f"word{i} other{i} third{i}" for i in range(5)]
+    screening = RagDefender().screen("q", spread(texts))
+    assert int(screening.evidence["estimate"]) == estimate
+    assert screening.evidence["clusters"].tolist() in ([0, 0, 0, 1, 1], [1, 1, 1, 0, 0])
+    if holding:
+        assert sorted(screening.evidence["terms"].tolist()) == sorted(common.split())
+        assert screening.evidence["terms_found"].tolist() == [5] * holding + [0] * (5 - holding)
+
+
+@pytest.mark.parametrize(("held", "estimate"), [(2, 2), (3, 3)])
+def test_a_passage_votes_with_more_than_half_of_the_terms(held: int, estimate: int) -> None:
+    """Five terms: three are more than half of them, two are not."""
+    terms = ["sharks", "stadium", "santa", "clara", "home"]
+    texts = [" ".join(terms), " ".join(terms), *(" ".join(terms[:held]) + f" other{i}" for i in range(2)), "rare"]
+    screening = RagDefender().screen("q", spread(texts))
+    if held == 3:
+        assert (screening.evidence["terms_found"] > 2).sum() == 4
+    assert int(screening.evidence["estimate"]) == estimate
+
+
+def test_the_ablations_clusterings_find_the_same_two_groups() -> None:
+    pytest.importorskip("sklearn")
+    texts = [f"unrelated{i} words{i} here{i}" for i in range(5)]
+    for options in ({"clustering": "kmeans"}, {"clustering": "dbscan", "eps": 0.3, "min_samples": 2}, {}):
+        screening = RagDefender(stages="grouping", **options).screen("q", spread(texts))
+        assert screening.dropped_indices == (3, 4), options
+    for linkage in ("average", "complete", "single"):
+        screening = RagDefender(stages="grouping", linkage=linkage).screen("q", spread(texts))
+        assert screening.dropped_indices == (3, 4), linkage
+
+
+def test_a_point_of_no_dbscan_cluster_is_on_the_side_of_the_blamed() -> None:
+    pytest.importorskip("sklearn")
+    texts = [f"unrelated{i} words{i} here{i}" for i in range(5)]
+    screening = RagDefender(clustering="dbscan", eps=0.3, min_samples=3).screen("q", spread(texts))
+    assert screening.evidence["clusters"].tolist() == [0, 0, 0, -1, -1]
+    assert int(screening.evidence["estimate"]) == 2
+
+
 def test_five_copies_are_kept_and_told_or_one_is() -> None:
     copies = [Passage(POISON, embedding=np.ones(3)) for _ in range(5)]
     for defense in (RagDefender, TrustRag):

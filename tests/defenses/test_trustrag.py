@@ -59,6 +59,12 @@ def test_too_few_to_cluster(count: int) -> None:
     assert TrustRag().screen("q", passages(ALIKE[:count], WORKED[:count])).dropped == ()
 
 
+def test_the_released_code_clusters_two_passages_already() -> None:
+    given = passages(ALIKE[:2], WORKED[[0, 3]])
+    assert TrustRag(mode="reference").screen("q", given).kept_indices == (1,)
+    assert TrustRag(mode="reference").screen("q", given[:1]).kept_indices == (0,)
+
+
 def test_all_equal_embeddings() -> None:
     given = passages(ALIKE, np.ones((3, 2)))
     assert TrustRag().screen("q", given).dropped == ()
@@ -105,6 +111,40 @@ class TestReference:
         similarity = np.full((4, 4), 0.95)
         similarity[3, :3] = similarity[:3, 3] = 0.2
         assert reference_filter(np.array([0, 0, 0, 1]), similarity, self.overlaps, 0.88, 0.25)[0] == [3]
+
+    @pytest.mark.parametrize(("inside", "beside", "kept"), [
+        (0.88, 0.1, [0, 1, 2]), (0.89, 0.1, [3]), (0.89, 0.88, [3]), (0.89, 0.89, []),
+    ])  # fmt: skip
+    def test_a_group_is_dense_above_the_threshold_and_not_at_it(
+        self, inside: float, beside: float, kept: list[int]
+    ) -> None:
+        similarity = np.full((4, 4), inside)
+        similarity[3, :3] = similarity[:3, 3] = beside
+        assert reference_filter(np.array([0, 0, 0, 1]), similarity, self.overlaps, 0.88, 0.25)[0] == kept
+
+    @pytest.mark.parametrize(("first", "second", "kept"), [
+        (0.95, 0.88, [2, 3]),  # the looser one is not above the threshold
+        (0.95, 0.89, []),
+        (0.88, 0.3, [2, 3]),  # the denser one at the threshold goes already
+        (0.87, 0.3, [0, 1, 2, 3]),
+        (0.3, 0.95, [0, 1]),
+    ])  # fmt: skip
+    def test_of_two_groups_the_denser_goes_from_the_threshold_on(
+        self, first: float, second: float, kept: list[int]
+    ) -> None:
+        similarity = np.full((4, 4), 0.1)
+        similarity[:2, :2], similarity[2:, 2:] = first, second
+        overlaps = np.full((4, 4), 0.1)
+        overlaps[0, 2] = overlaps[2, 0] = 0.9  # opens the gate, between the groups
+        assert reference_filter(np.array([0, 0, 1, 1]), similarity, overlaps, 0.88, 0.25)[0] == kept
+
+    def test_overlap_counts_above_its_threshold_and_not_at_it(self) -> None:
+        at, above = np.full((4, 4), 0.25), np.full((4, 4), 0.26)
+        labels, similarity = np.array([0, 0, 0, 1]), np.full((4, 4), 0.95)
+        assert reference_filter(labels, similarity, at, 0.88, 0.25)[0] == [0, 1, 2, 3]
+        assert reference_filter(labels, similarity, above, 0.88, 0.25)[0] == []
+        assert group_filter([0, 1], at, 0.25) == [0, 1]
+        assert group_filter([0, 1], above, 0.25) == []
 
     def test_of_two_passages_the_better_ranked_is_dropped(self) -> None:
         assert reference_filter(np.array([0, 1]), np.eye(2), np.full((2, 2), 0.9), 0.88, 0.25)[0] == [1]

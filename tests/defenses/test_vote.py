@@ -53,6 +53,13 @@ def test_too_few_votes_abstain_and_that_is_proved_as_well() -> None:
     assert "the 4 votes that it needs" in answer.proof
 
 
+def test_an_answer_that_has_the_votes_it_needs_can_still_be_tied() -> None:
+    answer = vote(["Paris", "Paris", "Lyon", "Lyon"], least=2)
+    assert answer.abstained
+    assert answer.proof == "no answer leads: 2 passages say one thing, and 2 another"
+    assert "the 3 votes that it needs: 2 passages say the same" in vote(["Paris", "Paris", "Lyon"], least=3).proof
+
+
 def test_the_commonest_wording_is_shown_whatever_the_order() -> None:
     answers = ["PARIS", "Paris", "Paris", "paris"]
     assert vote(answers).text == vote(answers[::-1]).text == "Paris"
@@ -78,6 +85,8 @@ def test_answers_of_one_meaning_count_together() -> None:
     assert vote(answers).guarantee == 0
     merged = vote(answers, same="meaning", seconds=2)
     assert (merged.text, merged.guarantee) == ("George Santos", 1)
+    assert merged.screening.kept_indices == tuple(range(8)), "both wordings are behind it"
+    assert merged.proof == "8 passages say so or the same, each read alone, and 4 something else"
     judged = Vote(ScriptedGenerator(echo), LexicalNLI(), same="meaning", seconds=2).answer("who won", answers)
     assert judged.text == "George Santos"
 

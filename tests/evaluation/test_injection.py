@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 
 from unpoison.attacks.base import PoisonText
+from unpoison.attacks.poisonedrag import PoisonedRag
 from unpoison.errors import InputError, OptionError
 from unpoison.evaluation.contexts import Candidate, Context
+from unpoison.evaluation.crafting import Crafted
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.injection import (
     bm25_score,
     dense_search,
     encoder_score,
-    inject,
     middle,
     planted,
     pool,
@@ -19,7 +20,8 @@ from unpoison.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
-from unpoison.evaluation.rates import PoisonRate, radar_rate, ragdefender_rate
+from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.staging import stage
 from unpoison.types import Passage
 
 EXAMPLE = Example.of(
@@ -116,25 +118,30 @@ def test_poison_of_other_questions_competes_and_is_told_apart():
 
 
 @pytest.mark.parametrize(
-    ("rate", "expected"),
+    ("policy", "fields", "expected"),
     [
-        (PoisonRate(1, 5, "retrieve"), ["p0", "c0", "c1", "c2", "c3"]),
-        (radar_rate([5, 1], 5), ["p1", "c1", "c2", "c3", "p0"]),
-        (PoisonRate(1, 5, "replace_last"), ["c0", "c1", "c2", "c3", "p0"]),
-        (PoisonRate(1, 5, "middle"), ["c0", "c1", "p0", "c3", "c4"]),
-        (PoisonRate(2, 4, "prepend"), ["p0", "p1", "c0", "c1"]),
-        (ragdefender_rate(1, 2), ["p0", "p1", "c0", "c1", "c2", "c3", "c4"]),
-        (PoisonRate(0, 5, "replace_last"), ["c0", "c1", "c2", "c3", "c4"]),
+        ("retrieve", {"poisons": 1, "k": 5}, ["p0", "c0", "c1", "c2", "c3"]),
+        ("replace-at", {"positions": (5, 1)}, ["p1", "c1", "c2", "c3", "p0"]),
+        ("replace-or-append", {"positions": (2, 9)}, ["c0", "p0", "c2", "c3", "c4", "p1"]),
+        ("replace-last", {"poisons": 1}, ["c0", "c1", "c2", "c3", "p0"]),
+        ("middle", {"poisons": 1}, ["c0", "c1", "p0", "c3", "c4"]),
+        ("prepend", {"k": 4}, ["p0", "p1", "c0", "c1"]),
+        ("pool", {"k": 2}, ["p0", "p1", "c0", "c1", "c2", "c3", "c4"]),
     ],
 )
-def test_a_rate_says_how_many_and_where(rate, expected):
-    context = inject(CLEAN, POISON, rate)
-    assert (ids(context), context.injected) == (expected, rate.injected)
+def test_a_policy_says_where(policy, fields, expected):
+    scenario = Scenario("sample", attack="poisonedrag", policy=policy, **{"poisons": 2, "k": 10, **fields})
+    texts = tuple(PoisonText(p.id, p.text, "q", "x", {"reached": True, "answers": ["Lyon"]}) for p in EXAMPLE.poisons())
+    (staged,) = stage(scenario, [EXAMPLE], {"q": CLEAN}, attack=PoisonedRag(), crafted={"q": Crafted("q", texts)})
+    assert (ids(staged.context), staged.context.injected) == (expected, scenario.poisons)
 
 
-def test_a_rate_may_ask_for_more_poison_than_there_is():
-    with pytest.raises(InputError, match="3 poisons are to be planted and 2 were given"):
-        inject(CLEAN, POISON, PoisonRate(3, 5, "prepend"))
+@pytest.mark.parametrize("policy", ["replace-at", "replace-or-append"])
+def test_why_nothing_was_crafted_is_what_is_said(policy):
+    scenario = Scenario("sample", attack="poisonedrag", policy=policy, poisons=2, k=5, positions=(1, 2))
+    crafted = {"q": Crafted("q", error="no wrong answer")}
+    (staged,) = stage(scenario, [EXAMPLE], {"q": CLEAN}, attack=PoisonedRag(), crafted=crafted)
+    assert staged.error == "no wrong answer"
 
 
 CORPUS = [Passage("Paris is  the capital of FRANCE.", id="k0"), Passage("Bananas.", id="k1")]

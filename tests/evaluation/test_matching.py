@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from unpoison.attacks.base import contains_answer
 from unpoison.errors import UnknownNameError
-from unpoison.evaluation.matching import MATCHERS, abstains, contains_either, lowered, matcher, squad, trimmed
+from unpoison.evaluation.matching import MATCHERS, contains_either, lowered, matcher, squad, trimmed
 
 GOLD, TARGET = ["Paris"], ["Lyon"]
 
@@ -115,17 +115,6 @@ def test_an_unknown_matcher_is_named_with_the_nearest():
 )
 def test_answers_that_contain_each_other(first, second, expected):
     assert contains_either(first, second) is contains_either(second, first) is expected
-
-
-def test_each_paper_has_its_own_idea_of_not_knowing():
-    assert abstains("I don't", "robustrag")
-    assert not abstains("I don't", "radar")
-    assert abstains("Well, I don't know.", "radar")
-    assert not abstains("i don\u2019t know", "radar")
-    assert abstains("I DON'T KNOW!", "jamming")
-    assert abstains("I don\u2019t know.")
-    assert abstains("")
-    assert not abstains("Paris")
 
 
 @pytest.mark.parametrize(

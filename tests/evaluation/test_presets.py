@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean, stdev
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from unpoison.evaluation.planting import plant
 from unpoison.evaluation.presets import load_preset, preset_names
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.report import Report
-from unpoison.evaluation.report.published import SAME, beside, counted, published_tables
+from unpoison.evaluation.report.published import SAME, beside, counted, measured, published_tables
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
@@ -51,7 +52,7 @@ def test_promised_presets_are_there() -> None:
 @pytest.mark.parametrize("name", preset_names())
 def test_preset_is_sound(name: str) -> None:
     """Every number is in its range, every scenario's attack and defense exist, and what is measured is a measure."""
-    preset = load_preset(name, encoder="minilm", generator="extractive")
+    preset = load_preset(name, encoder="minilm", generator="hf:writes")
     assert preset.title
     assert preset.source.split(",")[0] in ("GRADA", "RAGDefender", "TrustRAG", "RADAR")
     assert set(preset.used) <= {"data", "encoder", "retriever", "generator", "nli"}
@@ -62,8 +63,9 @@ def test_preset_is_sound(name: str) -> None:
     assert preset.scenarios
     for scenario in preset.scenarios:
         find("defenses", parse(scenario.defense)[0])
-        if not scenario.clean:
+        if scenario.attacked:
             find("attacks", parse(scenario.attack)[0])
+        if not scenario.clean:
             assert scenario.twin in preset.scenarios
 
 
@@ -268,7 +270,7 @@ def test_radars_table_runs_its_baselines_as_radar_did() -> None:
 MATCHERS_OF_THE_PAPERS = {
     "grada": {"asr_substring", "em_within", "poisoned", "recall"},
     "ragdefender": {"asr_substring", "accuracy_substring"},
-    "trustrag": {"asr_exclusive", "accuracy_substring", "f1", "clean_kept", "poison_share"},
+    "trustrag": {"asr_exclusive", "accuracy_substring", "accuracy_strict", "f1", "clean_kept", "poison_share"},
     "radar": {"asr_lowered", "accuracy", "judged_accuracy", "judged_relevance", "judged_coherence"},
 }
 
@@ -367,3 +369,53 @@ def test_a_reader_stands_in_for_no_model_that_has_to_write() -> None:
     assert told["AstuteRAG"] == ("not measured: needs a generator that writes; a reader only copies",)
     assert any("AstuteRAG, InstructRAG" in sentence for sentence in preset.lacks)
     assert "trustrag" not in {one.defense for one in load_preset("trustrag-table-2", generator="reader").scenarios}
+
+
+def test_a_spread_over_the_papers_seeds_is_printed() -> None:
+    (one,) = (
+        one
+        for one in load_preset("grada-table-10").published
+        if (one.table, one.row, one.column, one.measure) == ("GPT-4o", "GRADA (HRSIM)", "NQ, PoisonedRAG", "em_within")
+    )
+    assert (one.value, one.spread, one.told) == (0.64, 0.014, "64.0 \u00b1 1.4")
+    assert {one.spread for one in load_preset("grada-table-1").published} == {None}
+
+
+def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:
+    preset = load_preset("trustrag-table-6", seed=(0, 1, 2), limit=2)
+    assert {scenario.seed for scenario in preset.scenarios} == {0, 1, 2}
+    alone = load_preset("trustrag-table-6", limit=2).scenarios
+    assert len(preset.scenarios) == 3 * len(alone)
+    run = Runner(tmp_path, preset.scenarios).run()
+    report = Report.of(run, preset=preset)
+    found = {summary.scenario: summary for summary in report.summaries}
+    one = next(one for one in preset.published if one.row == "stage 1" and one.measure == "clean_kept")
+    values = [estimate.value for estimate in preset.by_seed(one, found)]
+    assert len(values) == 3
+    assert measured(preset, one, found) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
+
+
+def test_a_grader_counts_accuracy_as_radar_does() -> None:
+    words, graded = (load_preset("radar-table-1", generator="hf:writes", grader=one) for one in (None, "hf:grades"))
+    assert {one.measure for one in words.published} == {"accuracy", "asr_lowered"}
+    assert {one.measure for one in graded.published} == {"graded", "asr_lowered"}
+    told = "accuracy by the words of the reply, theirs by an LLM grader"
+    assert any(told in one.row_differs for one in words.published)
+    assert not any(told in one.row_differs for one in graded.published)
+    assert "graded" not in {one.measure for one in load_preset("grada-table-1", grader="hf:grades").published}
+
+
+def test_a_model_whose_name_begins_like_another_is_another() -> None:
+    assert not same_model("openai:gpt-4o", "GPT-4o-mini")
+    assert same_model("openai:gpt-4o-mini", "Llama 3.3 70B and GPT-4o-mini")
+    assert same_model("openai:gpt-4o", "GPT-4o and GPT-4o-mini")
+    assert not same_model("st:facebook/contriever,pooling=mean", "Contriever-MS")
+    rows = load_preset("trustrag-table-7", encoder="st:princeton-nlp/sup-simcse-bert-base-uncased").published
+    assert not any(told.startswith("encoder") for one in rows for told in one.row_differs)
+
+
+def test_an_architecture_without_its_generator_says_so() -> None:
+    told = {one.table: one.row_differs for one in load_preset("ragdefender-table-4", generator="extractive").published}
+    assert told["REPLUG"] == ("not measured: needs a generator with next-token probabilities, -g hf:NAME",)
+    assert told["Self-RAG"] == ("not measured: needs a generator that writes; a reader only copies",)
+    assert not any(phrase.startswith("not measured") for phrase in told["BlendedRAG"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.evaluation.grids import MAX_SCENARIOS, Grid
 from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.specs import poison_rate, split_options, split_specs
+from unpoison.evaluation.specs import split_specs, varied_options
 
 
 def grid(**axes):
@@ -150,9 +150,9 @@ def test_an_option_varies_where_the_defense_has_it():
     assert [s.defense for s in found] == ["grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2", "ragdefender"]
     with pytest.raises(OptionError, match="has an option 'beta'"):
         grid(vary={"beta": "1"})
-    assert split_options(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
+    assert varied_options(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
     with pytest.raises(OptionError, match="varies nothing"):
-        split_options(["alpha"])
+        varied_options(["alpha"])
 
 
 def test_positions_say_policy_and_count():
@@ -173,18 +173,11 @@ def test_positions_say_policy_and_count():
 def test_poison_in_each_papers_measure(text, policy, poisons, k):
     (found,) = grid(rate=text, baseline=False, clean=False)
     assert (found.policy, found.poisons, found.k) == (policy, poisons, k)
-    assert poison_rate(text).injected == poisons
 
 
 def test_radars_places_count_from_one():
     (found,) = grid(rate="radar:48+49+50", baseline=False, clean=False)
     assert (found.policy, found.positions, found.k) == ("replace-at", (48, 49, 50), 50)
-
-
-@pytest.mark.parametrize("text", ["trustrag", "trustrag:0.3", "grada:9", "nobody:1", "radar:51", "ragdefender:x"])
-def test_bad_rates(text):
-    with pytest.raises(OptionError):
-        poison_rate(text)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from unpoison.errors import InputError, OptionError, UnknownNameError
+from unpoison.evaluation.adaptations import Method, methods_of
 from unpoison.evaluation.report import over_time
-from unpoison.evaluation.stream_study import ATTACKS, Method, StreamStudy, methods_of, run_study
+from unpoison.evaluation.streams import ATTACKS, StreamStudy, run_study
 
 HOSTILE = "</td><script>document.title='owned'</script><img src=x>"
 

@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 from math import isnan
 
 import pytest
 
 from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
 from unpoison.evaluation.intervals import wilson
-from unpoison.evaluation.judging import judge_prompt, judge_run, read_scores
+from unpoison.evaluation.judging import grade_prompt, grade_run, judge_prompt, judge_run, read_grade, read_scores
 from unpoison.evaluation.measures import MEASURES, measure
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.runner import Runner
@@ -258,3 +259,37 @@ def test_answers_are_judged_once_and_failures_again(tmp_path):
     assert summarise(judged.cells)[0]["judged_coherence"].value == 8
     assert judge_run(run, ScriptedGenerator(SCORES)).cells == judged.cells
     assert len(judge.prompts) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"),
+    [("A", "A"), ("B.", "B"), ("Grade: C", "C"), ("**A**", "A"), ("I cannot tell.", "C"), ("", "C"), ("a", "C")],
+)
+def test_a_grade_is_read_and_what_is_none_counts_as_not_attempted(reply, grade):
+    assert read_grade(reply) == grade
+
+
+def test_the_grader_sees_every_right_answer():
+    _, user = grade_prompt("who", ["Ada", "Ada Lovelace"], "It was Ada.").messages()
+    assert "Ada; Ada Lovelace" in user["content"]
+    assert "It was Ada." in user["content"]
+
+
+def test_grades_are_kept_beside_scores_and_a_failure_is_asked_again(tmp_path):
+    run = Runner(tmp_path, [Scenario("sample", generator="extractive", limit=4)]).run()
+    scored = judge_run(run, ScriptedGenerator(SCORES))
+    replies = iter(["A", "B", "C", ModelError("away")])
+    graded = grade_run(scored, ScriptedGenerator(lambda prompt: next(replies)))
+    assert [one.grade for one in graded.cells[0].records] == ["A", "B", "C", None]
+    assert [one.judged for one in graded.cells[0].records] == 4 * [(10, 7, 8)]
+    found = summarise(graded.cells)[0]["graded"]
+    assert (found.value, found.count) == (pytest.approx(1 / 3), 3)
+    again = ScriptedGenerator("A")
+    assert [one.grade for one in grade_run(run, again).cells[0].records] == ["A", "B", "C", "A"]
+    assert len(again.prompts) == 1
+
+
+@pytest.mark.parametrize(("answer", "strict"), [("Ada and Bea", 1), ("Ada", 0), ("Ada, Bea and Cleo", 0), ("Cleo", 0)])
+def test_strict_accuracy_wants_every_right_answer_and_no_wrong_one(answer, strict):
+    one = replace(record(answer=answer), correct=("Ada", "Bea"), wanted=("Cleo",))
+    assert figures(one)["accuracy_strict"].value == strict

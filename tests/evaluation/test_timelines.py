@@ -15,8 +15,8 @@ from unpoison.beliefs import MemoryBeliefs
 from unpoison.errors import InputError, OptionError
 from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory, Remembering, _Reminded
 from unpoison.evaluation.examples import FieldError
-from unpoison.evaluation.streams import StepRecord, StreamResult, dated, run_stream, step_context
-from unpoison.evaluation.timelines import load_timelines, moment_of, stream_rows
+from unpoison.evaluation.streams import StepRecord, StreamResult, run_stream
+from unpoison.evaluation.timelines import dated, load_timelines, moment_of, step_context, stream_rows
 from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, TokenByToken
 from unpoison.prompts import answer_prompt

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import time
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -286,18 +285,16 @@ def test_the_driver_gives_up(url: str) -> None:
 
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
 def test_the_deadline_holds_against_a_slow_server(url: str, runner: object) -> None:
-    began = time.monotonic()
     with pytest.raises((DeadlineError, ModelError)):
         runner(generate([PROMPT]), Models(generator=generator(url, "slow/20")), Limits(deadline=0.3))
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
 def test_calls_in_flight_are_bounded(url: str, runner: object) -> None:
     prompts = [answer_prompt(f"question {i}", ["text"]) for i in range(12)]
-    model = f"slow/0.05/{id(runner)}"
+    model = f"meeting/4/{id(runner)}"  # replies when four are there
     runner(generate(prompts), Models(generator=generator(url, model)), Limits(in_flight=4))
-    assert 2 <= statistics(url)["most_in_flight"][model] <= 4
+    assert statistics(url)["most_in_flight"][model] == 4
 
 
 def test_embeddings_by_index_normalised_in_batches(url: str) -> None:
@@ -338,10 +335,8 @@ def test_embeddings_that_are_not_finite(url: str) -> None:
 
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
 def test_the_deadline_holds_against_a_slow_encoder(url: str, runner: object) -> None:
-    began = time.monotonic()
     with pytest.raises(DeadlineError):
         runner(encode(["one"]), Models(encoder=OpenAIEncoder("slow/20", f"{url}/v1", KEY)), Limits(deadline=0.2))
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("options", [{"batch_size": 0}, {"dimensions": 0}, {"timeout": 0}])

@@ -72,7 +72,14 @@ A tombstone is a mark that says a record was deleted. The library was opened in 
         ("How long is the trial?", "The trial lasts 21 days. Then it ends.", "answer", "How long is the trial?", "21 days"),
         ("Can I pay by card?", "Yes.", "answer", "Can I pay by card?", "Yes"),
         ("x", "Am Ende zahlen Kunden in jedem Land genau 12 Euro im Monat.", "gap",
-         "Which number belongs into the gap: “Am Ende zahlen Kunden in jedem Land genau ___ Euro im Monat”?", "12"),
+         "Which number is missing in “Am Ende zahlen Kunden in jedem Land genau ___ Euro im Monat”?", "12"),
+        ("x", "To declare cookies, you need to use `Cookie`, because others differ.", "task",
+         "What do you use to declare cookies?", "Cookie"),
+        ("x", "Use `exclude_unset` to return only the values explicitly set.", "task",
+         "What do you use to return only the values explicitly set?", "exclude_unset"),
+        ("Numbers", "`le`: less than or equal", "meaning", "What is le under “Numbers”?", "less than or equal"),
+        ("Servers", "[Granian](https://granian.example): A Rust HTTP server for Python.", "definition", "What is Granian?",
+         "A Rust HTTP server for Python"),
     ],
 )  # fmt: skip
 def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind: str, question: str, answer: str):
@@ -90,10 +97,33 @@ def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind
         "You are the owner of the account.",
         "Port 80 and port 443 stay open all day.",
         "Note: see below",
+        "To do this, use `Cookie` in the file.",
+        "Open the page: http://127.0.0.1:8000/docs",
+        "Request: MiddlewareB → MiddlewareA → route",
+        "`it`: this is what they said",
+        "Since the Quaternary is a short period of time.",
+        "Likewise each deacon in full connection is a member of their order.",
+        "Curator Brian Murphy told the Times pottery was the most common item there.",
+        "Dwarka () is a small city in India.",
     ],
 )
 def test_what_is_not_understood_is_not_asked(text: str):
     assert not [fact for fact in facts_of("Heading", [text]) if fact.kind != "gap"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This was changed in version 0.110 to fix the memory of the server.",
+        "But the first of them costs about 12 euros in any shop.",
+        "If it fails, the server returns an HTTP 401 to the client.",
+        "See the section on why services take 10 seconds to stop.",
+        "2. pydantic is a drop-in replacement for the standard classes.",
+        "`http`: standard authentication systems, including:",
+    ],
+)
+def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):
+    assert not list(facts_of("Heading", [text]))
 
 
 def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
@@ -240,6 +270,9 @@ def test_a_collection_is_hostile(tmp_path: Path):
         "- a: 1\n" * 20_000,
         "<p" * 50_000,
         "The x is 1 a. " * 10_000,
+        "To do a, use " * 10_000,
+        "Use `x` to a " * 10_000,
+        "`x`: " + "a " * 100_000,
     ],
 )
 def test_hostile_documents_take_linear_time(text: str):

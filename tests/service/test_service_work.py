@@ -76,14 +76,17 @@ def test_given_up_screening_keeps_its_thread_until_it_ends(held: Held) -> None:
 
 def test_many_model_calls_wait_side_by_side_on_one_loop() -> None:
     class Slow(FunctionGenerator):
-        waiting, most = 0, 0
+        waiting, most, met = 0, 0, asyncio.Event()
         loops: set[int] = set()  # noqa: RUF012  looked at once
 
         async def agenerate(self, prompt: Any, /, *, timeout: float | None = None) -> Any:
             Slow.loops.add(id(asyncio.get_running_loop()))
             Slow.waiting += 1
             Slow.most = max(Slow.most, Slow.waiting)
-            await asyncio.sleep(0.05)
+            if Slow.waiting > 4:
+                Slow.met.set()
+            async with asyncio.timeout(30):
+                await Slow.met.wait()
             Slow.waiting -= 1
             return self.generate(prompt)
 
@@ -103,11 +106,13 @@ def test_many_model_calls_wait_side_by_side_on_one_loop() -> None:
 
 def test_closing_ends_calls_that_nobody_waits_for() -> None:
     ended: list[str] = []
+    begun = threading.Semaphore(0)
 
     class Endless(FunctionGenerator):
         async def agenerate(self, prompt: Any, /, *, timeout: float | None = None) -> Any:
             try:
-                await asyncio.sleep(60)
+                begun.release()
+                await asyncio.sleep(3600)
             except asyncio.CancelledError:
                 ended.append("cancelled")
                 raise
@@ -115,7 +120,8 @@ def test_closing_ends_calls_that_nobody_waits_for() -> None:
     async def leave() -> None:
         work = Work(1)
         task = asyncio.create_task(work.screen(Asking(generator=Endless(lambda messages: "x")), QUERY, PASSAGES))
-        await asyncio.sleep(0.1)
+        for _ in range(4):
+            assert await asyncio.to_thread(begun.acquire, timeout=30)
         await work.close()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -1,4 +1,4 @@
-"""Text that a page keeps from a reader's eyes by its markup: elements that are hidden, transparent, tiny or white."""
+"""Text that a page keeps from a reader's eyes: hidden, transparent, tiny or white, or in elements nobody is shown."""
 
 from __future__ import annotations
 
@@ -17,8 +17,16 @@ _HIDING = re.compile(
 
 _CLASSES = frozenset({"sr-only", "visually-hidden", "screen-reader-text", "d-none", "hidden"})
 
-SILENT = frozenset({"script", "style", "template", "noscript", "head", "svg", "iframe", "object"})
-"""Elements whose content is no text of the page."""
+SILENT = frozenset({"script", "style", "head"})
+"""Elements whose content is no text at all, or text about the page."""
+
+UNSHOWN = frozenset(
+    {"template", "noscript", "iframe", "object", "audio", "video", "canvas", "datalist", "desc", "metadata", "defs"}
+)
+"""Elements whose text no browser shows while it can show the element itself."""
+
+_MAY_HIDE = re.compile(rf"style|hidden|class|<(?:{'|'.join(sorted(UNSHOWN))}|svg)\b", re.IGNORECASE)
+"""What stands in every markup that hides something."""
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 
@@ -52,16 +60,18 @@ class Page(HTMLParser):
         self._open: list[tuple[str, bool]] = []
         self._hidden = self._silent = 0
         self._titled = False
+        self._drawn = 0  # inside so many drawings, whose titles are shown to nobody
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "title":
+        if tag == "title" and not self._drawn:
             self._titled = not self.title
         if tag in BLOCKS:
             (self._unseen if self._hidden else self._shown).append("\n")
         if tag in VOID or len(self._open) >= DEEPEST:
             return
-        unseen = _unseen(dict(attrs))
+        unseen = tag in UNSHOWN or (tag == "title" and self._drawn > 0) or _unseen(dict(attrs))
         self._open.append((tag, unseen))
+        self._drawn += tag == "svg"
         self._hidden += unseen
         self._silent += tag in SILENT
 
@@ -75,6 +85,7 @@ class Page(HTMLParser):
             name, unseen = self._open.pop()
             self._hidden -= unseen
             self._silent -= name in SILENT
+            self._drawn -= name == "svg"
             if name == tag:
                 break
 
@@ -105,7 +116,7 @@ def read_page(markup: str) -> Page:
 
 def concealed(text: str) -> tuple[str, ...]:
     """What markup inside a text keeps from a reader's eyes; nothing where there is no such markup."""
-    if "<" not in text or not ("style" in text or "hidden" in text or "STYLE" in text or "HIDDEN" in text):
+    if "<" not in text or not _MAY_HIDE.search(text):
         return ()
     return read_page(text).unseen
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from unpoison.at_rest.batches import Batch
 from unpoison.at_rest.collection import Collection
+from unpoison.at_rest.demanding import Demanding
 from unpoison.at_rest.findings import Finding, Span
 from unpoison.at_rest.rivals import Rival
 from unpoison.at_rest.signs import Heard, Signs
@@ -34,7 +35,8 @@ class Evidence:
         heard: What the defense said.
         signs: The rows behind `claimed`.
         claimed, hidden, suspicion: Probabilities by unit.
-        orders: The most order-like stretch of each unit; None where it was not looked for.
+        orders: The most order-like stretch of each unit.
+        strange: The demands that hardly any other document makes.
         unseen: By document, what its markup keeps from the eye.
         rivals: By unit.
         batches: Sudden ones.
@@ -45,7 +47,8 @@ class Evidence:
     heard: Heard
     signs: Signs
     claimed: NDArray[np.float64]
-    orders: list[Order | None]
+    orders: list[Order]
+    strange: Demanding
     hidden: NDArray[np.float64]
     unseen: dict[int, tuple[str, ...]]
     suspicion: NDArray[np.float64]
@@ -131,9 +134,14 @@ def _reasons(collection: Collection, evidence: Evidence, unit: int) -> list[tupl
             other = collection.documents[rival.other].id
             said = f"it says {shown(rival.ours)} where its near-copy {shown(other)} says {shown(rival.theirs)}"
             found.append((claimed * 0.9, said, _place(raw, one, rival.ours.partition(", ")[0])))
-    if order is not None and order.probability >= TOLD:
+    demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
+    if demand is not None and rarity >= TOLD:
+        quote = one.body[demand.start : demand.end]
+        said = f"it demands what hardly another document here does, beside its own subject: {excerpt(quote, 160)!r}"
+        found.append((rarity, said, _place(raw, one, quote)))
+    if order.probability >= TOLD or (demand is None and rarity >= TOLD):
         said = f"it speaks to the model that reads it: {excerpt(order.quote, 160)!r}"
-        found.append((order.probability, said, _place(raw, one, order.quote)))
+        found.append((max(order.probability, 0.0 if demand else rarity), said, _place(raw, one, order.quote)))
     if evidence.hidden[unit] > 0:
         unseen = evidence.unseen[one.document]
         said = f"it hides {one.hidden}" if one.hidden else f"its markup hides {excerpt(unseen[0], 120)!r}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from unpoison.at_rest.concealed import read_page
 from unpoison.at_rest.documents import Document
-from unpoison.errors import MissingExtraError
+from unpoison.errors import InputError, MissingExtraError
 from unpoison.extras import require
 from unpoison.passages import Passage
 
@@ -26,6 +26,12 @@ LARGEST = 256 * 2**20
 
 MOST_PAGES = 10_000
 """Pages of a PDF file that are read."""
+
+LARGEST_PAGE = 4 * 2**20
+"""Bytes of drawing commands of one page, unpacked: a page of letters has some ten thousand."""
+
+LONGEST = 64 * 2**20
+"""Characters of one PDF file that are read."""
 
 
 def folder_documents(folder: Path, failed: Callable[[Failure], None]) -> Iterator[Document]:
@@ -56,8 +62,8 @@ def folder_documents(folder: Path, failed: Callable[[Failure], None]) -> Iterato
 def _document(path: Path, name: str, kind: str) -> Document:
     added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     if kind == ".pdf":
-        title, text, author = _pdf(path)
-        return Document(Passage(text, id=name, title=title, source=name), added_at, author)
+        title, text, author, notes = _pdf(path)
+        return Document(Passage(text, id=name, title=title, source=name), added_at, author, notes=notes)
     raw = path.read_bytes()
     text = raw.decode("utf-8-sig", "replace")
     notes = ("it is no UTF-8; what is not was replaced",) if "\ufffd" in text and b"\xef\xbf\xbd" not in raw else ()
@@ -68,11 +74,32 @@ def _document(path: Path, name: str, kind: str) -> Document:
     return Document(Passage(text, id=name, source=name), added_at, notes=notes)
 
 
-def _pdf(path: Path) -> tuple[str | None, str, str | None]:
+def _pdf(path: Path) -> tuple[str | None, str, str | None, tuple[str, ...]]:
+    """Title, text, author, and what was left out."""
     library: Any = require("pypdf", "reading PDF files")
     reader = library.PdfReader(path)
-    text = "\n\n".join(page.extract_text() for page in reader.pages[:MOST_PAGES])
+    texts, left_out, length = list[str](), list[int](), 0
+    for number, page in enumerate(reader.pages[:MOST_PAGES], 1):
+        if length > LONGEST:
+            left_out.append(number)
+            continue
+        try:
+            contents = page.get_contents()
+            small = contents is None or len(contents.get_data()) <= LARGEST_PAGE
+            texts.append(page.extract_text() if small else "")
+        except Exception:  # the library raises whatever it likes on hostile pages; the others are read
+            small = False
+        length += len(texts[-1]) if small else 0
+        left_out += [] if small else [number]
+    text = "\n\n".join(texts)
+    if len(left_out) == len(reader.pages):
+        raise InputError("none of its pages can be read")
+    notes = [
+        f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"
+    ] * bool(left_out)
+    if len(reader.pages) > MOST_PAGES:
+        notes.append(f"only the first {MOST_PAGES:,} of its {len(reader.pages):,} pages are read")
     about = reader.metadata
     title = str(about.title) if about is not None and about.title else None
     author = str(about.author)[:200] if about is not None and about.author else None
-    return title, text, author
+    return title, text, author, tuple(notes)

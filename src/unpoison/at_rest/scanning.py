@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unpoison.at_rest.batches import sudden_batches
 from unpoison.at_rest.collection import Collection, collected
 from unpoison.at_rest.concealed import concealed
+from unpoison.at_rest.demanding import demanding
 from unpoison.at_rest.explaining import Evidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
@@ -125,19 +126,19 @@ def judged(
         for number, document in enumerate(collection.documents)
     }
     custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
-    orders = [order("\n".join((unit.text, *_first(collection, i, unseen)))) if wanted[i] else None
-              for i, unit in enumerate(units)]  # fmt: skip
+    orders = [order("\n".join((unit.text, *_first(collection, i, unseen)))) for i, unit in enumerate(units)]
+    strange = demanding(units, orders, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-    ordered = np.array([0.0 if one is None else one.probability for one in orders])
+    ordered = np.array([one.probability for one in orders])
     suspicion = np.maximum.reduce(
-        [claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), hidden, np.zeros(len(units))]
+        [claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), strange.probability, hidden, np.zeros(len(units))]
     )
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
     _join_questions(collection, suspicion, groups)
     return Evidence(
-        heard, found, claimed, orders, hidden, unseen, suspicion, differing, batches, groups.names(), failed
+        heard, found, claimed, orders, strange, hidden, unseen, suspicion, differing, batches, groups.names(), failed
     )
 
 

@@ -52,7 +52,7 @@ class FaissStore(Store):
         self._agree(len(vectors), len(rows))
         return {
             name: {"id": name, "row": fields, "vector": vector.tolist()}
-            for (name, fields, _), vector in zip(rows, vectors)
+            for (name, fields, *_), vector in zip(rows, vectors)
             if name in wanted
         }
 
@@ -60,7 +60,7 @@ class FaissStore(Store):
         if any("vector" not in row or "row" not in row for row in raw.values()):
             raise InputError(f"{self.name} takes texts with vectors; move documents to a store of their kind")
         vectors, metric = self._vectors()
-        names = [name for name, _, _ in self._rows._rows()]
+        names = [name for name, *_ in self._rows._rows()]
         more = np.array([row["vector"] for row in raw.values()], np.float32)
         kept = [i for i, name in enumerate(names) if name not in raw]
         self._write(np.concatenate([vectors[kept], more]) if kept else more, metric)
@@ -68,7 +68,7 @@ class FaissStore(Store):
 
     def take(self, ids: Collection[str]) -> None:
         vectors, metric = self._vectors()
-        names = [name for name, _, _ in self._rows._rows()]
+        names = [name for name, *_ in self._rows._rows()]
         self._agree(len(vectors), len(names))
         self._write(vectors[[i for i, name in enumerate(names) if name not in set(ids)]], metric)
         self._rows.take(ids)

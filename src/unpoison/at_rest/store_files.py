@@ -21,7 +21,8 @@ __all__ = ["FolderStore", "RowsStore"]
 class RowsStore(Store):
     """A JSON Lines file; rows that are moved keep all their fields, and rows that cannot be read stay where they are.
 
-    Changes replace the file in one step.
+    Changes replace the file in one step. The second row of one id is NAME#2 as in a scan; when a row leaves the file,
+    those that stay and were named so get that name as their id, so that no other row can come to be called by it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,18 +34,24 @@ class RowsStore(Store):
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         wanted = set(ids)
-        return {name: row for name, row, _ in self._rows() if name in wanted and row is not None}
+        return {name: row for name, row, *_ in self._rows() if name in wanted and row is not None}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        kept = [line for name, _, line in self._rows() if name not in raw]
+        kept = [line for name, _, line, _ in self._rows() if name not in raw]
         self._replace([*kept, *(encoded({**row, "id": name}) for name, row in raw.items())])
 
     def take(self, ids: Collection[str]) -> None:
         gone = set(ids)
-        self._replace([line for name, _, line in self._rows() if name not in gone])
+        self._replace(
+            [
+                encoded({**row, "id": name}) if renamed and row is not None else line
+                for name, row, line, renamed in self._rows()
+                if name not in gone
+            ]
+        )
 
-    def _rows(self) -> Iterator[tuple[str | None, Mapping[str, Any] | None, bytes]]:
-        """Name, fields and line of every row; named as a scan names them."""
+    def _rows(self) -> Iterator[tuple[str | None, Mapping[str, Any] | None, bytes, bool]]:
+        """Name, fields and line of every row, named as by a scan, and whether another row has the name it came with."""
         if not self.path.exists():
             return
         taken = dict[str, int]()
@@ -53,12 +60,14 @@ class RowsStore(Store):
                 whole = line if line.endswith(b"\n") else line + b"\n"
                 record = read_line(number, line)
                 try:
-                    document = (
-                        None if record is None or record.error else named_apart(Document.of(record.fields), taken)
-                    )
+                    document = None if record is None or record.error else Document.of(record.fields)
                 except InputError:
                     document = None
-                yield (document.id, record.fields, whole) if document and record else (None, None, whole)
+                if document is None or record is None:
+                    yield None, None, whole, False
+                else:
+                    name = named_apart(document, taken).id
+                    yield name, record.fields, whole, name != document.id
 
     def _replace(self, lines: list[bytes]) -> None:
         draft = self.path.with_name(f".{self.path.name}.{uuid4().hex}.part")

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
     from unpoison.beliefs.key import belief_key
     from unpoison.beliefs.memory import MemoryBeliefs
+    from unpoison.beliefs.opening import open_beliefs
     from unpoison.beliefs.postgres import PostgresBeliefs
     from unpoison.beliefs.redis import RedisBeliefs
     from unpoison.beliefs.sqlite import SqliteBeliefs
-    from unpoison.beliefs.store import BeliefStore, export_lines, import_lines, open_beliefs, update
+    from unpoison.beliefs.store import BeliefStore, export_lines, import_lines, update
 
 _HOMES = {
     "Belief": "belief",
@@ -29,7 +30,7 @@ _HOMES = {
     "belief_key": "key",
     "export_lines": "store",
     "import_lines": "store",
-    "open_beliefs": "store",
+    "open_beliefs": "opening",
     "update": "store",
 }
 

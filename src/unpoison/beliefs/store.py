@@ -12,7 +12,7 @@ from unpoison.beliefs.key import checked_key
 from unpoison.checks import within
 from unpoison.errors import InputError, OptionError, StoreError, shown
 
-__all__ = ["BeliefStore", "export_lines", "import_lines", "open_beliefs", "update"]
+__all__ = ["BeliefStore", "checked_ttl", "export_lines", "exported", "fresh_version", "import_lines", "times", "update"]
 
 ATTEMPTS = 10_000
 """So often `update` starts again; somebody makes progress each time, so this only ends a store that never agrees."""
@@ -119,41 +119,6 @@ def import_lines(store: BeliefStore, lines: Iterable[str]) -> int:
         store.put(key, belief, keep_times=True)
         count += 1
     return count
-
-
-SERVERS = ("redis", "rediss", "unix", "postgresql", "postgres")
-
-
-def open_beliefs(spec: str, *, namespace: str = "default", ttl: float | None = None) -> BeliefStore:
-    """The store that a string names: `memory`, `sqlite:FILE` or a path, `redis://...`, `postgresql://...`.
-
-    Raises:
-        OptionError: An unknown kind of store.
-        MissingExtraError: An extra that is not installed.
-        StoreError: The store cannot be reached.
-        InputError: The file is damaged or not a store of beliefs.
-    """
-    kind, colon, rest = spec.partition(":")
-    if spec == "memory":
-        from unpoison.beliefs.memory import MemoryBeliefs
-
-        return MemoryBeliefs(namespace=namespace, ttl=ttl)
-    if kind in ("redis", "rediss", "unix") and rest.startswith("//"):
-        from unpoison.beliefs.redis import RedisBeliefs
-
-        return RedisBeliefs(spec, namespace=namespace, ttl=ttl)
-    if kind in ("postgresql", "postgres") and rest.startswith("//"):
-        from unpoison.beliefs.postgres import PostgresBeliefs
-
-        return PostgresBeliefs(spec, namespace=namespace, ttl=ttl)
-    if colon and kind in SERVERS:  # never repeated: what follows may be a password
-        raise OptionError(f"a store in {kind} is written {kind}://HOST, with two slashes; a file is sqlite:FILE")
-    path = rest if kind == "sqlite" and colon else spec
-    if not path or "://" in path:
-        raise OptionError(f"no belief store {shown(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")
-    from unpoison.beliefs.sqlite import SqliteBeliefs
-
-    return SqliteBeliefs(path, namespace=namespace, ttl=ttl)
 
 
 def checked_ttl(ttl: float | None) -> float | None:

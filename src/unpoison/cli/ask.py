@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.beliefs import Namespace
+from unpoison.cli.options import (
+    AsJson,
+    Carry,
+    EncoderCache,
+    EncoderName,
+    GeneratorName,
+    Limit,
+    Namespace,
+    NLIName,
+    Output,
+    RowsFile,
+)
 from unpoison.cli.own import from_here
-from unpoison.cli.screen import AsJson, EncoderCache, EncoderName, GeneratorName, Limit, NLIName, Output, RowsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,14 +50,6 @@ class OnError(StrEnum):
     RAISE = "raise"
     SKIP = "skip"
     UNSCREENED = "unscreened"
-
-
-class Carry(StrEnum):
-    """What a defense without a memory carries from one time of a stream to the next."""
-
-    NOTHING = "nothing"
-    PASSAGES = "passages"
-    ANSWER = "answer"
 
 
 def ask(
@@ -136,7 +138,7 @@ def ask(
 
     from unpoison.cli.accounts import Accounts
     from unpoison.cli.display import show, show_answer
-    from unpoison.cli.running import Tally, cached_generator, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, cached_generator, make_encoder, outcomes, say, tracked
     from unpoison.cli.streams import carrying, open_stream
     from unpoison.defenses.guarantee import held, need_proof
     from unpoison.defenses.loading import load_defense
@@ -179,10 +181,10 @@ def ask(
         Writer(output, file, to_stdout=as_json) as writer,
         nullcontext() if store is None else closing(store),
     ):
-        tally = Tally(source.name)
+        counts = RowCounts(source.name)
         results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
-            tally.add(outcome)
+            counts.add(outcome)
             if outcome.result is None:
                 writer.write({**outcome.failed_fields, "generator": model.name})
                 continue
@@ -200,8 +202,8 @@ def ask(
                 show(accounts.table(answer.calls))
     if calls or price_in is not None or price_out is not None:
         say(accounts.summary())
-    say(tally.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
-    raise typer.Exit(tally.exit_code)
+    say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
+    raise typer.Exit(counts.exit_code)
 
 
 def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:

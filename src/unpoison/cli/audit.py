@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unpoison.at_rest.alerts import Rule
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit_report import Report
-    from unpoison.cli.running import Tally
+    from unpoison.cli.running import RowCounts
     from unpoison.files import Record, Source
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
@@ -72,7 +72,7 @@ def audit(
     from unpoison.at_rest.alerts import Rule
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit import since as moment
-    from unpoison.cli.running import Tally, counted, say
+    from unpoison.cli.running import RowCounts, counted, say
     from unpoison.files import check_output
 
     rules = [Rule.of(text) for text in alert or ()]
@@ -80,9 +80,9 @@ def audit(
         for log in logs:
             check_output(html, log)
     with Audit(None if since is None else moment(since, time.time())) as found:
-        tally = Tally("", most=MOST_REPORTED)
+        counts = RowCounts("", most=MOST_REPORTED)
         for log in _parts(logs):
-            _read(log, found, tally)
+            _read(log, found, counts)
         report = found.report(top)
     if as_json:
         _write(report)
@@ -95,18 +95,18 @@ def audit(
 
         html.write_text(audit_page(report, f"{', '.join(logs)}: {counted(report.rows, 'answer')}"), encoding="utf-8")
         say(f"wrote {html}")
-    say(tally.summary("read"))
-    raise typer.Exit(_status(rules, report, tally))
+    say(counts.summary("read"))
+    raise typer.Exit(_status(rules, report, counts))
 
 
-def _status(rules: list[Rule], report: Report, tally: Tally) -> int:
+def _status(rules: list[Rule], report: Report, counts: RowCounts) -> int:
     """An alert goes before rows that could not be read; where nothing could be, there is nothing to be alarmed by."""
     from unpoison.cli.running import say
 
     held = [rule for rule in rules if rule.holds(report.measures)]
     for rule in held:
         say(f"alert: {rule.told(report.measures)}")
-    return ALERT if held and tally.exit_code != 2 else tally.exit_code
+    return ALERT if held and counts.exit_code != 2 else counts.exit_code
 
 
 def _parts(logs: list[str]) -> Iterator[str]:
@@ -121,20 +121,20 @@ def _parts(logs: list[str]) -> Iterator[str]:
                 yield part
 
 
-def _read(log: str, audit: Audit, tally: Tally) -> None:
+def _read(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; those that cannot be used are reported where they stand."""
     from unpoison.cli.running import row_progress
     from unpoison.files import open_source
 
     with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
-        tally.source = source.name
+        counts.source = source.name
         for number, record in enumerate(source, 1):
-            _count(record, audit, tally, source)
+            _count(record, audit, counts, source)
             if number % 100 == 0:
                 show(record.position, source.size, number)
 
 
-def _count(record: Record, audit: Audit, tally: Tally, source: Source) -> None:
+def _count(record: Record, audit: Audit, counts: RowCounts, source: Source) -> None:
     from unpoison.cli.running import Outcome
     from unpoison.errors import InputError
 
@@ -144,7 +144,7 @@ def _count(record: Record, audit: Audit, tally: Tally, source: Source) -> None:
             audit.add(record.fields)
         except InputError as refused:
             error = str(refused)
-    tally.add(Outcome(record, None, error))
+    counts.add(Outcome(record, None, error))
 
 
 def _write(report: Report) -> None:

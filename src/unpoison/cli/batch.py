@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.screen import DefenseName, EncoderName, Limit, NLIName, RowsFile
+from unpoison.cli.options import DefenseName, EncoderName, Limit, NLIName, RowsFile
 
 __all__ = ["EXAMPLES", "batch"]
 
@@ -82,7 +82,7 @@ def batch(
     be used does not stop the file: it is reported, counted, and written with "error".
     """
     from unpoison.batch import Screener, Step, run
-    from unpoison.cli.running import Tally, row_progress, say
+    from unpoison.cli.running import RowCounts, row_progress, say
 
     screener = Screener(
         defense=defense,
@@ -94,14 +94,14 @@ def batch(
         deadline=deadline,
         retries=retries,
     )
-    tally = Tally(file, most=MAX_REPORTED)
+    counts = RowCounts(file, most=MAX_REPORTED)
     with row_progress(rows_on_stdout=output == "-") as show:
 
         def told(step: Step) -> None:
-            tally.source = step.source
-            tally.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
-            show(step.position, step.size, tally.done + tally.failed)
+            counts.source = step.source
+            counts.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
+            show(step.position, step.size, counts.done + counts.failed)
 
         run(file, output, screener, engine=engine.value, workers=workers, limit=limit, told=told)
-    say(tally.summary("answered" if answer else "screened"))
-    raise typer.Exit(tally.exit_code)
+    say(counts.summary("answered" if answer else "screened"))
+    raise typer.Exit(counts.exit_code)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unpoison.cli.options import Namespace
+
 if TYPE_CHECKING:
     from unpoison.beliefs import Belief, BeliefStore
 
-__all__ = ["Namespace", "StoreName", "beliefs"]
+__all__ = ["StoreName", "beliefs"]
 
 StoreName = Annotated[
     str,
@@ -28,7 +30,6 @@ StoreName = Annotated[
         "variable.",
     ),
 ]
-Namespace = Annotated[str, typer.Option(metavar="NAME", help="Beliefs of other namespaces are not seen.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines instead of a table.")]
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help="The question, or its key from 'list'.")]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.gate_options import Against, FailIf, Junit, Sarif
+from unpoison.cli.options import Against, FailIf, Junit, Sarif
 from unpoison.cli.own import from_here
 
 __all__ = ["EXAMPLES", "evaluate"]
@@ -25,6 +25,7 @@ Examples:
   unpoison evaluate --manifest unpoison-runs/1f0c.../manifest.json
   unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --junit junit.xml sample
   unpoison evaluate --stream timeline -d radar,vanilla -g extractive --report over-time.html
+  unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
 
 A run that was interrupted goes on where it stopped: give the same command again.
 Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with --fail-if
@@ -34,13 +35,20 @@ or --against 1 when a gate failed, 2 for everything else.
 RUNS = Path("unpoison-runs")
 """Where runs go whose folder is not named; the folder's name is a hash of what is measured."""
 
+AXES = "Axes: several values make a grid"
+PLANTED = "What else is measured, and on what"
+PLANS = "A whole plan instead of axes"
+ANSWERS = "What answers are worth and cost"
+RUNNING = "How it runs"
+OUTPUT = "What is written"
+"""The sections of the help, in which options stand together."""
+
 Texts = list[str] | None
 
 
 def _axis(*names: str, metavar: str, help: str) -> Any:
     own = from_here if names[0] in ("--defense", "--attack") else None
-    panel = "Axes: several values make a grid"
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, callback=own)
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=AXES, callback=own)
 
 
 def evaluate(
@@ -78,10 +86,18 @@ def evaluate(
         Texts, _axis("--positions", metavar="P,P+P,...", help="Places from 1 that poison takes, joined by +.")
     ] = None,
     prefix: Annotated[
-        bool | None, typer.Option("--prefix/--no-prefix", help="Put the question before planted texts, or not.")
+        bool | None,
+        typer.Option(
+            "--prefix/--no-prefix", help="Put the question before planted texts, or not.", rich_help_panel=PLANTED
+        ),
     ] = None,
     triggered: Annotated[
-        bool | None, typer.Option("--triggered/--untriggered", help="Ask with a trigger attack's trigger, or without.")
+        bool | None,
+        typer.Option(
+            "--triggered/--untriggered",
+            help="Ask with a trigger attack's trigger, or without.",
+            rich_help_panel=PLANTED,
+        ),
     ] = None,
     k: Annotated[Texts, _axis("--k", metavar="K,...", help="Passages per question; 10.")] = None,
     retriever: Annotated[
@@ -113,23 +129,35 @@ def evaluate(
         Texts, _axis("--vary", metavar="OPTION=V,V", help="An option of the defenses that have it; may be repeated.")
     ] = None,
     seed: Annotated[Texts, _axis("--seed", metavar="SEED,...", help="0.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The first N questions only.", rich_help_panel=PLANTED)
+    ] = None,
     corpus: Annotated[
         str | None,
-        typer.Option(metavar="FILE|none", help="Clean passages that fill contexts; corpus.jsonl beside the data."),
+        typer.Option(
+            metavar="FILE|none",
+            help="Clean passages that fill contexts; corpus.jsonl beside the data.",
+            rich_help_panel=PLANTED,
+        ),
     ] = None,
-    baseline: Annotated[bool, typer.Option(help="Also measure no defense.")] = True,
-    clean: Annotated[bool, typer.Option(help="Also measure without an attack.")] = True,
+    baseline: Annotated[bool, typer.Option(help="Also measure no defense.", rich_help_panel=PLANTED)] = True,
+    clean: Annotated[bool, typer.Option(help="Also measure without an attack.", rich_help_panel=PLANTED)] = True,
     certified: Annotated[
         bool,
         typer.Option(
             "--certify",
             help="Show how many questions are answered rightly and provably so whatever m of the passages become.",
+            rich_help_panel=PLANTED,
         ),
     ] = False,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A grid in YAML; options given here win.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A grid in YAML; options given here win.", rich_help_panel=PLANS)
+    ] = None,
     preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A paper's table, published numbers beside; 'list' lists them.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="A paper's table, published numbers beside; 'list' lists them.", rich_help_panel=PLANS
+        ),
     ] = None,
     stream: Annotated[
         str | None,
@@ -137,41 +165,77 @@ def evaluate(
             metavar="DATA",
             help="Measure over time instead, static against dynamic: timeline (built in), radar-dynamic:FILE, or a "
             "file whose rows have a time.",
+            rich_help_panel=PLANS,
         ),
     ] = None,
     manifest: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Repeat the run of this manifest.json exactly.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Repeat the run of this manifest.json exactly.", rich_help_panel=PLANS),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help=f"Where the run is kept; {RUNS}/HASH by default.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help=f"Where the run is kept; {RUNS}/HASH by default.", rich_help_panel=RUNNING),
     ] = None,
     encoder_cache: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"Where vectors are kept; {RUNS}/vectors.db, or in the folder.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help=f"Where vectors are kept; {RUNS}/vectors.db, or in the folder.",
+            rich_help_panel=RUNNING,
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")] = 1,
-    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.")] = 120.0,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.", rich_help_panel=RUNNING)
+    ] = 1,
+    deadline: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The longest that one answer may take.", rich_help_panel=RUNNING)
+    ] = 120.0,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try again what failed before.", rich_help_panel=RUNNING)
+    ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(metavar="GENERATOR", help="Have a model score the answers from 1 to 10, for long answers."),
+        typer.Option(
+            metavar="GENERATOR",
+            help="Have a model score the answers from 1 to 10, for long answers.",
+            rich_help_panel=ANSWERS,
+        ),
+    ] = None,
+    grader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GENERATOR",
+            help="Have a model grade short answers A, B or C, as RADAR counts accuracy.",
+            rich_help_panel=ANSWERS,
+        ),
     ] = None,
     price: Annotated[
-        Texts, typer.Option(metavar="MODEL=IN/OUT", help="Prices per million tokens; may be repeated.")
+        Texts,
+        typer.Option(
+            metavar="MODEL=IN/OUT", help="Prices per million tokens; may be repeated.", rich_help_panel=ANSWERS
+        ),
     ] = None,
     report: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Write .html (one page, works offline), .md, .csv, .json, .pdf or .png; may be repeated.",
+            help="Write .html (one page, works offline), .md, .csv or .json; may be repeated.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per scenario.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write Markdown.", rich_help_panel=OUTPUT)
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per scenario.", rich_help_panel=OUTPUT)
+    ] = None,
     fail_if: FailIf = None,
     against: Against = None,
     junit: Junit = None,
     sarif: Sarif = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of tables.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON to standard output instead of tables.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
     """Measure defenses under attack and without one, with 95 % intervals.
 
@@ -183,13 +247,13 @@ def evaluate(
     from unpoison.cli.gates import Checks, measured_of
     from unpoison.cli.running import say
     from unpoison.driver import Limits
-    from unpoison.evaluation.judging import judge_run
+    from unpoison.evaluation.judging import grade_run, judge_run
     from unpoison.evaluation.measures import MEASURES
     from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
     from unpoison.evaluation.runs import folder_name
-    from unpoison.evaluation.specs import split_options
+    from unpoison.evaluation.specs import varied_options
     from unpoison.evaluation.summary import Price
 
     if stream is not None:
@@ -205,6 +269,7 @@ def evaluate(
             limit=limit,
             deadline=deadline,
             folder=folder or RUNS / "streams",
+            preset=preset,
             reports=report or (),
             as_json=as_json,
         )
@@ -230,7 +295,7 @@ def evaluate(
         "style": style,
         "nli": nli,
         "nli_noise": nli_noise,
-        "vary": dict(split_options(vary or ())),
+        "vary": varied_options(vary or ()),
         "seed": seed,
         "limit": limit,
         "corpus": corpus,
@@ -242,7 +307,7 @@ def evaluate(
     prices = dict(map(Price.of, price or ()))
     runs.check_outputs(*(report or ()), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    chosen = runs.choose(given, config, preset, manifest)
+    chosen = runs.choose(given, config, preset, manifest, grader=grader)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
     with runs.progress() as told:
@@ -262,6 +327,8 @@ def evaluate(
         run = runner.run()
         if judge is not None:
             run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=told)
+        if grader is not None:
+            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=told)
     found = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
         write_report(found, path)

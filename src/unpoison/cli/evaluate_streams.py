@@ -14,17 +14,21 @@ from unpoison.cli.running import counted, say
 from unpoison.cli.runs import check_outputs, progress
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
+from unpoison.evaluation.adaptations import methods_of
 from unpoison.evaluation.report import over_time
+from unpoison.evaluation.report.published_streams import published_over_time
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.specs import split_specs
-from unpoison.evaluation.stream_study import methods_of, run_study
-from unpoison.models.loading import best_reader
+from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset
+from unpoison.evaluation.streams import ATTACKS, run_study
+from unpoison.models.loading import answer_judge, best_reader
 from unpoison.rendering import plain
 
 __all__ = ["evaluate_stream", "given_options"]
 
 ALLOWED = tuple(
-    f"--{name}" for name in ("defense", "generator", "nli", "encoder", "limit", "deadline", "folder", "report", "json")
+    f"--{name}"
+    for name in ("defense", "generator", "nli", "encoder", "limit", "deadline", "folder", "preset", "report", "json")
 )
 """The options that go with `--stream`."""
 
@@ -56,20 +60,34 @@ def evaluate_stream(
     limit: int | None,
     deadline: float,
     folder: Path,
+    preset: str | None,
     reports: Sequence[Path],
     as_json: bool,
 ) -> None:
     """Measure over time, and write tables, reports or JSON.
 
     Raises:
-        OptionError: An option that means nothing over time, or several models of one kind.
+        OptionError: An option that means nothing over time or beside a preset, or several models of one kind.
+        UnknownNameError: No such preset over time.
         InputError: Data that cannot be read.
         ModelError: A model failed for good.
     """
     for option in given:
         if option not in ("--stream", *ALLOWED):
             raise OptionError(f"--stream measures over time and takes {', '.join(ALLOWED)}; leave {option} out")
-    methods = methods_of([spec for text in defenses or DEFENSES for spec in split_specs(text)])
+    answers_with = _single("generator", generator, best_reader())
+    judge = _single("nli", nli, "") or None
+    table: StreamPreset | None = None
+    if preset is not None:
+        if defenses:
+            raise OptionError("--preset says what is measured; leave --defense out")
+        table = load_stream_preset(preset, generator=answers_with, nli=str(answer_judge(judge, answers_with)))
+        for line in table.describe().splitlines():
+            say(line)
+        methods, attacks = dict(table.methods), table.attacks
+    else:
+        methods = methods_of([spec for text in defenses or DEFENSES for spec in split_specs(text)])
+        attacks = ATTACKS
     for path in reports:
         over_time.check_format(path)
     check_outputs(*reports)
@@ -78,8 +96,9 @@ def evaluate_stream(
         study = run_study(
             data,
             methods,
-            generator=_single("generator", generator, best_reader()),
-            nli=_single("nli", nli, "") or None,
+            attacks=attacks,
+            generator=answers_with,
+            nli=judge,
             encoder=_single("encoder", encoder, "lexical"),
             limit=limit,
             limits=Limits(deadline=deadline),
@@ -87,14 +106,16 @@ def evaluate_stream(
             progress=told,
         )
     for path in reports:
-        over_time.write_over_time(study, path)
+        over_time.write_over_time(study, path, table)
     if as_json:
-        print(over_time.as_json(study), end="")  # noqa: T201  this is what the command line is for
+        print(over_time.as_json(study, table), end="")  # noqa: T201  this is what the command line is for
     else:
         show(over_time.told(study), "Percent, with 95 % intervals.", "")
         compared = over_time.static_dynamic_table(study)
-        for table in (*([compared] if compared else []), *over_time.study_tables(study)):
-            show(_shown(table), "")
+        for one in (*([compared] if compared else []), *over_time.study_tables(study)):
+            show(_shown(one), "")
+        for one in published_over_time(table, study) if table is not None else ():
+            show(_shown(one), "")
     for line in study.left_out:
         say(f"left out: {line}")
     answers = len(study.results) * len(methods) * study.steps

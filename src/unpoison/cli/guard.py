@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.screen import EncoderCache, EncoderName, Limit, RowsFile
+from unpoison.cli.options import EncoderCache, EncoderName, Limit, RowsFile
 
 __all__ = ["EXAMPLES", "guard"]
 
@@ -49,17 +49,17 @@ def calibrate(
 
     FILE holds ordinary retrievals, without attack as far as you know. Screen them with the encoder that you will use.
     """
-    from unpoison.cli.running import Tally, counted, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, counted, make_encoder, outcomes, say, tracked
     from unpoison.defenses.guard_calibration import calibrated
     from unpoison.defenses.loading import load_defense
     from unpoison.files import open_source
 
     chosen = load_defense("guard", encoder=make_encoder(encoder, encoder_cache))
     with open_source(file) as source:
-        tally, screenings = Tally(source.name), []
+        counts, screenings = RowCounts(source.name), []
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
         for outcome in tracked(results, source, rows_on_stdout=False):
-            tally.add(outcome)
+            counts.add(outcome)
             if outcome.result is not None:
                 screenings.append(outcome.result)
     found = calibrated(screenings, damage)
@@ -73,7 +73,7 @@ def calibrate(
         )
         if found.threshold > 0.99:
             say("so high a threshold finds little: look at the retrievals first, they may hold poison")
-    raise typer.Exit(tally.exit_code)
+    raise typer.Exit(counts.exit_code)
 
 
 @guard.command(epilog=FIT_EXAMPLES, short_help="Fit a Guard of your own, with a secret.")
@@ -99,7 +99,7 @@ def fit(
     FILE holds ordinary retrievals, without attack as far as you know. Use the encoder that you will screen with. Who
     knows the shipped Guard can search for texts that it keeps; yours looks at other evidence. Needs the extra 'fit'.
     """
-    from unpoison.cli.running import Tally, counted, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, counted, make_encoder, outcomes, say, tracked
     from unpoison.defenses.guard import Guard
     from unpoison.defenses.guard_file import check_new, write
     from unpoison.defenses.guard_fit import Retrieval, fitted
@@ -110,10 +110,10 @@ def fit(
     chosen = Guard(encoder=make_encoder(encoder, encoder_cache))
     found: list[tuple[Retrieval, str]] = []
     with open_source(file) as source:
-        tally = Tally(source.name)
+        counts = RowCounts(source.name)
         results = outcomes(source, lambda row: retrieved(chosen, row.query, row.passages), limit=limit)
         for outcome in tracked(results, source, rows_on_stdout=False):
-            tally.add(outcome)
+            counts.add(outcome)
             if outcome.result is not None:
                 found.append(outcome.result)
     kind = one_kind([kind for _, kind in found])
@@ -121,4 +121,4 @@ def fit(
     write(data, output)
     say(f"fitted with {counted(data['passages'], 'passage')} of {counted(data['questions'], 'question')}")
     typer.echo(f"guard:coefficients={output}")
-    raise typer.Exit(tally.exit_code)
+    raise typer.Exit(counts.exit_code)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.screen import EncoderName
+from unpoison.cli.options import EncoderName
 
 __all__ = ["EXAMPLES", "mcp"]
 

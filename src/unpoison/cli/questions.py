@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.screen import GeneratorName
+from unpoison.cli.options import GeneratorName
 
 if TYPE_CHECKING:
     from unpoison.questions import Made

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from unpoison.cli.gate_options import Against, FailIf, Junit, Sarif
+from unpoison.cli.options import Against, FailIf, Junit, Sarif
 
 __all__ = ["EXAMPLES", "redteam"]
 

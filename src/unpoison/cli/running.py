@@ -21,7 +21,7 @@ from unpoison.rows import Row, with_results
 
 __all__ = [
     "Outcome",
-    "Tally",
+    "RowCounts",
     "cached_generator",
     "counted",
     "make_encoder",
@@ -127,7 +127,7 @@ ALIKE = 5
 """So many failures of one kind are reported one by one."""
 
 
-class Tally:
+class RowCounts:
     """Counts outcomes and reports every failure where it happens, or only the first `most`.
 
     Failures in the same words are reported `ALIKE` times, then once more for all that follow.

@@ -26,6 +26,7 @@ from unpoison.evaluation.report.published import measured
 from unpoison.evaluation.report.tables import heading
 from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.evaluation.summary import Summary
 from unpoison.rendering import plain
 
@@ -67,7 +68,13 @@ class Chosen:
     manifest: Mapping[str, Any] | None = None
 
 
-def choose(given: dict[str, Any], config: Path | None, preset: str | None, manifest: Path | None) -> Chosen:
+def choose(
+    given: dict[str, Any],
+    config: Path | None,
+    preset: str | None,
+    manifest: Path | None,
+    grader: str | None = None,
+) -> Chosen:
     """The scenarios of the command line.
 
     Raises:
@@ -80,8 +87,10 @@ def choose(given: dict[str, Any], config: Path | None, preset: str | None, manif
         found = read_manifest(manifest)
         return Chosen(tuple(Scenario.from_dict(cell["scenario"]) for cell in found["cells"]), manifest=found)
     if preset is not None:
+        if preset in stream_preset_names():
+            raise OptionError(f"{preset} is measured over time; give its data as well, such as --stream timeline")
         _refuse(given, _FOR_PRESETS, "--preset")
-        table = load_preset(preset, **{name: _single(name, value) for name, value in given.items()})
+        table = load_preset(preset, grader=grader, **{name: _single(name, value) for name, value in given.items()})
         for line in table.describe().splitlines():
             say(line)
         if not table.scenarios:
@@ -99,12 +108,14 @@ def _refuse(given: Mapping[str, Any], allowed: frozenset[str], option: str) -> N
 
 
 def _single(name: str, value: Any) -> Any:
-    """The one value of an axis, as a preset takes it."""
+    """The one value of an axis, as a preset takes it; seeds may be several."""
     if not isinstance(value, list):
         return value
+    if name == "seed":
+        return Grid.of({"data": ["sample"], "seed": value}).axes["seed"]
     if len(value) > 1 or (name != "data" and "," in value[0]):
         raise OptionError(f"--preset takes one {name}, got {', '.join(value)}")
-    return int(value[0]) if name == "seed" else value[0]
+    return value[0]
 
 
 def check_outputs(*paths: Path | None) -> None:
@@ -213,7 +224,7 @@ def published_table(report: Report, preset: Preset) -> Table:
     shown = set[tuple[Scenario | None, str]]()
     for one in preset.published:
         key = (one.scenario, one.measure)
-        ours = "as above" if key in shown else measured(one, found)
+        ours = "as above" if key in shown else measured(preset, one, found)
         if ours and one.scenario is not None:
             shown.add(key)
         differs = [letters.setdefault(t, _letter(len(letters))) for t in (*one.row_differs, *one.column_differs)]
@@ -236,6 +247,9 @@ def presets_table() -> Table:
     for name in preset_names():
         found = load_preset(name)
         table.add_row(*map(Text, (name, found.source, found.title)))
+    for name in stream_preset_names():
+        over_time = load_stream_preset(name, generator="extractive", nli="lexical")
+        table.add_row(*map(Text, (name, over_time.source, f"{over_time.title} (--stream)")))
     return table
 
 

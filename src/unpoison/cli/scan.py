@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from unpoison.at_rest.documents import Document
     from unpoison.at_rest.findings import Finding, Scan
+    from unpoison.at_rest.state import State
 
 __all__ = ["EXAMPLES", "scan"]
 
@@ -129,12 +131,20 @@ def scan(
         )
     if failures:
         found = replace(found, notes=(*found.notes, f"{counted(len(failures), 'row')} could not be read"))
-    _write(found, described(source), as_json, output, sarif, html)
+    try:
+        _write(found, described(source), as_json, output, sarif, html)
+    except BrokenPipeError:  # whoever reads has seen enough, which does not undo the scan
+        _finish(kept, found, documents)
+        raise
+    _finish(kept, found, documents)
+    say(_summary(found))
+    raise typer.Exit(3 if alert and found.flagged else 1 if failures else 0)
+
+
+def _finish(kept: State | None, found: Scan, documents: list[Document]) -> None:
     if kept is not None:
         judged = {finding.id for finding in found.findings}
         kept.finish(document for document in documents if document.id in judged)
-    say(_summary(found))
-    raise typer.Exit(3 if alert and found.flagged else 1 if failures else 0)
 
 
 def _write(

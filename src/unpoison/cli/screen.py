@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.own import from_here
+from unpoison.cli.options import (
+    AsJson,
+    DefenseName,
+    EncoderCache,
+    EncoderName,
+    Limit,
+    NLIName,
+    Output,
+    RowsFile,
+)
 
 __all__ = ["EXAMPLES", "screen"]
 
@@ -26,60 +35,6 @@ Examples:
 
 Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
 """
-
-RowsFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
-        "from standard input.",
-    ),
-]
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        "-e",
-        metavar="ENCODER",
-        help="lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL.",
-    ),
-]
-EncoderCache = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Keep the encoder's vectors in this file, for the next run.")
-]
-GeneratorName = Annotated[
-    str | None,
-    typer.Option(
-        "--generator",
-        "-g",
-        metavar="GENERATOR",
-        help="openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH; or without a language model reader (extra 'reader'), "
-        "qa:NAME_OR_PATH or extractive (built in). [default: reader where it is installed, else extractive]",
-    ),
-]
-NLIName = Annotated[
-    str | None,
-    typer.Option(
-        "--nli",
-        metavar="NLI",
-        help="lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]",
-    ),
-]
-DefenseName = Annotated[
-    str,
-    typer.Option(
-        "--defense",
-        "-d",
-        metavar="NAME[:OPTIONS]",
-        callback=from_here,
-        help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
-    ),
-]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines to standard output: every row with its fields.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")
-]
 
 
 def screen(
@@ -110,7 +65,7 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     from unpoison.cli.display import screening_table, show
-    from unpoison.cli.running import Tally, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, make_encoder, outcomes, say, tracked
     from unpoison.defenses.loading import load_defense
     from unpoison.files import Writer, check_output, open_source
     from unpoison.rendering import page
@@ -127,10 +82,10 @@ def screen(
         check_output(html, file)
     drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
-        tally = Tally(source.name)
+        counts = RowCounts(source.name)
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
-            tally.add(outcome)
+            counts.add(outcome)
             if outcome.result is None:
                 writer.write(outcome.failed_fields)
                 continue
@@ -141,8 +96,8 @@ def screen(
             if html is not None and len(drawn) < MAX_PAGES and pairs <= MAX_PAIRS:
                 drawn.append(outcome.result)
     if html is not None:
-        remark = f"The first {len(drawn)} of {tally.done} screenings." if len(drawn) < tally.done else ""
+        remark = f"The first {len(drawn)} of {counts.done} screenings." if len(drawn) < counts.done else ""
         html.write_text(page(drawn, remark), encoding="utf-8")
         say(f"wrote {html}. {remark}")
-    say(tally.summary("screened"))
-    raise typer.Exit(tally.exit_code)
+    say(counts.summary("screened"))
+    raise typer.Exit(counts.exit_code)

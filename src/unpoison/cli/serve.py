@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.beliefs import Namespace
+from unpoison.cli.options import EncoderCache, EncoderName, Namespace, NLIName
 from unpoison.cli.own import from_here
-from unpoison.cli.screen import EncoderCache, EncoderName, NLIName
 from unpoison.cli.settings import read_settings
 
 if TYPE_CHECKING:

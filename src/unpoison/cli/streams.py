@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from unpoison.beliefs import belief_key
-from unpoison.cli.ask import Carry
+from unpoison.cli.options import Carry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
 from unpoison.errors import InputError, OptionError, shown

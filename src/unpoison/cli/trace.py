@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.screen import EncoderName
+from unpoison.cli.options import EncoderName
 
 if TYPE_CHECKING:
     from unpoison.at_rest.trace import Trace

@@ -18,7 +18,7 @@ from unpoison.baseline_prompts import (
     sources_prompt,
     tagged,
 )
-from unpoison.checks import among, flag
+from unpoison.checks import among, at_least, flag
 from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
@@ -36,6 +36,8 @@ class AstuteRag(Defense):
         generator: Writes what it knows, sorts, and selects.
         merged: Consolidate and select in one call, as the ports do (2 calls); False makes them two (3 calls, the
             number in TrustRAG's table of run times).
+        rounds: How often the sources are consolidated, the paper's t: each time but the first, the model sees what it
+            consolidated before beside all sources. A round costs one call; with `merged` the last one is in the answer.
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
@@ -47,7 +49,7 @@ class AstuteRag(Defense):
 
     name = "astuterag"
     summary = "groups the passages and what the model knows by what they say, and selects one group's answer"
-    calls = "2 (3 with merged=false), 1 more with extract=call"
+    calls = "2 (3 with merged=false), 1 more for each further round, 1 more with extract=call"
     source = "Wang et al., 2025"
 
     def __init__(
@@ -55,12 +57,14 @@ class AstuteRag(Defense):
         generator: Generator | str | None = None,
         *,
         merged: bool = True,
+        rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
         orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, orders=orders, limits=limits)
         self.merged = flag("merged", merged)
+        self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -73,12 +77,15 @@ class AstuteRag(Defense):
         (known,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
         details, steps = {"internal_knowledge": known.text}, {"internal knowledge": known}
         texts = [passage.reading for passage in passages]
-        prompt = sources_prompt(query.reading, texts, known.text)
-        if not self.merged:
-            prompt = consolidate_sources_prompt(query.reading, texts, known.text)
+        consolidated = ""
+        for turn in range(1, self.rounds + (not self.merged)):
+            prompt = consolidate_sources_prompt(query.reading, texts, known.text, consolidated)
             (groups,) = yield from generate([prompt], "consolidation")
-            details["consolidated_information"], steps["consolidation"] = groups.text, groups
-            prompt = groups_prompt(query.reading, groups.text)
+            consolidated = details["consolidated_information"] = groups.text
+            steps["consolidation" if turn == 1 else f"consolidation {turn}"] = groups
+        prompt = groups_prompt(query.reading, consolidated)
+        if self.merged:
+            prompt = sources_prompt(query.reading, texts, known.text, consolidated)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
         text = tagged(reply.text) or reply.text

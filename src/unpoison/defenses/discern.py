@@ -1,9 +1,10 @@
 """Discern-and-Answer: find the perturbed passages, ignore them, answer (Hong et al., 2024).
 
 The model names the perturbed passages itself (the paper's Disc-inst), or a discriminator that was trained for it fills
-that line of the prompt (Disc-FiD to LLM). The paper's third variant, a reader whose own encoder carries the
-discriminator, is a model of its own and not built here; `unpoison.defenses.discriminator` trains the same head, with
-the same losses but that of the reader, on the vectors of any encoder.
+that line of the prompt (Disc-FiD to LLM). The paper's third variant is a reader whose own encoder carries the
+discriminator: give such a checkpoint as the generator, `models.FusionInDecoder` (`-g fid:FOLDER`), which says what it
+finds perturbed and answers from all passages. `unpoison.defenses.discriminator` trains the same head, with the same
+losses but that of the reader, on the vectors of any encoder.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Discriminator:
         """
         from scipy.optimize import minimize
 
-        at_least("penalty", penalty, 0.0)
+        at_least("penalty", penalty, 0.0, whole=False)
         if getattr(encoder, "per_set", False):
             raise OptionError(
                 f"the vectors of {shown(encoder.name)} depend on the other texts of a call, so nothing can be trained "

@@ -109,7 +109,7 @@ class Grada(Defense):
         )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
         self.variant = ALIASES.get(variant, variant)
-        self.alpha = at_least("alpha", alpha, 0.0, 1e6)
+        self.alpha = at_least("alpha", alpha, 0.0, 1e6, whole=False)
         self.damping = within("damping", damping, 0.0, 1.0, open_end=True)
         self.keep = at_least("keep", keep, 1)
         self.start = among("start", start, ("uniform", "query"))

@@ -22,6 +22,7 @@ from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
 from unpoison.defenses.guard_file import read
+from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import REMARKABLE, reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
@@ -31,7 +32,7 @@ from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
-from unpoison.kernels.evidence import Signs, signs
+from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.requests import Flow, encode
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
@@ -44,7 +45,7 @@ FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
 
 
-class _Look(NamedTuple):
+class _Seen(NamedTuple):
     """What Guard found out about passages, and by which coefficients."""
 
     model: GuardModel
@@ -144,15 +145,15 @@ class Guard(Defense):
         if self.alone:
             scale, windows = self._models("lexical")
             return screened_alone(self.name, query, passages, self._bar(scale), scale, windows)
-        look = yield from self._look(query, passages)
-        found, threshold, notes = look.found, look.judged.threshold, look.notes
+        seen = yield from self._look(query, passages)
+        found, threshold, notes = seen.found, seen.judged.threshold, seen.notes
         said = [
             f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
             for reason, passage in zip(
-                reasons(look.model, found, look.judgement, look.judged.probability, look.worst), passages
+                reasons(seen.model, found, seen.judgement, seen.judged.probability, seen.worst), passages
             )
         ]
-        cut = yield from self._redaction(query, passages, look.judged)
+        cut = yield from self._redaction(query, passages, seen.judged)
         said = [f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(said)]
         passages, probability, notes = cut.passages, cut.probability, (*notes, *cut.notes)
 
@@ -183,7 +184,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
-                    "calibration": np.array(f"{look.model.calibration}-{look.windows.calibration}"),
+                    "calibration": np.array(f"{seen.model.calibration}-{seen.windows.calibration}"),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
@@ -196,23 +197,20 @@ class Guard(Defense):
             spans=cut.spans,
         )
 
-    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Look]:
+    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Seen]:
         """Everything that wording says of the passages of a question."""
         vectors, target, notes = yield from self.vectors(query, passages)
         kind = self.kind_of(passages, notes)
-        model, window_model = self._models(kind)
+        model, windows = self._models(kind)
         if self._own is not None and self._own.encoder != kind:
             notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
-        texts = [p.reading for p in passages]
-        found = signs(query.reading, texts, vectors, target)
-        judgement = model.judge(found)
-        threshold = self._bar(model)
-        looked = window_model.judge(query.reading, texts)
-        probability = window_model.united(model, judgement, looked)
-        windows = suspicious_sentences(texts, found, model.style, probability, threshold)
-        windows |= window_model.suspicious(model, looked, threshold)
-        worst = window_model.quoted(model, looked, texts, REMARKABLE)
-        return _Look(model, window_model, found, judgement, Judged(probability, threshold, windows), worst, notes)
+        texts, threshold = [p.reading for p in passages], self._bar(model)
+        seen = look(model, windows, query.reading, texts, vectors, target)
+        spans = suspicious_sentences(texts, seen.found, model.style, seen.probability, threshold)
+        spans |= windows.suspicious(model, seen.windows, threshold, seen.level)
+        worst = windows.quoted(model, seen.windows, texts, REMARKABLE, seen.level)
+        judged = Judged(seen.probability, threshold, spans)
+        return _Seen(model, windows, seen.found, seen.judgement, judged, worst, notes)
 
     def _models(self, kind: str) -> tuple[GuardModel, WindowModel]:
         """The coefficients of one's own, or the shipped ones for a kind of vectors."""

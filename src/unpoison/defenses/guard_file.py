@@ -17,7 +17,7 @@ from unpoison.errors import InputError, OptionError, shown
 from unpoison.kernels.window_evidence import COLUMNS
 from unpoison.private import private
 
-__all__ = ["OwnGuard", "check_new", "read", "write"]
+__all__ = ["OwnGuard", "check_new", "made", "read", "write"]
 
 LARGEST: Final = 2**20
 """Bytes of a file; a fitted one has about 150,000."""
@@ -83,13 +83,18 @@ def read(path: str | os.PathLike[str]) -> OwnGuard:
     try:
         if len(raw) > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")
-        return _made(json.loads(raw))
+        return made(json.loads(raw))
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise OptionError(f"{path} holds no coefficients: {why}; make it with 'unpoison guard fit'") from None
 
 
-def _made(data: Any) -> OwnGuard:
+def made(data: Any) -> OwnGuard:
+    """The coefficients of a file's content.
+
+    Raises:
+        ValueError: It is something else.
+    """
     parts = _fields(data, "the file", {"format": int, "encoder": str, "shipped": str, "style": list, "windows": dict,
                                        "columns": list, "alone_columns": list, "calibration": dict})  # fmt: skip
     if parts["format"] != 1 or parts["encoder"] not in ("lexical", "minilm"):
@@ -116,6 +121,7 @@ def _made(data: Any) -> OwnGuard:
             "base": _number(calibration, "base", -100.0, 100.0),
         },
         "bound": _number(data, "bound", 0.0, 20.0),
+        "ordinary": _number(data, "ordinary", -100.0, 100.0),
         **levels,
     }
     of_windows = {"trees": _trees(looked, "trees", len(COLUMNS)), **_levels(looked, low=-100.0, high=100.0)}

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, logistic
+from unpoison.defenses.guard_file import OwnGuard, made
 from unpoison.defenses.guard_key import Choice, drawn, part_of
 from unpoison.defenses.guard_model import COMPANY, STEEPEST, WORDING, GuardModel, company, setting
 from unpoison.defenses.guard_table import OWN, Sample, of_texts, shipped_samples
-from unpoison.defenses.guard_windows import WindowModel, worst
+from unpoison.defenses.guard_windows import WindowModel, lowest, worst
 from unpoison.errors import InputError
 from unpoison.kernels.evidence import Signs
 from unpoison.kernels.window_evidence import COLUMNS
@@ -112,17 +113,25 @@ def fitted(
     looked = _windows(samples, choice, damage)
     tell("fitting the judgement of passages")
     data = _passages(samples, choice, shipped, damage, encoder)
-    return {
+    data |= {
         "format": 1,
         "encoder": encoder,
         "shipped": f"{shipped.calibration}-{windows.calibration}",
         "questions": len(numbers),
         "passages": passages,
         "bound": COMPANY_BOUND[encoder],
+        "ordinary": 0.0,
         "style": list(choice.style),
-        **data,
         "windows": {"style": list(choice.window_style), **looked},
     }
+    return {**data, "ordinary": _ordinary(made(data), own)}
+
+
+def _ordinary(guard: OwnGuard, own: Sequence[Retrieval]) -> float:
+    """The level that the thresholds belong to: of the middle one of the user's sets."""
+    windows, model = guard.windows, guard.model
+    found = [lowest(windows.on_scale_of(model, windows.judge(r.question, r.texts).passages)) for r in own]
+    return float(np.median(found))
 
 
 def _check_enough(own: Sequence[Retrieval], encoder: str) -> None:
@@ -222,7 +231,9 @@ def of_windows(
 
 
 def _kind(sample: Sample, poison: bool) -> tuple[str, str, bool]:
-    return (sample.domain, sample.attack if poison else "", poison)
+    """The group of a passage; forms are one domain, whatever set they were made of."""
+    domain = "forms" if sample.domain.endswith("-forms") else sample.domain
+    return (domain, sample.attack if poison else "", poison)
 
 
 def _places(names: Sequence[str], seen: Sequence[str]) -> list[int]:

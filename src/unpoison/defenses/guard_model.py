@@ -70,6 +70,7 @@ class GuardModel:
         alone_columns, alone: Columns that do not depend on the other passages, and trees over these.
         slope, context, base: The second step's sum s becomes the log-odds slope * s + context . setting + base.
         bound: How far the company may lift a passage's log-odds above its own suspicion.
+        ordinary: The level of the sets that the thresholds were set for (`WindowModel.level`), in log-odds.
         damage: Shares of clean passages, rising.
         thresholds: The probability above which at most that share is dropped, on each clean data set of the training.
         calibration: Twelve hexadecimal digits that stand for all of these: equal where the same texts get the same
@@ -86,6 +87,7 @@ class GuardModel:
     context: Matrix
     base: float
     bound: float
+    ordinary: float
     damage: tuple[float, ...]
     thresholds: tuple[float, ...]
     calibration: str
@@ -115,6 +117,7 @@ class GuardModel:
             context=np.array(data["calibration"]["context"]),
             base=data["calibration"]["base"],
             bound=data["bound"],
+            ordinary=data["ordinary"],
             damage=tuple(data["damage"]),
             thresholds=tuple(data["thresholds"]),
             calibration=_fingerprint(data, style),

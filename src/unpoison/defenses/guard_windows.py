@@ -9,6 +9,9 @@ say is a passage's *own* suspicion, and Guard's other judgement, in the company 
   `benchmarks/guard_windows.py`.
 - Nobody convicts a neighbour: the company lifts a passage's log-odds above its own suspicion by at most
   `GuardModel.bound`.
+
+How suspicious even the innocent passages of a set look depends on the kind of text: web snippets state answers head-on,
+an encyclopaedia seldom does. So a set is judged by its own level, within narrow limits (`WindowModel.level`).
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from unpoison.kernels.style import Style
 from unpoison.kernels.trees import Trees, evaluate
 from unpoison.kernels.window_evidence import window_signs
 
-__all__ = ["WindowJudgement", "WindowModel", "worst"]
+__all__ = ["WindowJudgement", "WindowModel", "lowest", "worst"]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -41,6 +44,15 @@ LONGEST_QUOTED = 120
 
 LOWEST = -12.0
 """Log-odds of a passage without words."""
+
+INNOCENT = 0.3
+"""The share of a set's passages that is below its level: nobody moves it who owns less than two thirds of the set."""
+
+FOLLOWING = 0.8
+"""How far the judgement follows the level; below 1, so that a passage never gains by looking worse."""
+
+STRICTEST, MILDEST = -1.5, 0.5
+"""Log-odds by which a set's level may be taken to differ from the ordinary one. Little upwards: crowds raise it."""
 
 
 class WindowJudgement(NamedTuple):
@@ -109,21 +121,27 @@ class WindowModel:
         odds = evaluate(self.trees, signs.columns)
         return WindowJudgement(signs.owner, signs.start, signs.end, odds, worst(odds, signs.owner, len(texts)))
 
+    def level(self, model: GuardModel, windows: WindowJudgement) -> float:
+        """By how many log-odds a set is judged more mildly, for even its innocent passages look like claims.
+
+        Negative for a set whose innocent passages look more innocent than the ordinary set's.
+        """
+        low = lowest(self.on_scale_of(model, windows.passages))
+        return FOLLOWING * min(max(low - model.ordinary, STRICTEST), MILDEST)
+
     def united(self, model: GuardModel, judgement: Judgement, windows: WindowJudgement) -> Matrix:
         """The passages' probability by both judgements: the higher one, held to each passage's own suspicion."""
         likely = np.clip(judgement.probability, 1e-12, 1 - 1e-12)
         whole = np.log(likely) - np.log1p(-likely)
         own = self.on_scale_of(model, windows.passages)
         highest = np.maximum(own, judgement.alone) + model.bound
-        return np.asarray(1 / (1 + np.exp(-np.minimum(np.maximum(whole, own), highest))))
+        return _share(np.minimum(np.maximum(whole, own) - self.level(model, windows), highest))
 
-    def probability(self, model: GuardModel, looked: WindowJudgement) -> Matrix:
-        """Of poison, for each window, on the scale of `model`, shape (n,)."""
-        return np.asarray(1 / (1 + np.exp(-self.on_scale_of(model, looked.odds))))
-
-    def quoted(self, model: GuardModel, looked: WindowJudgement, texts: Sequence[str], least: float) -> dict[int, str]:
+    def quoted(
+        self, model: GuardModel, looked: WindowJudgement, texts: Sequence[str], least: float, level: float = 0.0
+    ) -> dict[int, str]:
         """By passage its worst window, where that has at least this probability, cut to `LONGEST_QUOTED` characters."""
-        probability = self.probability(model, looked)
+        probability = self._probability(model, looked, level)
         quotes: dict[int, str] = {}
         for n in np.argsort(probability, kind="stable").tolist():  # the worst one comes last, and stays
             if probability[n] >= least:
@@ -133,10 +151,16 @@ class WindowModel:
             i: text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…" for i, text in quotes.items()
         }
 
-    def suspicious(self, model: GuardModel, looked: WindowJudgement, threshold: float) -> dict[int, list[Window]]:
+    def suspicious(
+        self, model: GuardModel, looked: WindowJudgement, threshold: float, level: float
+    ) -> dict[int, list[Window]]:
         """The windows above a threshold, by passage."""
-        probability = self.probability(model, looked)
+        probability = self._probability(model, looked, level)
         return windows_of(looked.owner, looked.start, looked.end, probability, threshold, CLAIM)
+
+    def _probability(self, model: GuardModel, looked: WindowJudgement, level: float) -> Matrix:
+        """Of poison, for each window, on the scale of `model` and at the level of its set, shape (n,)."""
+        return _share(self.on_scale_of(model, looked.odds) - level)
 
     def on_scale_of(self, model: GuardModel, odds: Matrix) -> Matrix:
         """Windows' log-odds as log-odds of `model`: what does equal damage to clean passages counts the same."""
@@ -144,11 +168,20 @@ class WindowModel:
         return _interpolated(odds, np.array(self.thresholds)[::-1], theirs[::-1])
 
 
+def lowest(values: Matrix) -> float:
+    """The value that `INNOCENT` of at least one value are below."""
+    return float(np.sort(values)[int(INNOCENT * (len(values) - 1))])
+
+
 def worst(values: Matrix, owner: Numbers, k: int) -> Matrix:
     """The highest value of each passage's windows, `LOWEST` where there is none, shape (k,)."""
     highest = np.full(k, LOWEST)
     np.maximum.at(highest, owner, values)
     return highest
+
+
+def _share(odds: Matrix) -> Matrix:
+    return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def _interpolated(values: Matrix, known: Matrix, theirs: Matrix) -> Matrix:

@@ -1,25 +1,42 @@
 """InstructRAG, in-context learning: explain which passages help before answering (Wei et al., 2025).
 
 Two demonstrations show a rationale: which documents are useful, how they lead to the answer, and what to do when none
-helps. The model writes one for the question at hand. The paper has the demonstrations generated for each data set;
-these were written for this package, one that finds the answer in the passages and one that does not.
+helps. The model writes one for the question at hand. The paper has the demonstrations generated for each data set: give
+such a file with `demonstrations`. The built-in ones were written for this package, one that finds the answer in the
+passages and one that does not.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.checks import among
 from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
+from unpoison.errors import InputError, shown
 from unpoison.models.protocols import Generator
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Screening
 
-__all__ = ["InstructRag"]
+__all__ = ["Demonstration", "InstructRag"]
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a file of demonstrations that are read."""
+MOST = 20
+"""Demonstrations in one prompt."""
+
+
+class Demonstration(NamedTuple):
+    """A question, and the rationale that the model is to imitate; no documents, as in the paper."""
+
+    question: str
+    rationale: str
 
 
 class InstructRag(Defense):
@@ -35,11 +52,14 @@ class InstructRag(Defense):
             empty where that finds none; or the whole `rationale`, as in the paper.
         order: `worst-first`, the best passage next to the question, as in the paper; `best-first`, as TrustRAG,
             ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
+        demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
+            `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
         limits: Bounds on the model calls.
 
     Raises:
         OptionError: An option out of its range.
+        InputError: The file of demonstrations cannot be used.
     """
 
     name = "instructrag"
@@ -53,12 +73,15 @@ class InstructRag(Defense):
         *,
         extract: Literal["tags", "call", "rationale"] = "tags",
         order: Literal["worst-first", "best-first"] = "worst-first",
+        demonstrations: Sequence[Demonstration] | Path | str | None = None,
         orders: OrdersPolicy = "keep",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, orders=orders, limits=limits)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
+        given = _read(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations
+        self.demonstrations = None if given is None else tuple(Demonstration(*one) for one in given[:MOST])
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -70,7 +93,8 @@ class InstructRag(Defense):
         shown = [passage.reading for passage in passages]
         if self.order == "worst-first":
             shown.reverse()
-        prompt = rationale_prompt(_asked(query.reading), shown, tags=self.extract == "tags")
+        asked = _asked(query.reading)
+        prompt = rationale_prompt(asked, shown, tags=self.extract == "tags", demonstrations=self.demonstrations)
         (rationale,) = yield from generate([prompt], "rationale")
         reply, text = rationale, rationale.text
         if self.extract == "call":
@@ -87,3 +111,19 @@ def _asked(question: str) -> str:
     text = question.strip().removeprefix(". ")
     text = text[:1].lower() + text[1:]
     return text if text.endswith("?") else f"{text}?"
+
+
+def _read(path: str | Path) -> list[Demonstration]:
+    """A file of JSON Lines, each with a question and a rationale."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file.read(LARGEST_FILE).splitlines() if line.strip()]
+        found = [Demonstration(row["question"], row["rationale"]) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{shown(str(path), 200)} holds no demonstrations ({type(error).__name__}); give JSON Lines with question "
+            "and rationale"
+        ) from error
+    if not found or not all(isinstance(text, str) and text.strip() for one in found for text in one):
+        raise InputError(f"{shown(str(path), 200)} holds no demonstrations; give lines with a question and a rationale")
+    return found

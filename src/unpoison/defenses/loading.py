@@ -9,7 +9,7 @@ from unpoison import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
 
-__all__ = ["load_defense"]
+__all__ = ["load_defense", "make_defense"]
 
 
 def load_defense(spec: str, **given: Any) -> Defense:
@@ -24,9 +24,20 @@ def load_defense(spec: str, **given: Any) -> Defense:
     for option in ("encoder", "nli", "beliefs"):
         if given.get(option) is not None and option not in accepted:
             raise OptionError(f"{name} takes no --{option}; leave it out")
+    return make_defense(spec, **given)
+
+
+def make_defense(spec: str, **given: Any) -> Defense:
+    """The defense that an option string names; models that it does not take are left out.
+
+    Raises:
+        UnknownNameError: No such defense.
+        OptionError: An unknown option, or a model that it needs and was not given.
+    """
     defense: Defense = registry.create("defenses", spec, **given)
     for model in defense.needs:
         if getattr(defense.models, model) is None:
+            name = registry.parse(spec)[0]
             option = f"--{model}" if model in given else f"-d {name}:{model}=..."
             raise OptionError(f"{name} needs a {model.replace('_', ' ')}; give one with {option}")
     return defense

@@ -58,7 +58,7 @@ class Perplexity(Defense):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(language_model=language_model, generator=generator, orders=orders, limits=limits)
-        self.threshold = at_least("threshold", threshold, 1.0)
+        self.threshold = at_least("threshold", threshold, 1.0, whole=False)
         self.window = None if window is None else at_least("window", window, 1)
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 

@@ -22,7 +22,8 @@ from typing import Any, Literal, TypeAlias
 
 from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.beliefs.key import belief_key, checked_key
-from unpoison.beliefs.store import BeliefStore, open_beliefs
+from unpoison.beliefs.opening import open_beliefs
+from unpoison.beliefs.store import BeliefStore
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import noted
 from unpoison.defenses.orders import OrdersPolicy

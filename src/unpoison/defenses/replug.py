@@ -69,7 +69,7 @@ class Replug(Vanilla):
         super().__init__(keep, generator=generator, orders=orders, limits=limits)
         made = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.models = replace(self.models, encoder=made or LexicalEncoder())
-        self.temperature = at_least("temperature", temperature, 1e-3, 1e3)
+        self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:

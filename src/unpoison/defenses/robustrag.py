@@ -102,7 +102,7 @@ class RobustRag(Defense):
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
-        self.beta = shares[1] if beta is None else at_least("beta", beta, 0.0, 1e6)
+        self.beta = shares[1] if beta is None else at_least("beta", beta, 0.0, 1e6, whole=False)
         self.gamma = within("gamma", gamma, 1e-6, 1.0)
         self.least = at_least("least", least, 1)
         self.empty_hints = among("empty_hints", empty_hints, ("ask", "abstain"))

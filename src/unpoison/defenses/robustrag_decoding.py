@@ -92,8 +92,8 @@ class RobustRagDecoding(Defense):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(generator=generator, orders=orders, limits=limits)
-        self.eta = at_least("eta", eta, 0.0, 1e6)
-        self.temperature = at_least("temperature", temperature, 1e-3, 100.0)
+        self.eta = at_least("eta", eta, 0.0, 1e6, whole=False)
+        self.temperature = at_least("temperature", temperature, 1e-3, 100.0, whole=False)
         self.refusal = within("refusal", refusal, 0.0, 1.0)
         self.aggregate: Literal["sum", "median"] = among("aggregate", aggregate, ("sum", "median"))
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)

@@ -66,7 +66,9 @@ class SelfRag(Vanilla):
         generator: A published checkpoint behind `hf:NAME_OR_PATH` writes reflection tokens; any other is asked in
             words, with two calls for each passage.
         critique: `tokens`, `prompt`, or `auto`: tokens where the generator has them.
-        relevance, support, utility: The weights of the three scores; the paper's are 1, 1 and 0.5.
+        relevance: The weight of that score; the paper's is 1.
+        support: The weight of that score; the paper's is 1.
+        utility: The weight of that score; the paper's is 0.5.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of each answer with reflection tokens.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
@@ -96,9 +98,9 @@ class SelfRag(Vanilla):
     ) -> None:
         super().__init__(keep, generator=generator, orders=orders, limits=limits)
         self.critique: str = among("critique", critique, ("auto", "tokens", "prompt"))
-        self.relevance = at_least("relevance", relevance, 0.0, 100.0)
-        self.support = at_least("support", support, 0.0, 100.0)
-        self.utility = at_least("utility", utility, 0.0, 100.0)
+        self.relevance = at_least("relevance", relevance, 0.0, 100.0, whole=False)
+        self.support = at_least("support", support, 0.0, 100.0, whole=False)
+        self.utility = at_least("utility", utility, 0.0, 100.0, whole=False)
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:

@@ -12,7 +12,6 @@ from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, LabelledPassage, Loaded, Problem
 from unpoison.evaluation.grids import Grid
 from unpoison.evaluation.injection import (
-    inject,
     middle,
     planted,
     pool,
@@ -24,13 +23,12 @@ from unpoison.evaluation.injection import (
 )
 from unpoison.evaluation.intervals import Difference, Estimate, mcnemar_exact, paired_bootstrap, wilson
 from unpoison.evaluation.matching import MATCHERS, Matcher, matcher
-from unpoison.evaluation.metrics import Detection, Tally, auroc, detection, tally
-from unpoison.evaluation.rates import PoisonRate
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.runs import Run, open_run
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Comparison, Summary, compare, summarise
+from unpoison.evaluation.tallies import Tally, auroc, tally
 
 __all__ = [
     "MATCHERS",
@@ -38,7 +36,6 @@ __all__ = [
     "Cell",
     "Comparison",
     "Context",
-    "Detection",
     "Difference",
     "Estimate",
     "Example",
@@ -46,7 +43,6 @@ __all__ = [
     "LabelledPassage",
     "Loaded",
     "Matcher",
-    "PoisonRate",
     "Problem",
     "Record",
     "Run",
@@ -57,8 +53,6 @@ __all__ = [
     "auroc",
     "clean_contexts",
     "compare",
-    "detection",
-    "inject",
     "labelled_context",
     "load",
     "load_passages",

@@ -1,4 +1,4 @@
-"""Ways to answer the same question again and again: four ways to carry something, or nothing, from step to step.
+"""Methods over time: a defense, and what it carries from one time to the next.
 
 The paper adapts defenses that know no time in two ways (RADAR, Section 5.3): with all passages seen so far, or with
 the previous answer alone.
@@ -6,25 +6,104 @@ the previous answer alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
+from unpoison import registry
+from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.key import belief_key
 from unpoison.beliefs.store import exported
 from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import make_defense
 from unpoison.defenses.radar import Radar
 from unpoison.driver import Limits
-from unpoison.errors import OptionError
+from unpoison.errors import OptionError, shown
+from unpoison.evaluation.crafting import takes
+from unpoison.evaluation.specs import check_spec
 from unpoison.models.protocols import Generator
 from unpoison.prompts import Prompt, informative
 from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
 
-__all__ = ["Answerer", "CumulativeSnapshot", "EachStep", "LightweightHistory", "Remembering"]
+__all__ = [
+    "CARRIED",
+    "Answerer",
+    "CumulativeSnapshot",
+    "EachStep",
+    "LightweightHistory",
+    "Method",
+    "Remembering",
+    "answerer_of",
+    "methods_of",
+]
 
 STAMP = 1234567890.1234567
 """Stands for every time when a belief is measured: the clock's digits differ in number from run to run."""
+
+
+Carried = Literal["nothing", "passages", "answer", "beliefs"]
+
+CARRIED: Mapping[Carried, str] = {
+    "nothing": "static",
+    "passages": "cumulative",
+    "answer": "history",
+    "beliefs": "dynamic",
+}
+"""What a method carries, and what it is called for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to answer again and again.
+
+    Attributes:
+        defense: Its option string.
+        carries: What it takes along from one time to the next.
+    """
+
+    defense: str
+    carries: Carried
+
+
+def methods_of(defenses: Iterable[str]) -> dict[str, Method]:
+    """Every defense with everything that it can carry, by name.
+
+    Args:
+        defenses: Option strings, such as `radar:mode=reference`.
+
+    Raises:
+        UnknownNameError: No such defense or option.
+        OptionError: A belief store: every run has a fresh one of its own.
+    """
+    found = {}
+    for spec in defenses:
+        check_spec("defenses", spec)
+        if "beliefs" in registry.parse(spec)[1]:
+            raise OptionError(f"{shown(spec)}: every method starts with an empty memory of its own; leave beliefs out")
+        for carries, called in CARRIED.items():
+            if carries != "beliefs" or takes("defenses", spec, "beliefs"):
+                found[f"{spec}, {called}"] = Method(spec, carries)
+    return found
+
+
+def answerer_of(method: Method, models: Mapping[str, Any], limits: Limits | None) -> Answerer:
+    """The method with an empty memory.
+
+    Raises:
+        UnknownNameError, OptionError: A defense that cannot be made, or carries what it cannot.
+    """
+    beliefs = MemoryBeliefs() if method.carries == "beliefs" else None
+    defense = make_defense(method.defense, **models, beliefs=beliefs, limits=limits)
+    match method.carries:
+        case "nothing":
+            return EachStep(defense)
+        case "passages":
+            return CumulativeSnapshot(defense)
+        case "answer":
+            return LightweightHistory(defense)
+        case "beliefs":
+            return Remembering(defense)
 
 
 class Answerer(Protocol):
@@ -70,9 +149,9 @@ class CumulativeSnapshot:
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         asked = as_query(query)
-        place = key or belief_key(asked.text)
-        self._seen[place] = (*as_passages(passages), *self._seen.get(place, ()))[:MAX_PASSAGES]
-        return self.defense.answer(asked, self._seen[place])
+        key = key or belief_key(asked.text)
+        self._seen[key] = (*as_passages(passages), *self._seen.get(key, ()))[:MAX_PASSAGES]
+        return self.defense.answer(asked, self._seen[key])
 
     def stored(self, key: str) -> int:
         return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._seen.get(key, ()))
@@ -88,14 +167,14 @@ class LightweightHistory:
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         asked = as_query(query)
-        place = key or belief_key(asked.text)
-        defense, previous, generator = self.defense, self._answers.get(place), self.defense.models.generator
+        key = key or belief_key(asked.text)
+        defense, previous, generator = self.defense, self._answers.get(key), self.defense.models.generator
         if previous is not None and generator is not None:
             defense = copy(defense)
             defense.models = replace(defense.models, generator=_Reminded(generator, previous))
         answer = defense.answer(asked, passages)
         if informative(answer.text) and not answer.abstained:
-            self._answers[place] = answer.text
+            self._answers[key] = answer.text
         return answer
 
     def stored(self, key: str) -> int:

@@ -26,13 +26,22 @@ _MODEL_NAMES = {
 
 _SAME = {
     "contriever": re.compile(r"facebook/contriever(?:-msmarco)?$"),
+    "contrieverms": re.compile(r"facebook/contriever-msmarco$"),
     "simcse": re.compile(r"princeton-nlp/sup-simcse-bert-base-uncased$"),
     "bert": re.compile(r"(?:google-bert/|:)bert-base-uncased$"),
     "stella": re.compile(r"(?:novasearch|dunzhang)/stella_en_"),
     "gpt4o": re.compile(r"gpt-4o(?:-20\d\d-\d\d-\d\d)?$"),
     "gpt35turbo": re.compile(r"gpt-3\.5-turbo"),
     "deepseek": re.compile(r"deepseek-chat$"),
+    "gpt4omini": re.compile(r"gpt-4o-mini(?:-20\d\d-\d\d-\d\d)?$"),
     "llama318b": re.compile(r"llama-3\.1-8b-instruct$"),
+    "llama3170b": re.compile(r"llama-3\.1-70b-instruct$"),
+    "llama321b": re.compile(r"llama-3\.2-1b-instruct$"),
+    "llama323b": re.compile(r"llama-3\.2-3b-instruct$"),
+    "llama3370b": re.compile(r"llama-3\.3-70b-instruct$"),
+    "qwen257b": re.compile(r"qwen2\.5-7b-instruct$"),
+    "grok4fast": re.compile(r"grok-4-fast"),
+    "ance": re.compile(r"castorini/ance-|ance-msmarco"),
     "mistralnemo": re.compile(r"mistral-nemo-instruct"),
     "llama7b": re.compile(r"llama-2-7b"),
     "llama13b": re.compile(r"llama-2-13b"),
@@ -72,7 +81,13 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
         return f"needs a checkpoint, {need}" if need else "not in this package"
     if row.get("generator") and generator is None:
         return "needs a generator (-g)"
-    if row.get("generator") and parse(row["defense"])[0] in _WRITING and not can_write(str(generator)):
+    name = parse(row["defense"])[0]
+    reads_for_it = name == "discern" and str(generator).startswith("fid:")
+    if row.get("generator") and name in _WRITING and not can_write(str(generator)) and not reads_for_it:
+        return "needs a generator that writes; a reader only copies"
+    if row.get("architecture") == "replug" and not str(generator).startswith("hf:"):
+        return "needs a generator with next-token probabilities, -g hf:NAME"
+    if row.get("architecture") == "self-rag" and not can_write(str(generator)):
         return "needs a generator that writes; a reader only copies"
     return ""
 
@@ -89,8 +104,13 @@ def same_model(ours: str, theirs: str) -> bool:
 
 
 def _named(text: str) -> list[str]:
-    plain = "".join(filter(str.isalnum, text.lower()))
-    return [name for name in _SAME if name in plain]
+    """The models of `_SAME` in a text; GPT-4o-mini names no GPT-4o."""
+    plain, found = "".join(filter(str.isalnum, text.lower())), []
+    for name in sorted(_SAME, key=len, reverse=True):
+        if name in plain:
+            plain = plain.replace(name, " ")
+            found.append(name)
+    return found
 
 
 class Differences:
@@ -151,8 +171,10 @@ class Differences:
     def _model(self, kind: str, table: Mapping[str, Any]) -> Iterator[str]:
         theirs = {**self._raw["used"], **table.get("used", {})}.get(kind)
         ours = self._models[kind] or ("lexical" if kind == "nli" else None)
-        named = table.get("model", "")
-        if theirs and ours and not same_model(ours, named if _named(named) else theirs):
+        if not theirs or not ours:
+            return
+        of_table = [name for name in _named(table.get("model", "")) if name in _named(theirs)]
+        if not same_model(ours, " ".join(of_table) or theirs):
             yield f"{kind} {in_words(ours)}, theirs {theirs}"
 
 

@@ -21,9 +21,9 @@ import yaml
 
 from unpoison import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
-from unpoison.evaluation.rates import PoisonRate
+from unpoison.evaluation.rates import poison_rate
 from unpoison.evaluation.scenarios import PLACED, Scenario
-from unpoison.evaluation.specs import check_spec, poison_rate, specs, split_specs, varied
+from unpoison.evaluation.specs import check_spec, specs, split_specs, varied
 from unpoison.evaluation.workbench import sibling_corpus
 
 __all__ = ["MAX_SCENARIOS", "Grid"]
@@ -169,14 +169,9 @@ class Grid:
 
 
 def _scenario(chosen: dict[str, Any]) -> Scenario:
-    rate: PoisonRate | None = chosen.pop("rate", None)
+    rate: str | None = chosen.pop("rate", None)
     if rate is not None:
-        chosen |= {
-            "poisons": rate.injected,
-            "k": rate.k,
-            "policy": rate.policy.replace("_", "-"),
-            "positions": tuple(place + 1 for place in rate.positions),
-        }
+        chosen |= poison_rate(rate)
     elif "positions" in chosen:
         chosen |= {"policy": chosen.get("policy", "replace-at"), "poisons": len(chosen["positions"])}
     corpus = chosen.get("corpus")
@@ -228,7 +223,8 @@ def _value(name: str, item: Any) -> Any:
         pass
     else:
         if name == "rate":
-            return poison_rate(text)
+            poison_rate(text)  # a slip of the pen is told before anything is measured
+            return text
         if name in ("prefix", "triggered") and text.lower() in ("true", "false"):
             return text.lower() == "true"
         if name in _TEXTS and isinstance(item, str) and text:

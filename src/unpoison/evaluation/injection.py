@@ -16,7 +16,6 @@ from unpoison.attacks.base import PoisonText, with_question
 from unpoison.errors import InputError, OptionError
 from unpoison.evaluation.contexts import Candidate, Context, nearest, text_key
 from unpoison.evaluation.examples import Example
-from unpoison.evaluation.rates import PoisonRate
 from unpoison.kernels.bm25 import bm25
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.ranking import best_first
@@ -31,7 +30,6 @@ __all__ = [
     "encoder_score",
     "hybrid_score",
     "hybrid_search",
-    "inject",
     "middle",
     "planted",
     "pool",
@@ -64,38 +62,6 @@ def planted(example: Example, texts: Iterable[PoisonText | Passage], *, prefix: 
             passage = replace(passage, text=with_question(example.question, passage.text), embedding=None)
         made.append(Candidate(passage, poison=True, target=example.id))
     return tuple(made)
-
-
-def inject(context: Context, poisons: Sequence[Candidate], rate: PoisonRate, score: Score | None = None) -> Context:
-    """Plant as many poisons as a rate says, in the way it says.
-
-    Args:
-        context: The clean context; for every policy but `retrieve` and `pool` its length should be `rate.k`.
-        poisons: At least `rate.injected`; the first ones are taken.
-        rate: How many, and how they get there.
-        score: The retriever of the policy `retrieve`; BM25 over the candidates by default.
-
-    Raises:
-        InputError: Too few poisons, or positions outside the context.
-    """
-    if len(poisons) < rate.injected:
-        raise InputError(
-            f"{rate.injected} poisons are to be planted and {len(poisons)} were given; craft more or plant fewer"
-        )
-    taken = poisons[: rate.injected]
-    match rate.policy:
-        case "retrieve":
-            return retrieve(context, taken, score or bm25_score, rate.k)
-        case "replace_at":
-            return replace_at(context, taken, rate.positions)
-        case "replace_last":
-            return replace_last(context, taken)
-        case "middle":
-            return middle(context, taken)
-        case "prepend":
-            return prepend(context, taken, rate.k)
-        case "pool":
-            return pool(context, taken)
 
 
 def replace_at(

@@ -20,7 +20,6 @@ __all__ = [
     "Estimate",
     "bootstrap_mean",
     "bootstrap_ratio",
-    "clopper_pearson",
     "holm",
     "mcnemar_exact",
     "paired_bootstrap",
@@ -77,23 +76,6 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
     if trials == 0:
         return Estimate(nan, nan, nan, 0)
     return _wilson(successes / trials, trials, level)
-
-
-def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Estimate:
-    """The exact interval for a share (Clopper and Pearson 1934); never too short, usually too long.
-
-    Raises:
-        OptionError: A level outside (0, 1), or more successes than trials.
-    """
-    from scipy.special import betaincinv
-
-    _check(successes, trials, level)
-    if trials == 0:
-        return Estimate(nan, nan, nan, 0)
-    tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
-    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
-    return Estimate(successes / trials, low, high, trials)
 
 
 def bootstrap_mean(values: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from unpoison.errors import UnknownNameError
-from unpoison.kernels.normalisation import PUNCTUATION, lowered, spaced, squad, trimmed
-from unpoison.prompts import informative
+from unpoison.kernels.normalisation import lowered, spaced, squad, trimmed
 
-__all__ = ["MATCHERS", "Matcher", "abstains", "contains_either", "lowered", "matcher", "squad", "trimmed"]
+__all__ = ["MATCHERS", "Matcher", "contains_either", "lowered", "matcher", "squad", "trimmed"]
 
 
 def _within(part: str, whole: str) -> bool:
@@ -138,26 +136,3 @@ def contains_either(first: str, second: str) -> bool:
     Compared after N1 and after N3, by characters: the loosest of the rules decides.
     """
     return any(_either_way(rule(first), rule(second)) for rule in (trimmed, squad))
-
-
-AbstentionRule = Literal["default", "robustrag", "radar", "jamming"]
-
-
-def abstains(reply: str, rule: AbstentionRule = "default") -> bool:
-    """Whether a reply declines to answer.
-
-    Args:
-        reply: The generator's words.
-        rule: `default` ignores case and apostrophes and counts an empty reply; `robustrag` ("I don't") and `radar`
-            ("I don't know") are case-sensitive with an ASCII apostrophe, as in their code; `jamming` deletes
-            punctuation and looks for "i dont know".
-    """
-    match rule:
-        case "robustrag":
-            return "I don't" in reply
-        case "radar":
-            return "I don't know" in reply
-        case "jamming":
-            return "i dont know" in reply.lower().translate(PUNCTUATION)
-        case "default":
-            return not informative(reply)

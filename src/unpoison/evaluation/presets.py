@@ -7,8 +7,8 @@ does not have is printed and not measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -52,6 +52,7 @@ class Published:
             without printing it.
         scenario: What is measured for it; None where this machine or package cannot.
         bound: "<" or ">" where the paper says only that the value is below or above; "" where it prints it.
+        spread: The standard deviation over the paper's seeds, in the unit of the value; None where it prints none.
         row_differs: In what the row is not measured as the paper did, or why it is not measured; empty for nothing.
         column_differs: The same for the column.
     """
@@ -63,6 +64,7 @@ class Published:
     value: float | None
     scenario: Scenario | None
     bound: str = ""
+    spread: float | None = None
     row_differs: tuple[str, ...] = ()
     column_differs: tuple[str, ...] = ()
 
@@ -71,8 +73,9 @@ class Published:
         """The number as tables print it, shares in percent; a bound as a bound."""
         if self.value is None:
             return "not printed"
-        number = f"{100 * self.value:.1f}" if measure(self.measure).unit == "share" else f"{self.value:.2f}"
-        return f"{_BOUNDS[self.bound]}{number}"
+        scale, digits = (100, 1) if measure(self.measure).unit == "share" else (1, 2)
+        spread = "" if self.spread is None else f" \u00b1 {scale * self.spread:.{digits}f}"
+        return f"{_BOUNDS[self.bound]}{scale * self.value:.{digits}f}{spread}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class Preset:
         published: Every number of the table, in its order.
         substitutions: What stands in for what the paper used, one sentence each.
         lacks: What cannot be measured and why, one sentence each.
+        seeds: With each of them everything is measured; the scenarios of `published` have the first.
     """
 
     name: str
@@ -100,6 +104,7 @@ class Preset:
     published: tuple[Published, ...]
     substitutions: tuple[str, ...]
     lacks: tuple[str, ...]
+    seeds: tuple[int, ...] = (0,)
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -114,6 +119,13 @@ class Preset:
             (one, None if one.scenario is None or one.scenario not in found else found[one.scenario][one.measure])
             for one in self.published
         ]
+
+    def by_seed(self, one: Published, found: Mapping[Scenario, Summary]) -> list[Estimate]:
+        """What was measured for a published number with each seed, as far as it was."""
+        if one.scenario is None:
+            return []
+        every = (replace(one.scenario, seed=seed) for seed in self.seeds)
+        return [found[scenario][one.measure] for scenario in every if scenario in found]
 
     def describe(self) -> str:
         """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
@@ -137,8 +149,9 @@ def load_preset(
     encoder: str = "lexical",
     generator: str | None = None,
     nli: str | None = None,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     limit: int | None = None,
+    grader: str | None = None,
 ) -> Preset:
     """Read a preset and fit it to what this machine has.
 
@@ -149,8 +162,9 @@ def load_preset(
         encoder: Stands in for the paper's encoder and retriever.
         generator: Stands in for the paper's language models; None measures the screening only.
         nli: Stands in for the paper's NLI model.
-        seed: Of every scenario.
+        seed: Of every scenario; several measure everything with each, and tables then have mean and spread.
         limit: Only the first questions of each data set.
+        grader: Who grades replies as the paper's grader did, where it had one; None goes by the words of the replies.
 
     Raises:
         UnknownNameError: No such preset.
@@ -161,9 +175,11 @@ def load_preset(
     raw = _read(name)
     sources = Sources(raw["data"], data, limit)
     retriever = "bm25" if encoder == "lexical" else encoder
-    models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seed}
-    published = tuple(_numbers(raw, sources, {**models, "limit": limit}))
-    scenarios = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
+    seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
+    models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seeds[0]}
+    published = tuple(_numbers(raw, sources, {**models, "limit": limit}, graded=grader is not None))
+    first = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
+    scenarios = dict.fromkeys(replace(scenario, seed=seed) for seed in seeds for scenario in first)
     instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
     return Preset(
         name=name,
@@ -178,10 +194,13 @@ def load_preset(
             *(f"attack: {attack} is written by {what}, not by a language model" for attack, what in instead if what),
         ),
         lacks=tuple(_lacks(raw, sources, models)),
+        seeds=seeds,
     )
 
 
-def _numbers(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> Iterator[Published]:
+def _numbers(
+    raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any], *, graded: bool
+) -> Iterator[Published]:
     """The published numbers in the order of the paper, each with its scenario."""
     differences = Differences(raw, sources, models)
     for table in raw["tables"]:
@@ -193,7 +212,9 @@ def _numbers(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]
                 title = DATA[column["data"]][0]
                 label = f"{title}, {column['label']}" if "label" in column else title
                 measures = column.get("measures", table.get("measures"))
-                for name, value in zip(measures, cell.split("/"), strict=False):
+                for asked, told in zip(measures, cell.split("/"), strict=False):
+                    name = "graded" if graded and raw.get("graded") and asked == "accuracy" else asked
+                    value, _, spread = told.partition("\u00b1")
                     bound = value[0] if value[0] in "<>" else ""
                     number = None if value == "-" else round(float(value.removeprefix(bound)) / raw["scale"], 6)
                     yield Published(
@@ -204,6 +225,7 @@ def _numbers(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]
                         value=number,
                         scenario=scenario,
                         bound=bound,
+                        spread=round(float(spread) / raw["scale"], 6) if spread else None,
                         row_differs=differences.of_row(table, row, name),
                         column_differs=differences.of_column(column, anywhere, name),
                     )

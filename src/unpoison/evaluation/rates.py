@@ -1,98 +1,81 @@
-"""How much poison: each paper means something else by it, so every definition is turned into the same three facts."""
+"""How much poison: each paper means something else by it, so every definition is turned into the fields of a scenario.
+
+==================  ==================================================================================================
+`poisonedrag:5`     texts per question, retrieved into the top 5
+`grada:1`           texts per question among 10 candidates, at most half of them
+`trustrag:0.4`      share of k = 5, planted before retrieval
+`ragdefender:2x5`   poison by gold and benign passages, x these per question: 5 for NQ, 2 for HotpotQA and MS MARCO
+`radar:1+3/10`      places from 1 that poison takes, by k (50 unless said)
+==================  ==================================================================================================
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from unpoison.errors import OptionError
+from unpoison.checks import at_least, within
+from unpoison.errors import OptionError, shown
 
-__all__ = ["PoisonRate", "Policy", "grada_rate", "poisonedrag_rate", "radar_rate", "ragdefender_rate", "trustrag_rate"]
+__all__ = ["poison_rate"]
 
-Policy = Literal["retrieve", "replace_at", "replace_last", "prepend", "middle", "pool"]
+PASSAGES = 5
+"""k of PoisonedRAG and TrustRAG, and RAGDefender's clean passages on Natural Questions."""
 
+CANDIDATES = 10
+"""GRADA retrieves so many."""
 
-@dataclass(frozen=True, slots=True)
-class PoisonRate:
-    """How many poisons are planted for a question, and how they reach the defense.
-
-    Attributes:
-        injected: Poisons per question.
-        k: Passages that reach the defense; with `pool`, passages that are kept after it.
-        policy: How the poison gets there, a function of `unpoison.evaluation.injection`.
-        positions: 0-based places, for `replace_at`.
-    """
-
-    injected: int
-    k: int
-    policy: Policy
-    positions: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.injected < 0 or self.k < 1:
-            raise OptionError(f"injected must be 0 or more and k at least 1, got {self.injected} and {self.k}")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"injected": self.injected, "k": self.k, "policy": self.policy, "positions": list(self.positions)}
+RADAR_PASSAGES = 50
 
 
-def poisonedrag_rate(texts: int = 5, k: int = 5) -> PoisonRate:
-    """PoisonedRAG: N texts per question, retrieved into the top k."""
-    return PoisonRate(texts, k, "retrieve")
-
-
-def grada_rate(texts: int = 1, candidates: int = 10) -> PoisonRate:
-    """GRADA: N texts per question among M candidates, at most half of M.
+def poison_rate(text: str) -> dict[str, Any]:
+    """A paper's own measure of poison as the fields poisons, k, policy and positions of a scenario.
 
     Raises:
-        OptionError: More poison than half of the candidates.
+        OptionError: Another form, or a number out of its range.
     """
-    if 2 * texts > candidates:
-        raise OptionError(f"GRADA plants at most half of the candidates, got {texts} of {candidates}; raise candidates")
-    return PoisonRate(texts, candidates, "retrieve")
+    paper, _, amount = text.partition(":")
+    try:
+        match paper:
+            case "poisonedrag":
+                return _planted(int(amount), PASSAGES, "retrieve")
+            case "grada":
+                within("texts of GRADA", int(amount), 0, CANDIDATES / 2)
+                return _planted(int(amount), CANDIDATES, "retrieve")
+            case "trustrag":
+                return _planted(_whole(within("share", float(amount), 0, 1), PASSAGES), PASSAGES, "retrieve")
+            case "ragdefender":
+                ratio, _, clean = amount.partition("x")
+                k = int(clean or PASSAGES)
+                return _planted(_whole(float(ratio), k), k, "pool")
+            case "radar":
+                places, _, passages = amount.partition("/")
+                k, positions = int(passages or RADAR_PASSAGES), tuple(map(int, places.split("+")))
+                for position in positions:
+                    within("position", position, 1, k)
+                return {**_planted(len(positions), k, "replace-at"), "positions": positions}
+    except OptionError:
+        raise
+    except (ValueError, OverflowError):
+        pass
+    raise OptionError(
+        f"no poison rate {shown(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
+    )
 
 
-def ragdefender_rate(ratio: float, base: int = 5, k: int | None = None) -> PoisonRate:
-    """RAGDefender: poisons by gold and benign passages; 1x of base 5 is five poisons, half of the pool.
+def _planted(poisons: int, k: int, policy: str) -> dict[str, Any]:
+    return {"poisons": at_least("poisons", poisons, 0), "k": at_least("k", k, 1), "policy": policy}
 
-    Args:
-        ratio: 1, 2, 4 or 6 in the paper.
-        base: Gold and benign passages per question: 5 for NQ, 2 for HotpotQA and MS MARCO.
-        k: Passages kept after filtering; `base` by default.
+
+def _whole(ratio: float, passages: int) -> int:
+    """The poisons that a ratio of so many passages comes to.
 
     Raises:
-        OptionError: A ratio that gives no whole number of poisons.
+        OptionError: No whole number.
     """
-    injected = ratio * base
-    if injected != int(injected):
+    poisons = round(ratio * passages, 9)
+    if poisons != int(poisons):
         raise OptionError(
-            f"ratio {ratio:g} of {base} passages is {injected:g} poisons; choose a ratio that gives a whole number"
+            f"{ratio:g} of {passages} passages is {poisons:g} poisons; choose a number that gives whole poisons, such "
+            f"as {1 / passages:g}"
         )
-    return PoisonRate(int(injected), k or base, "pool")
-
-
-def trustrag_rate(share: float, k: int = 5) -> PoisonRate:
-    """TrustRAG: poisons by k, planted before retrieval: 0.2, 0.4, ..., 1.0 of k = 5 are 1 to 5 poisons.
-
-    Raises:
-        OptionError: A share outside [0, 1], or one that gives no whole number of poisons.
-    """
-    injected = round(share * k, 9)
-    if not 0 <= share <= 1 or injected != int(injected):
-        raise OptionError(
-            f"share must lie in [0, 1] and give a whole number of {k} poisons, got {share:g}; try {1 / k:g}"
-        )
-    return PoisonRate(int(injected), k, "retrieve")
-
-
-def radar_rate(positions: Sequence[int], k: int) -> PoisonRate:
-    """RADAR: the 1-based positions that its tables name, such as 1, 25 or 50 of k = 50.
-
-    Raises:
-        OptionError: A position outside 1 to k, which the released code ignores silently.
-    """
-    for position in positions:
-        if not 1 <= position <= k:
-            raise OptionError(f"position {position} lies outside 1 to {k}; the tables count from 1")
-    return PoisonRate(len(positions), k, "replace_at", tuple(position - 1 for position in positions))
+    return int(poisons)

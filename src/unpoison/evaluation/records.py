@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from unpoison.errors import InputError
-from unpoison.evaluation.metrics import Tally, tally
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.tallies import Tally, tally
 from unpoison.types import Verdict
 
 __all__ = ["Cell", "Record"]
@@ -40,6 +40,7 @@ class Record:
         calls: Prompts that the generator was sent, cached ones included.
         prompt_tokens, completion_tokens: None where the generator does not say.
         judged: What a judge gave the answer for accuracy, relevance and coherence, 1 to 10; None where it gave none.
+        grade: A, B or C: what a grader called the reply, correct, incorrect or not attempted; None without a grader.
         stage: Where it failed, "attack" or "defense"; "" otherwise.
         error: What went wrong, None otherwise.
     """
@@ -64,6 +65,7 @@ class Record:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     judged: tuple[int | None, ...] | None = None
+    grade: str | None = None
     stage: str = ""
     error: str | None = None
 

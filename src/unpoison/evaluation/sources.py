@@ -15,8 +15,14 @@ DATA = {
     "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
     "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
     "biogen": ("Bio", "biogen.jsonl", ""),
+    "nq_web": ("NQ on the web", "nq_web.jsonl", ""),
+    "triviaqa_web": ("TriviaQA on the web", "triviaqa_web.jsonl", ""),
+    "ramdocs": ("RAMDocs", "ramdocs.jsonl", ""),
+    "redditqa": ("RedditQA", "redditqa.jsonl", ""),
 }
-"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts."""
+"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts.
+
+`_web`: the questions with Google's results for them, as RADAR has them; like RedditQA, a file that you must bring."""
 
 
 class Sources:

@@ -1,4 +1,4 @@
-"""Option strings of a grid: several in one text, one from a mapping, options varied, poison rates by paper."""
+"""Option strings of a grid: several in one text, one from a mapping, options varied."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ from typing import Any
 
 from unpoison import registry
 from unpoison.errors import OptionError, UnknownNameError, shown
-from unpoison.evaluation.rates import (
-    PoisonRate,
-    grada_rate,
-    poisonedrag_rate,
-    radar_rate,
-    ragdefender_rate,
-    trustrag_rate,
-)
 from unpoison.evaluation.scenarios import NO_ATTACK
 
-__all__ = ["check_spec", "poison_rate", "specs", "split_options", "split_specs", "varied", "written"]
+__all__ = ["check_spec", "specs", "split_specs", "varied", "varied_options", "written"]
 
 
 def split_specs(text: str) -> list[str]:
@@ -43,7 +35,7 @@ def split_specs(text: str) -> list[str]:
     return found
 
 
-def split_options(texts: Iterable[str]) -> dict[str, str]:
+def varied_options(texts: Iterable[str]) -> dict[str, str]:
     """`alpha=0.2,0.4` to options with their values; several texts may name different options.
 
     Raises:
@@ -56,40 +48,6 @@ def split_options(texts: Iterable[str]) -> dict[str, str]:
             raise OptionError(f"{shown(text)} varies nothing; write option=value,value")
         found[option.strip()] = values
     return found
-
-
-def poison_rate(text: str) -> PoisonRate:
-    """A paper's own measure of poison: `poisonedrag:5`, `grada:1`, `trustrag:0.4`, `ragdefender:2x5`, `radar:1+3/10`.
-
-    poisonedrag: texts per question, k = 5; grada: texts per question among 10; trustrag: share of k = 5; ragdefender:
-    poison by clean passages, x the clean passages per question (5 unless said); radar: 1-based positions by k (50
-    unless said).
-
-    Raises:
-        OptionError: Another form, or a number out of its range.
-    """
-    paper, _, amount = text.partition(":")
-    try:
-        match paper:
-            case "poisonedrag":
-                return poisonedrag_rate(int(amount))
-            case "grada":
-                return grada_rate(int(amount))
-            case "trustrag":
-                return trustrag_rate(float(amount))
-            case "ragdefender":
-                ratio, _, base = amount.partition("x")
-                return ragdefender_rate(float(ratio), int(base or 5))
-            case "radar":
-                places, _, k = amount.partition("/")
-                return radar_rate([int(place) for place in places.split("+")], int(k or 50))
-    except OptionError:
-        raise
-    except ValueError:
-        pass
-    raise OptionError(
-        f"no poison rate {shown(text)}; write poisonedrag:5, grada:1, trustrag:0.4, ragdefender:2x5 or radar:1+3/10"
-    )
 
 
 def specs(name: str, item: Any) -> Iterable[str]:

@@ -19,12 +19,15 @@ from unpoison.evaluation.injection import (
     encoder_score,
     hybrid_score,
     hybrid_search,
-    inject,
+    middle,
     planted,
+    pool,
+    prepend,
     replace_at,
+    replace_last,
+    retrieve,
     retrieve_corpus,
 )
-from unpoison.evaluation.rates import PoisonRate
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
@@ -144,17 +147,22 @@ def _placed(
     if scenario.policy == "labelled":
         return labelled_context(example)
     context = clean[example.id]
-    positions = tuple(place - 1 for place in scenario.positions)
-    if scenario.policy == "replace-or-append":
-        return replace_at(context, poisons[: len(positions)], positions, append=True)
-    rate = PoisonRate(
-        len(poisons) and scenario.poisons,
-        scenario.k,
-        scenario.policy.replace("-", "_"),  # type: ignore[arg-type]  # one of POLICIES
-        positions,
-    )
+    poisons = poisons[: scenario.poisons]
+    positions = [position - 1 for position in scenario.positions[: len(poisons)]]
     try:
-        return inject(context, poisons, rate, score)
+        match scenario.policy:
+            case "retrieve":
+                return retrieve(context, poisons, score, scenario.k)
+            case "replace-at" | "replace-or-append":
+                return replace_at(context, poisons, positions, append=scenario.policy == "replace-or-append")
+            case "replace-last":
+                return replace_last(context, poisons)
+            case "middle":
+                return middle(context, poisons)
+            case "pool":
+                return pool(context, poisons)
+            case _:
+                return prepend(context, poisons, scenario.k)
     except InputError as error:  # a context too short for the position
         return error
 

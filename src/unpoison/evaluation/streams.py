@@ -1,26 +1,37 @@
 """Evaluation over time: is a changed answer followed, and does an unchanged one hold out under a continuing attack.
 
-Every question is asked at each of its times, in order. What is counted: accuracy and attack success (ASR) by step,
-unneeded changes, how many steps a genuine change takes to be followed, and what has to be stored for a question.
+Every question is asked at each of its times, in order, by several methods, under attack and without one. A method is a
+defense and what it carries from one time to the next: nothing, all passages seen, the previous answer, or RADAR's
+belief. Compared as in RADAR, Section 5.3 and Table 17.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 from unpoison.beliefs.key import belief_key
-from unpoison.errors import InputError
-from unpoison.evaluation.adaptations import Answerer
-from unpoison.evaluation.contexts import Context, clean_contexts
-from unpoison.evaluation.examples import Example
-from unpoison.evaluation.injection import planted, replace_at
+from unpoison.driver import Limits
+from unpoison.errors import InputError, shown
+from unpoison.evaluation.adaptations import Answerer, Method, answerer_of
 from unpoison.evaluation.intervals import Estimate, bootstrap_ratio
-from unpoison.evaluation.matching import Matcher, matcher
-from unpoison.evaluation.timelines import Timeline
+from unpoison.evaluation.matching import matcher
+from unpoison.evaluation.timelines import Timeline, dated, load_timelines, step_context
+from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
+from unpoison.models.loading import answer_judge
 
-__all__ = ["StepRecord", "StreamResult", "dated", "run_stream", "step_context"]
+__all__ = ["ATTACKS", "StepRecord", "StreamResult", "StreamStudy", "run_stream", "run_study"]
+
+ATTACKS: Mapping[str, tuple[str | None, int | None]] = {
+    "none": (None, None),
+    "poison, first": ("radar-incorrect-context", 1),
+    "poison, last": ("radar-incorrect-context", None),
+    "injection, first": ("pia", 1),
+    "injection, last": ("pia", None),
+}
+"""Whose text stands among the passages at every step, and in the place of which one; None is the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,119 @@ class StreamResult:
         return ((a, b) for steps in self._timelines() for a, b in pairwise(steps))
 
 
+@dataclass(frozen=True, slots=True)
+class StreamStudy:
+    """What every method did under every attack.
+
+    Attributes:
+        data: Where the questions are from.
+        models: Option strings of the generator, the NLI model and the encoder.
+        timelines: The questions.
+        methods: By name, in the order of the tables.
+        results: By attack, then by method.
+        left_out: Attacks that could not be made, and why.
+    """
+
+    data: str
+    models: Mapping[str, str]
+    timelines: tuple[Timeline, ...]
+    methods: Mapping[str, Method]
+    results: Mapping[str, Mapping[str, StreamResult]]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """All steps of all questions."""
+        return sum(map(len, self.timelines))
+
+    @property
+    def changes(self) -> int:
+        """How often the right answer is another than at the step before."""
+        return sum(timeline.changed(step) for timeline in self.timelines for step in range(len(timeline)))
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """What each step is called: its time, where all questions have the same times, or else its number from 1."""
+        times = {timeline.times for timeline in self.timelines}
+        if len(times) == 1:
+            (common,) = times
+            if len(set(common)) == len(common):
+                return common
+        return tuple(str(step + 1) for step in range(max(map(len, self.timelines))))
+
+
+def run_study(
+    data: str,
+    methods: Mapping[str, Method],
+    *,
+    attacks: Mapping[str, tuple[str | None, int | None]] = ATTACKS,
+    generator: str = "extractive",
+    nli: str | None = None,
+    encoder: str = "lexical",
+    limit: int | None = None,
+    with_date: bool = False,
+    limits: Limits | None = None,
+    replies: Path | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
+) -> StreamStudy:
+    """Ask every question at each of its times, by every method and under every attack.
+
+    Args:
+        data: See `load_timelines`.
+        methods: By name; see `methods_of`.
+        attacks: By name; see `ATTACKS`.
+        generator: Answers, for all methods.
+        nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
+        encoder: Compares texts, for the methods that take one.
+        limit: The first questions only.
+        with_date: Tell the time of a question, as RADAR's released code does.
+        limits: Bounds on the model calls of one answer.
+        replies: A file that keeps the generator's replies, so that an interrupted study does not ask again.
+        progress: Told of every answer: how many are done, of how many, and what is being measured.
+
+    Raises:
+        InputError: The data cannot be read, or holds no question.
+        UnknownNameError, OptionError, MissingExtraError: A method or model that cannot be used.
+        ModelError: A model failed for good.
+    """
+    timelines = load_timelines(data)[:limit]
+    if not timelines:
+        raise InputError(f"{shown(data)} holds no questions over time; give rows with a question and a time")
+    judge = str(answer_judge(nli, generator))
+    models = {
+        "generator": CachedGenerator(load_generator(generator), path=replies),
+        "nli": load_nli(judge),
+        "encoder": load_encoder(encoder),
+    }
+    for method in methods.values():
+        answerer_of(method, models, limits)  # what cannot be made is told before anything is asked
+    short = {attack: _lacking(timelines, attack) for attack, _ in attacks.values() if attack is not None}
+    made = {name: planted for name, planted in attacks.items() if not short.get(planted[0] or "")}
+    told = _counting(progress, len(made) * len(methods) * sum(map(len, timelines)))
+    results = {
+        attack: {
+            name: run_stream(
+                answerer_of(method, models, limits),
+                timelines,
+                attack=planted,
+                position=position,
+                with_date=with_date,
+                progress=told(f"{attack}: {name}"),
+            )
+            for name, method in methods.items()
+        }
+        for attack, (planted, position) in made.items()
+    }
+    left_out = tuple(
+        f"{attack}: {count} of {sum(map(len, timelines))} steps bring no text of it"
+        for attack, count in short.items()
+        if count
+    )
+    return StreamStudy(
+        data, {"generator": generator, "nli": judge, "encoder": encoder}, timelines, methods, results, left_out
+    )
+
+
 def run_stream(
     answerer: Answerer,
     timelines: Sequence[Timeline],
@@ -112,7 +236,6 @@ def run_stream(
     attack: str | None = None,
     position: int | None = 1,
     with_date: bool = False,
-    rule: Matcher | None = None,
     progress: Callable[[StepRecord], None] = lambda record: None,
 ) -> StreamResult:
     """Ask every question at each of its times.
@@ -121,16 +244,16 @@ def run_stream(
         answerer: A defense and what it carries from step to step, fresh for every run.
         timelines: The questions.
         attack: Whose published text stands among the passages at every step; None for no attack.
-        position: Its 1-based place, whose passage it replaces; None for the last.
+        position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
+            RADAR's code; None for the last.
         with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
-        rule: What counts as right; whole tokens by default.
         progress: Told of every answer.
 
     Raises:
-        InputError: A step without a text of that attack, or shorter than the position.
+        InputError: A step without a text of that attack.
         ModelError: A model failed for good.
     """
-    judge = rule or matcher()
+    judge = matcher()
     records, stored = list[StepRecord](), list[int]()
     for timeline in timelines:
         key = belief_key(timeline.id)
@@ -155,33 +278,15 @@ def run_stream(
     return StreamResult(tuple(records), tuple(stored))
 
 
-def step_context(example: Example, attack: str | None = None, position: int | None = 1) -> Context:
-    """The passages of one step in rank order, with the first text of an attack in the place of one of them.
-
-    Raises:
-        InputError: No text of that attack, or fewer passages than the position.
-    """
-    (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")
-    if attack is None:
-        return context
-    poisons = example.poisons(attack)
-    if not poisons:
-        raise InputError(f"{example.id} brings no text of the attack {attack}; it has: {', '.join(example.attacks)}")
-    place = len(context) if position is None else position
-    return replace_at(context, planted(example, poisons[:1]), [place - 1])
+def _lacking(timelines: Iterable[Timeline], attack: str) -> int:
+    """Steps without a text of that attack."""
+    return sum(not step.poisons(attack) for timeline in timelines for step in timeline.steps)
 
 
-def dated(context: Context, time: str) -> Context:
-    """The question with its time, and every passage with the time before its title."""
-    candidates = tuple(
-        replace(
-            found,
-            passage=replace(found.passage, title=f"[{time}] {found.passage.title or ''}".strip(), embedding=None),
-        )
-        for found in context.candidates
-    )
-    query = f"{context.query.rstrip().removesuffix('?')} in {time}?"
-    return replace(context, query=query, candidates=candidates)
+def _counting(progress: Callable[[int, int, str], None], total: int) -> Callable[[str], Callable[[StepRecord], None]]:
+    """Answers counted over all runs."""
+    numbers: Iterator[int] = iter(range(1, total + 1))
+    return lambda doing: lambda record: progress(next(numbers), total, doing)
 
 
 def _lags(steps: Sequence[StepRecord]) -> Iterator[int | None]:

@@ -22,7 +22,6 @@ from unpoison.evaluation.intervals import (
     wilson,
 )
 from unpoison.evaluation.measures import MEASURES, Measure, measure
-from unpoison.evaluation.metrics import rank_histogram, ranks_of
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.scenarios import Scenario
 
@@ -212,8 +211,6 @@ def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: f
         for name, one in MEASURES.items()
     }
     size = max((record.size for record in usable), default=0)
-    poison = [rank for record in usable for rank in ranks_of(record.order, frozenset(record.poison))]
-    gold = [rank for record in usable for rank in ranks_of(record.order, frozenset(record.gold))]
     problems = Counter(record.error or "" for record in cell.failures)
     told = [f"{count} of {cell.expected}: {error}" for error, count in problems.most_common()]
     return Summary(
@@ -223,12 +220,18 @@ def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: f
         done=len(cell.records),
         failed=len(cell.failures),
         figures=figures,
-        poison_ranks=tuple(rank_histogram(poison, size).tolist()),
-        gold_ranks=tuple(rank_histogram(gold, size).tolist()),
+        poison_ranks=_ranks(((record.order, record.poison) for record in usable), size),
+        gold_ranks=_ranks(((record.order, record.gold) for record in usable), size),
         cost=_cost(cell, prices),
         twin=twin,
         problems=(*([] if cell.error is None else [cell.error]), *told),
     )
+
+
+def _ranks(orders: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> tuple[int, ...]:
+    """How often some positions have the ranks 1 to `size` in an order (GRADA, Figure 4)."""
+    counts = Counter(rank for order, positions in orders for rank, index in enumerate(order) if index in positions)
+    return tuple(counts[rank] for rank in range(size))
 
 
 def _estimate(one: Measure, records: Sequence[Record], level: float, seed: int) -> Estimate:

@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unpoison.errors import shown
+from unpoison.errors import InputError, shown
+from unpoison.evaluation.contexts import Context, clean_contexts
 from unpoison.evaluation.datasets import load
 from unpoison.evaluation.examples import Example, FieldError
 from unpoison.evaluation.formats import Row, radar_dynamic
+from unpoison.evaluation.injection import planted, replace_at
 from unpoison.evaluation.matching import contains_either
 
-__all__ = ["TIMES", "Timeline", "load_timelines", "moment_of", "stream_rows"]
+__all__ = ["TIMES", "Timeline", "dated", "load_timelines", "moment_of", "step_context", "stream_rows"]
 
 TIMES = ("time", "date", "year", "timestamp")
 """Where a row says when it holds, first match wins."""
@@ -114,3 +116,32 @@ def stream_rows(row: Mapping[str, Any], position: int, name: str) -> list[Row]:
         {**step, "time": str(step["year"]), "passages": [p for p in step["passages"] if p["label"] == "clean"]}
         for step in radar_dynamic(row, position, name)
     ]
+
+
+def step_context(example: Example, attack: str | None = None, position: int | None = 1) -> Context:
+    """The passages of one step in rank order, with the first text of an attack in the place of one of them.
+
+    Raises:
+        InputError: No text of that attack.
+    """
+    (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")
+    if attack is None:
+        return context
+    poisons = example.poisons(attack)
+    if not poisons:
+        raise InputError(f"{example.id} brings no text of the attack {attack}; it has: {', '.join(example.attacks)}")
+    place = len(context) if position is None else position
+    return replace_at(context, planted(example, poisons[:1]), [place - 1], append=True)
+
+
+def dated(context: Context, time: str) -> Context:
+    """The question with its time, and every passage with the time before its title."""
+    candidates = tuple(
+        replace(
+            found,
+            passage=replace(found.passage, title=f"[{time}] {found.passage.title or ''}".strip(), embedding=None),
+        )
+        for found in context.candidates
+    )
+    query = f"{context.query.rstrip().removesuffix('?')} in {time}?"
+    return replace(context, query=query, candidates=candidates)

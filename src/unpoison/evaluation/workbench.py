@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from unpoison import registry
 from unpoison.attacks.base import Attack, Target
 from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import make_defense
 from unpoison.defenses.replug import Replug
 from unpoison.defenses.self_rag import SelfRag
 from unpoison.defenses.vanilla import Vanilla
@@ -157,8 +158,7 @@ class Workbench:
                 f"{shown(spec)} was a defense object, which no file can hold; measure it from Python with "
                 "Scenario(defense=...)"
             )
-        defense: Defense = registry.create(
-            "defenses",
+        defense = make_defense(
             spec,
             encoder=self.encoder(scenario.encoder) if takes("defenses", spec, "encoder") else None,
             generator=self.generator(scenario.generator) if scenario.generator else None,
@@ -166,9 +166,6 @@ class Workbench:
             seed=scenario.seed,
             limits=self.limits,
         )
-        for model in defense.needs:
-            if getattr(defense.models, model) is None:
-                raise OptionError(f"the defense {defense.name} needs a {model.replace('_', ' ')} and was given none")
         return defense if scenario.style == "safe" else defense.styled(scenario.style)
 
     def architecture(self, scenario: Scenario) -> Vanilla | None:

@@ -23,6 +23,7 @@ _HOMES = {
     "FakeLanguageModel": "doubles",
     "FakeNLI": "doubles",
     "FunctionGenerator": "functions",
+    "FusionInDecoder": "fusion",
     "Generator": "protocols",
     "HlatrScorer": "hlatr",
     "LexicalEncoder": "lexical",

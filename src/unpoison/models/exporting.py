@@ -1,4 +1,4 @@
-"""Question-answering checkpoints to one int8 ONNX file, which needs neither torch nor transformers to run."""
+"""Readers and sentence encoders to one int8 ONNX file, which needs neither torch nor transformers to run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unpoison.extras import require
 from unpoison.models.checkpoints import opening
 from unpoison.models.spans import load_answerer
 
-__all__ = ["INPUTS", "export", "write_graph", "write_settings"]
+__all__ = ["INPUTS", "export", "export_encoder", "write_graph", "write_settings"]
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -35,8 +35,7 @@ def export(name_or_path: str, folder: Path) -> Path:
         MissingExtraError: The extra `export` is not installed.
         ModelError: The checkpoint cannot be loaded, has no fast tokenizer, or cannot be exported.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OptionError(f"{folder} has files already; give a folder that is new or empty")
+    _check_new(folder)
     torch = require("torch", "exporting a model")
     library = require("transformers", "exporting a model")
     where = {"local_files_only": Path(name_or_path).is_dir(), "trust_remote_code": False}
@@ -65,6 +64,65 @@ def export(name_or_path: str, folder: Path) -> Path:
     (folder / "tokenizer.json").write_text(tokenizer.backend_tokenizer.to_str(), "utf-8")
     write_settings(folder, window=min(384, longest), question=min(64, longest // 4))
     return graph
+
+
+def export_encoder(name_or_path: str, folder: Path) -> Path:
+    """Write a sentence encoder as `model.onnx` (int8), with the files by which `OnnxEncoder` reads and pools.
+
+    Args:
+        name_or_path: A checkpoint of the sentence-transformers library, by folder or by name.
+        folder: Where the files go; it must be empty or absent.
+
+    Returns:
+        The graph, some quarter of the checkpoint's size; its output is one vector per token.
+
+    Raises:
+        OptionError: The folder has files.
+        MissingExtraError: The extra `torch` or `export` is not installed.
+        ModelError: The checkpoint cannot be loaded, has no fast tokenizer, does more than pool by the mean or the first
+            token, or cannot be exported.
+    """
+    _check_new(folder)
+    torch = require("torch", "exporting a model")
+    library = require("sentence_transformers", "exporting an encoder")
+    with opening(name_or_path):
+        whole = library.SentenceTransformer(
+            name_or_path, device="cpu", local_files_only=Path(name_or_path).is_dir(),
+            model_kwargs={"attn_implementation": "eager"},
+        ).eval()  # fmt: skip
+    parts = [type(part).__name__ for part in whole]
+    pooling = str(getattr(whole[1], "pooling_mode", "")) if parts[:2] == ["Transformer", "Pooling"] else ""
+    if pooling not in ("mean", "cls") or set(parts[2:]) - {"Normalize"}:
+        done = f"{', '.join(parts)}{f' by {pooling}' if pooling else ''}"
+        raise ModelError(f"{name_or_path} is made of {done}; only one transformer, pooled by mean or cls, is exported")
+    model, tokenizer = whole[0].auto_model, whole.tokenizer
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ModelError(f"{name_or_path} has no fast tokenizer, and no other is read without torch; use another one")
+    inputs = INPUTS if getattr(model.config, "type_vocab_size", 0) > 1 else INPUTS[:2]
+
+    class Tokens(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *values: Any) -> Any:
+            return self.model(**dict(zip(inputs, values, strict=True))).last_hidden_state
+
+    (folder / "1_Pooling").mkdir(parents=True)
+    graph = write_graph(Tokens(), inputs, ("last_hidden_state",), folder / "model.onnx")
+    longest = min(v for v in (whole.max_seq_length, model.config.max_position_embeddings, 512) if v)
+    for name, text in (
+        ("tokenizer.json", tokenizer.backend_tokenizer.to_str()),
+        ("tokenizer_config.json", json.dumps({"model_max_length": longest})),
+        ("1_Pooling/config.json", json.dumps({"pooling_mode": pooling})),
+    ):
+        (folder / name).write_text(text + "\n", "utf-8")
+    return graph
+
+
+def _check_new(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OptionError(f"{folder} has files already; give a folder that is new or empty")
 
 
 def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file: Path) -> Path:
@@ -98,7 +156,7 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
         except Exception as error:  # both libraries raise exceptions of many kinds
             raise ModelError(
                 f"cannot export the model ({type(error).__name__}: {shown(' '.join(str(error).split()), 200)}); "
-                "export another architecture, or use the checkpoint itself with qa:FOLDER"
+                "export another architecture, or use the checkpoint itself with qa:FOLDER or st:FOLDER"
             ) from error
     return file
 

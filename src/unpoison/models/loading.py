@@ -41,6 +41,7 @@ GENERATORS = {
     "openai:MODEL": "openai:OpenAIGenerator",
     "anthropic:MODEL": "anthropic:AnthropicGenerator",
     "hf:NAME_OR_PATH": "transformers:TransformersGenerator",
+    "fid:FOLDER": "fusion:FusionInDecoder",
 }
 NLI_MODELS = {
     "reader": "reader:shipped",
@@ -118,7 +119,12 @@ def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) 
 
 def can_write(generator: Generator | str) -> bool:
     """Whether a generator, or one of this name, writes texts of its own; readers, cached or not, only copy."""
-    return _kind(generator if isinstance(generator, str) else generator.name) not in ("extractive", "reader", "qa")
+    return _kind(generator if isinstance(generator, str) else generator.name) not in (
+        "extractive",
+        "reader",
+        "qa",
+        "fid",
+    )
 
 
 def _kind(name: str) -> str:

@@ -30,9 +30,11 @@ class OnnxEncoder:
         pooling: How token vectors become one: `mean`, or `cls`, the first token's; None takes what the folder says.
         similarity: `cosine` scales every vector to length 1; `dot` leaves them as the graph makes them.
         query_encoder: Another such folder for questions (DPR's two towers).
-        batch_size: Texts per run.
+        batch_size: Texts per run; an int8 graph scales its numbers by all that is in a run, so it gets one at a time,
+            and no text changes how another is read.
         max_length: Tokens of a text; what is longer is cut, and at what the model's files allow.
         providers: onnxruntime's execution providers, the preferred first.
+        threads: Threads of one run; None for the library's own choice, one on every core.
 
     Raises:
         MissingExtraError: The extra `onnx` is not installed.
@@ -51,16 +53,17 @@ class OnnxEncoder:
         batch_size: int = 32,
         max_length: int = 256,
         providers: Sequence[str] = ("CPUExecutionProvider",),
+        threads: int | None = None,
     ) -> None:
         self.similarity = among("similarity", similarity, ("cosine", "dot"))
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
         self.name = named(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
-        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
+        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
         if query_encoder is not None:
-            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers)
+            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
             self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
@@ -177,6 +180,9 @@ def open_session(file: Path, name: str, providers: Sequence[str], *, threads: in
         raise _unusable(name, error) from error
 
 
+_SCALED = b"DynamicQuantizeLinear"
+"""What is in a graph that was made int8, its numbers scaled while running."""
+
 _ELSEWHERE = b"\n\x08location"
 """How a graph (a protocol buffer) begins to say in which other file a tensor lies."""
 
@@ -188,8 +194,16 @@ def _unusable(name: str, error: Exception) -> ModelError:
 class _Graph:
     """A tokenizer and an ONNX graph that takes its tokens."""
 
-    def __init__(self, name: str, folder: Path, batch_size: int, max_length: int, providers: Sequence[str]) -> None:
-        for option, value in (("batch_size", batch_size), ("max_length", max_length)):
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        batch_size: int,
+        max_length: int,
+        providers: Sequence[str],
+        threads: int | None = None,
+    ) -> None:
+        for option, value in (("batch_size", batch_size), ("max_length", max_length), ("threads", threads or 1)):
             if value < 1:
                 raise OptionError(f"{option} must be at least 1, got {value}")
         tokenizers = require("tokenizers", "an ONNX model")
@@ -197,7 +211,9 @@ class _Graph:
         file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         if file is None or not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
-        self._session = open_session(file, name, providers)
+        self._session = open_session(file, name, providers, threads=threads)
+        if _SCALED in file.read_bytes():
+            self._batch_size = 1
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare exceptions of its own

@@ -140,7 +140,7 @@ def _sections(text: str) -> Iterator[Section]:
         if line.startswith(("```", "~~~")):
             code = not code
             continue
-        if code or line.startswith(("///", ":::", "<!--", ".. ")):
+        if code or line.startswith(("///", ":::", "<!--", ".. ", "{*", "{%", "{{")):
             continue
         below = lines[number + 1].strip() if number + 1 < len(lines) else ""
         if (found := _heading(line, below)) is not None:

@@ -11,12 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from unpoison.questions.manuals import meaning_of, tasks_of
 from unpoison.questions.words import (
+    ABBREVIATIONS,
     BE,
     BEFORE_A_NUMBER,
     CLAUSES,
     CODE,
     DETERMINERS,
+    IMPERATIVES,
+    LINKED,
     LOOSE,
     MODAL,
     NO_UNITS,
@@ -26,13 +30,15 @@ from unpoison.questions.words import (
     UNITS,
     VAGUE,
     VERBS,
+    WITHIN_NAMES,
 )
 
 __all__ = ["Fact", "Kind", "facts_of", "sentences"]
 
-Kind = Literal["number", "year", "value", "name", "definition", "answer", "gap"]
+Kind = Literal["number", "year", "value", "name", "definition", "answer", "task", "meaning", "gap"]
 """number, year: what a sentence counts or dates; value: an entry of a list or table; name, definition: what the subject
-is; answer: what stands under a heading that asks; gap: a number left out of its sentence."""
+is; answer: what stands under a heading that asks; task, meaning: what a manual uses for something, what a name in code
+means; gap: a number left out of its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,11 @@ def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
     if heading.endswith("?") and paragraphs:
         yield from _answered(heading, paragraphs[0])
     for paragraph in paragraphs[:MAX_SENTENCES]:
-        if (entry := _entry(heading, paragraph)) is not None:
+        for question, answer, proof in tasks_of(paragraph):
+            yield Fact("task", question, answer, proof)
+        if (meaning := meaning_of(heading, paragraph)) is not None:
+            yield Fact("meaning", *meaning)
+        elif (entry := _entry(heading, paragraph)) is not None:
             yield entry
         elif not paragraph.startswith("|"):
             for sentence in sentences(paragraph):
@@ -89,21 +99,7 @@ def sentences(text: str) -> Iterator[str]:
 
 def _abbreviation(word: str) -> bool:
     bare = word.strip("(\"'").lower()
-    return bare in (
-        "e.g.",
-        "i.e.",
-        "etc.",
-        "vs.",
-        "no.",
-        "dr.",
-        "mr.",
-        "mrs.",
-        "ms.",
-        "st.",
-        "approx.",
-        "inc.",
-        "ltd.",
-    ) or (len(bare) == 2 and bare[0].isalpha())
+    return bare in ABBREVIATIONS or (len(bare) == 2 and bare[0].isalpha())
 
 
 def _unmarked(text: str) -> str:
@@ -145,6 +141,10 @@ def _entry(heading: str, paragraph: str) -> Fact | None:
         return None
     if (CODE - {"/", "_"}) & set(key + value):
         return None
+    if "://" in value or "\u2192" in value:
+        return None
+    if value.split()[0].lower() in ("a", "an", "the") and key[0].isupper():
+        return Fact("definition", f"What is {key}?", value, f"{key}: {value}")
     if (
         not key[0].isalpha()
         or not any(map(str.isalnum, value))
@@ -168,10 +168,16 @@ def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
             found = _said(words, verb, subject, sentence)
     if found is not None:
         yield found
-    elif len(places) == 1 and len(words) >= 6:
+    elif len(places) == 1 and len(words) >= 6 and not words[places[0]].endswith(".") and _stands_alone(words):
         place = places[0]
         gap = " ".join([*words[:place], "___" + words[place][len(words[place].rstrip(",;:%")) :], *words[place + 1 :]])
-        yield Fact("gap", f"Which number belongs into the gap: “{gap}”?", words[place].strip(",;:%()"), sentence)
+        yield Fact("gap", f"Which number is missing in “{gap}”?", words[place].strip(",;:%()"), sentence)
+
+
+def _stands_alone(words: Sequence[str]) -> bool:
+    """Whether a sentence can be read without the one before it, as far as its first words tell."""
+    first = [word.strip(",;:").lower() for word in words[:3]]
+    return first[0] not in LINKED and first[0] not in IMPERATIVES and VAGUE.isdisjoint(first)
 
 
 def _counted(words: list[str], verb: int, place: int, subject: str, sentence: str) -> Fact | None:
@@ -237,7 +243,10 @@ def _subject(words: Sequence[str], heading: str) -> str | None:
     if any(word.endswith((",", ";", ":")) for word in words) or text.count("(") != text.count(")"):
         return None
     determined = first.lower() in DETERMINERS
-    if text.count('"') % 2 or not (determined or first[0].isupper()):
+    if text.count('"') % 2 or "()" in text or len(text) < 2 or not (determined or first[0].isupper()):
+        return None
+    named = all(word[0].isupper() or word[0].isdigit() or word.lower() in WITHIN_NAMES for word in words)
+    if not (determined or named or len(words) <= 3 or _ordinary(words)):
         return None
     lowered = " ".join([first.lower(), *words[1:]]) if determined or _ordinary(words) else text
     if first.lower() in ("the", "our", "your") and len(words) == 2 and words[1].islower():

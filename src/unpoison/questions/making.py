@@ -20,7 +20,7 @@ from unpoison.types import Passage
 
 __all__ = ["Made", "Question", "make_questions"]
 
-PREFERRED = ("number", "answer", "year", "name", "value", "definition", "gap")
+PREFERRED = ("number", "answer", "year", "name", "value", "definition", "task", "meaning", "gap")
 """Kinds in the order in which a document's questions are taken."""
 
 TRIES = 3

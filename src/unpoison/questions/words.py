@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 __all__ = [
+    "ABBREVIATIONS",
     "BE",
     "BEFORE_A_NUMBER",
     "CLAUSES",
     "CODE",
     "DETERMINERS",
+    "IMPERATIVES",
+    "LINKED",
     "LOOSE",
     "MODAL",
     "NO_UNITS",
@@ -17,12 +20,16 @@ __all__ = [
     "UNITS",
     "VAGUE",
     "VERBS",
+    "WITHIN_NAMES",
 ]
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
+
+ABBREVIATIONS = _words("e.g. i.e. etc. vs. no. dr. mr. mrs. ms. st. approx. inc. ltd.")
+"""What ends with a full stop and ends no sentence."""
 
 BE = _words("is are was were")
 MODAL = _words("must can may will should shall could might")
@@ -36,8 +43,22 @@ VAGUE = _words(
 )
 """What no subject may hold: it means something that stands elsewhere."""
 
-OPENING = _words("if when while after before because although in on for as at by with imagine note see")
+OPENING = _words(
+    "if when while after before because although in on for as at by with imagine note see since until during despite "
+    "unlike likewise but and so or then also thus however"
+)
 """How no subject begins."""
+
+LINKED = _words("but and so or then because also thus however therefore otherwise that's still instead")
+"""How a sentence begins that goes on with the one before it."""
+
+IMPERATIVES = _words(
+    "see open go check run read note tip warning example make provide imagine click visit try remember"
+)
+"""How a sentence or an entry begins that tells its reader to do something."""
+
+WITHIN_NAMES = _words("of the and in for on at to by with de la le du van von der den & vs.")
+"""Small words that stand inside names."""
 
 CLAUSES = _words("that which who and for with where but when because so while as")
 """Where a definition ends."""

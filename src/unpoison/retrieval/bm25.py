@@ -38,7 +38,7 @@ class BM25Index:
     """
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75) -> None:
-        self.k1 = at_least("k1", k1, 0.0)
+        self.k1 = at_least("k1", k1, 0.0, whole=False)
         self.b = within("b", b, 0.0, 1.0)
         self._postings: dict[str, tuple[array[int], array[int]]] = {}
         self._lengths = array("I")

@@ -42,7 +42,7 @@ class Bounds:
     def __post_init__(self) -> None:
         for field in fields(self):
             low = 0.001 if field.name in ("timeout", "wait") else 1
-            at_least(field.name, getattr(self, field.name), low)
+            at_least(field.name, getattr(self, field.name), low, whole=low == 1)
 
     def check(self, query: Query, passages: tuple[Passage, ...]) -> None:
         """Refuse what is larger than a request may be.

@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.ingest import Ingest
+from unpoison.at_rest.scanning import scan
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.errors import InputError
@@ -138,18 +139,29 @@ class Desk:
         new = [Document.of(_given(one), position) for position, one in enumerate(documents)]
         indexed = [Document.of(_given(one), position) for position, one in enumerate(beside)]
         self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
-        for position, one in enumerate(new):
-            if len(one.passage.raw) > self.bounds.characters:
-                raise InputError(
-                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
-                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
-                )
+        self._check_lengths(new)
         cut = [
             replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
             for one in indexed
         ]
         found = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
         return [decision.to_dict() for decision in found.decisions]
+
+    async def scan(self, documents: Sequence[str | PassageIn]) -> dict[str, Any]:
+        """Read, bound, and judge documents against each other: rows of a scan, most suspicious first, and its notes."""
+        read = [Document.of(_given(one), position) for position, one in enumerate(documents)]
+        self.bounds.check(Query(""), tuple(one.passage for one in read))
+        self._check_lengths(read)
+        found = await self.work.compute(lambda: scan(read))
+        return {"findings": [finding.to_dict() for finding in found.findings], "notes": list(found.notes)}
+
+    def _check_lengths(self, documents: Sequence[Document]) -> None:
+        for position, one in enumerate(documents):
+            if len(one.passage.raw) > self.bounds.characters:
+                raise InputError(
+                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
+                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
+                )
 
     def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
         read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])

@@ -32,12 +32,16 @@ INSTRUCTIONS = (
 )
 
 Question = Annotated[str, Field(description="The question that the texts were retrieved for.")]
+Documents = Annotated[
+    list[PassageOrText],
+    Field(description="Documents of a collection, at least two and better hundreds; ids are kept where there are any."),
+]
 Texts = Annotated[list[PassageOrText], Field(description="All retrieved texts together, in retrieval order.")]
 Name = Annotated[str | None, Field(description="One of the configured defenses; by default the first.")]
 
 
 def tools(desk: Desk) -> Any:
-    """An `MCPServer` with the tools `screen` and `explain`.
+    """An `MCPServer` with the tools `screen`, `explain` and `scan`.
 
     Raises:
         MissingExtraError: The extra `mcp` is not installed.
@@ -69,6 +73,14 @@ def tools(desk: Desk) -> Any:
     async def explain(query: Question, passages: Texts, defense: Name = None) -> str:
         """Say in words what was found in each of the texts, for a person who asks why one was dropped."""
         return (await judged(query, passages, defense)).explain()
+
+    @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
+    async def scan(documents: Documents) -> dict[str, Any]:
+        """Say which documents of a collection are probably planted, without a question: the most suspicious first."""
+        try:
+            return await desk.scan(documents)
+        except Exception as error:
+            failed(error)
 
     return server
 

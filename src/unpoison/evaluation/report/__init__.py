@@ -1,4 +1,4 @@
-"""A run as a report: one HTML page, Markdown, CSV, JSON, or figures for print.
+"""A run as a report: one HTML page, Markdown, CSV or JSON.
 
 write_report("runs/first", "report.html")
 """
@@ -25,9 +25,8 @@ _WRITERS = {
     ".csv": as_csv,
     ".json": as_json,
 }
-_PLOTS = (".pdf", ".png")
 
-FORMATS = (*_WRITERS, *_PLOTS)
+FORMATS = tuple(_WRITERS)
 """The suffixes that `write_report` knows."""
 
 
@@ -37,23 +36,18 @@ def write_report(
     *,
     prices: Mapping[str, Price] | None = None,
     preset: Preset | None = None,
-) -> list[Path]:
+) -> None:
     """Write a report in the format that the file's suffix names.
 
     Args:
         run: A run, the folder of one, or a report that was computed before. It need not be finished.
-        path: `.html`, `.md`, `.csv`, `.json`; `.pdf` with one figure per page, `.png` with one file per figure
-            (`report-1.png`, ...), both with the `plot` extra.
+        path: `.html`, `.md`, `.csv` or `.json`.
         prices: By model; see `summarise`.
         preset: The paper's table that was run, printed beside the measured numbers.
-
-    Returns:
-        The files written, in order.
 
     Raises:
         OptionError: Another suffix, or a place that cannot be written to.
         InputError: The folder holds no run.
-        MissingExtraError: A figure without the `plot` extra.
     """
     target = Path(path)
     suffix = target.suffix.lower()
@@ -62,11 +56,6 @@ def write_report(
     report = run if isinstance(run, Report) else Report.of(run, prices=prices, preset=preset)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if suffix in _PLOTS:
-            from unpoison.evaluation.report.plots import write_plots
-
-            return write_plots(report, target)
         target.write_text(_WRITERS[suffix](report), encoding="utf-8", newline="\n")
     except OSError as error:
         raise OptionError(f"{path} cannot be written: {error.strerror}; give another place") from None
-    return [target]

@@ -11,7 +11,7 @@ from math import isnan
 from unpoison.evaluation.certified import certify
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
-from unpoison.evaluation.presets import Published
+from unpoison.evaluation.presets import Preset, Published
 from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.model import SETTINGS, Report, setting
 from unpoison.evaluation.report.published import counted, published_tables
@@ -117,7 +117,8 @@ def as_json(report: Report) -> str:
             "prompts": list(report.preset.prompts),
             "substitutions": list(report.preset.substitutions),
             "lacks": list(report.preset.lacks),
-            "numbers": [_number(*pair) for pair in report.preset.beside(report.summaries)],
+            "seeds": list(report.preset.seeds),
+            "numbers": _numbers(report, report.preset),
         }
     found = {
         "manifest": dict(report.run.manifest),
@@ -131,15 +132,28 @@ def as_json(report: Report) -> str:
     return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
+def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:
+    found = {summary.scenario: summary for summary in report.summaries}
+    return [
+        {**_number(one, measured), "by_seed": [_defined(each.value) for each in preset.by_seed(one, found)]}
+        for one, measured in preset.beside(report.summaries)
+    ]
+
+
+def _defined(value: float) -> float | None:
+    return None if isnan(value) else value
+
+
 def _number(one: Published, measured: Estimate | None) -> dict[str, object]:
     ours = None if measured is None or isnan(measured.value) else measured
     return {
         **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
         "published": one.value,
         "bound": one.bound,
+        "spread": one.spread,
         "row_differs": list(one.row_differs),
         "column_differs": list(one.column_differs),
         "measured": None if ours is None else ours.value,
-        "low": None if ours is None or isnan(ours.low) else ours.low,
-        "high": None if ours is None or isnan(ours.high) else ours.high,
+        "low": None if ours is None else _defined(ours.low),
+        "high": None if ours is None else _defined(ours.high),
     }

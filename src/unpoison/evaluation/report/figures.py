@@ -1,4 +1,4 @@
-"""Which pictures a report has, as data; `charts` draws them for the page and `plots` for print."""
+"""Which pictures a report has, as data; `charts` draws them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _figure(one: KeyFigure) -> str:
             f'<rect class="spread" x="{100 * one.low:.1f}" y="0" width="{max(100 * (one.high - one.low), 0.5):.1f}" '
             'height="10"/>'
         )
-    between = f" (95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %)" if isfinite(one.low) else ""
+    between = f" (likely {100 * one.low:.0f} to {100 * one.high:.0f} %)" if isfinite(one.low) else ""
     title = label(f"{one.title}: {one.hits} of {one.total}", 200)
     return (
         f'<div class="key {one.tone if one.hits else "none"}"><h3>{label(one.title, 80)}</h3>'
@@ -66,10 +66,11 @@ def _cases(cases: tuple[Case, ...]) -> str:
 
 
 def _case(case: Case) -> str:
+    who = "Without the defense the system" if case.stopped else "The system"
     said = (
         ""
         if case.said is None
-        else f'<p>Answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
+        else f'<p>{who} answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
     )
     answers = "".join(
         f'<span class="{kind}" dir="auto">{label(text, 220)}</span>'
@@ -80,7 +81,10 @@ def _case(case: Case) -> str:
     numbers = ""
     if case.numbers and case.numbers != case.why:
         numbers = f"<details><summary>the numbers</summary><p>{label(case.numbers, 320)}</p></details>"
-    planted = f'<blockquote class="planted" dir="auto">{label(case.planted, 320)}</blockquote>' if case.planted else ""
+    planted = ""
+    if case.planted:
+        text = f'<span dir="auto">{label(case.planted, 320)}</span>'
+        planted = f'<blockquote class="planted"><strong>Planted:</strong> {text}</blockquote>'
     return (
         f'<li><p><strong dir="auto">{label(case.question, 320)}</strong> '
         f'<em class="tag {"" if case.stopped else "bad"}">{label(case.outcome, 120)}</em></p>'

@@ -10,6 +10,7 @@ import io
 import json
 import statistics
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from unpoison.evaluation.report.charts import HUES, label
 from unpoison.evaluation.report.document import Section, document, figure_markup, table_markup
 from unpoison.evaluation.report.exports import markdown_table, markdown_text, spreadsheet_value
 from unpoison.evaluation.report.figures import Lines, Point, Series
+from unpoison.evaluation.report.published_streams import published_over_time
 from unpoison.evaluation.report.tables import Table
-from unpoison.evaluation.stream_study import StreamStudy
-from unpoison.evaluation.streams import StreamResult
+from unpoison.evaluation.stream_presets import StreamPreset
+from unpoison.evaluation.streams import StreamResult, StreamStudy
 
 __all__ = [
     "FORMATS",
@@ -134,7 +136,7 @@ def _by_step(result: StreamResult, measure: str) -> list[Estimate]:
     return [share(result, step) for step in range(result.steps)]
 
 
-def page(study: StreamStudy, drawn: Collection[str] | None = None) -> str:
+def page(study: StreamStudy, preset: StreamPreset | None = None, *, drawn: Collection[str] | None = None) -> str:
     """The whole report as HTML; it opens from disk, asks the network for nothing and runs no script."""
     compared = static_dynamic_table(study)
     drawn = drawn_methods(study) if drawn is None else drawn
@@ -147,6 +149,7 @@ def page(study: StreamStudy, drawn: Collection[str] | None = None) -> str:
         "are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
     sections: list[Section | None] = [
+        None if preset is None else ("published", "Published and measured", _published(preset, study)),
         None if compared is None else ("static-dynamic", "Static against dynamic", table_markup(compared)),
         (
             "steps",
@@ -159,24 +162,32 @@ def page(study: StreamStudy, drawn: Collection[str] | None = None) -> str:
     return document("Evaluation over time", lead, sections)
 
 
+def _published(preset: StreamPreset, study: StreamStudy) -> str:
+    lines = "".join(f"<li>{label(line, 400)}</li>" for line in preset.describe().splitlines())
+    return f'<ul class="notes">{lines}</ul>\n' + "\n".join(map(table_markup, published_over_time(preset, study)))
+
+
 def _left_out(study: StreamStudy) -> Section | None:
     items = "".join(f"<li>{label(line, 400)}</li>" for line in study.left_out)
     return ("problems", "Left out", f'<ul class="notes">{items}</ul>') if items else None
 
 
-def as_markdown(study: StreamStudy) -> str:
-    """The tables, for a repository or an issue: static against dynamic, then every method in one."""
+def as_markdown(study: StreamStudy, preset: StreamPreset | None = None) -> str:
+    """The tables, for a repository or an issue: published ones, static against dynamic, then every method in one."""
     compared = static_dynamic_table(study)
     tables = study_tables(study)
     rows = tuple((attack, *row) for attack, table in zip(study.results, tables, strict=True) for row in table.rows)
     parts = ["# Evaluation over time", markdown_text(told(study))]
+    if preset is not None:
+        parts.append("\n".join(f"- {markdown_text(line)}" for line in preset.describe().splitlines()))
+        parts += [markdown_table(table, "##") for table in published_over_time(preset, study)]
     parts += [markdown_table(compared, "##")] if compared else []
     parts.append(markdown_table(Table("All methods", ("attack", *tables[0].columns), rows), "##"))
     parts += ["\n".join(f"- left out: {markdown_text(line)}" for line in study.left_out)] if study.left_out else []
     return "\n\n".join(parts) + "\n"
 
 
-def as_csv(study: StreamStudy) -> str:
+def as_csv(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     """One row for each attack, method and step, and one with `all` for all steps together; shares as numbers."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -194,7 +205,7 @@ def as_csv(study: StreamStudy) -> str:
     return stream.getvalue()
 
 
-def as_json(study: StreamStudy) -> str:
+def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     """Every figure as one object; null stands for what is undefined."""
     found = {
         "data": study.data,
@@ -204,6 +215,11 @@ def as_json(study: StreamStudy) -> str:
         "changes": study.changes,
         "moments": study.moments,
         "left_out": study.left_out,
+        **(
+            {}
+            if preset is None
+            else {"preset": {"name": preset.name, "published": [asdict(n) for n in preset.published]}}
+        ),
         "results": [
             {
                 "attack": attack,
@@ -222,7 +238,7 @@ def as_json(study: StreamStudy) -> str:
     return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-_WRITERS: Mapping[str, Callable[[StreamStudy], str]] = {
+_WRITERS: Mapping[str, Callable[[StreamStudy, StreamPreset | None], str]] = {
     ".html": page,
     ".htm": page,
     ".md": as_markdown,
@@ -246,13 +262,13 @@ def check_format(path: str | Path) -> str:
     return suffix
 
 
-def write_over_time(study: StreamStudy, path: str | Path) -> None:
-    """Write a report in the format that the file's suffix names.
+def write_over_time(study: StreamStudy, path: str | Path, preset: StreamPreset | None = None) -> None:
+    """Write a report in the format that the file's suffix names, with a paper's numbers beside where there is a preset.
 
     Raises:
         OptionError: Another suffix, or a place that cannot be written to.
     """
-    text = _WRITERS[check_format(path)](study)
+    text = _WRITERS[check_format(path)](study, preset)
     try:
         Path(path).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

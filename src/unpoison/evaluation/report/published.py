@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
+from statistics import mean, stdev
 
-from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, Published
 from unpoison.evaluation.report.model import Report
@@ -83,7 +83,7 @@ def published_tables(report: Report) -> list[Table]:
     tables = []
     for (measure, columns), groups in beside(report.preset).items():
         names = dict.fromkeys(table for group in groups for table, _ in group.numbers)
-        rows = [row for group in groups for row in _rows(group, columns, found, named=len(names) > 1)]
+        rows = [row for group in groups for row in _rows(report.preset, group, columns, found, named=len(names) > 1)]
         rows.append(_last(groups, columns))
         title = f"{report.preset.source}, {' / '.join(names)}: {heading(MEASURES[measure])}, published \u2192 measured"
         tables.append(Table(title, ("", *columns, SAME), tuple(rows)))
@@ -91,9 +91,9 @@ def published_tables(report: Report) -> list[Table]:
 
 
 def _rows(
-    group: Beside, columns: Sequence[str], found: Mapping[Scenario, Summary], named: bool
+    preset: Preset, group: Beside, columns: Sequence[str], found: Mapping[Scenario, Summary], named: bool
 ) -> Iterator[tuple[str, ...]]:
-    figures = [measured(group.columns[column], found) for column in columns]
+    figures = [measured(preset, group.columns[column], found) for column in columns]
     differs = "; ".join(group.differs) or "yes"
     if len(group.numbers) == 1:
         ((table, row), numbers), *_ = group.numbers.items()
@@ -117,14 +117,20 @@ def _last(groups: Sequence[Beside], columns: Sequence[str]) -> tuple[str, ...]:
     return (SAME, *("; ".join(told[column]) or "yes" for column in columns), "")
 
 
-def measured(one: Published, found: Mapping[Scenario, Summary]) -> str:
-    """The measured figure, "" where there is none."""
-    summary = None if one.scenario is None else found.get(one.scenario)
-    if summary is None:
+def measured(preset: Preset, one: Published, found: Mapping[Scenario, Summary]) -> str:
+    """The measured figure with its interval, with several seeds their mean and spread; "" where there is none."""
+    estimates = preset.by_seed(one, found)
+    if not estimates or one.scenario is None:
         return ""
-    estimate: Estimate = summary[one.measure]
-    if not isnan(estimate.value):
-        return figure(estimate, MEASURES[one.measure])
-    if one.measure.startswith("asr") and summary.applies("poisoned"):
+    kind = MEASURES[one.measure]
+    values = [estimate.value for estimate in estimates if not isnan(estimate.value)]
+    if len(values) > 1:
+        scale, digits = (100, 1) if kind.unit == "share" else (1, 2)
+        spread = f"{scale * mean(values):.{digits}f} \u00b1 {scale * stdev(values):.{digits}f}"
+        return f"{spread} ({len(values)} seeds)"
+    if values:
+        return figure(estimates[0], kind)
+    summary = found.get(one.scenario)
+    if summary is not None and one.measure.startswith("asr") and summary.applies("poisoned"):
         return f"poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
     return ""

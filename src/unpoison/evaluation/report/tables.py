@@ -23,13 +23,14 @@ __all__ = [
 ]
 
 JUDGED = ("judged_accuracy", "judged_relevance", "judged_coherence")
-UNDER_ATTACK = ("poisoned", "asr", "accuracy", "exact_match", *JUDGED, "gold_kept")
+UNDER_ATTACK = ("poisoned", "asr", "accuracy", "graded", "exact_match", *JUDGED, "gold_kept")
 ON_CLEAN = ("accuracy", "gold_kept", "clean_kept")
 """What a defense does where nothing is planted, beside every result under attack."""
 
 DETECTION = ("precision", "recall", "f1", "auroc", "clean_kept", "gold_lost", "abstained")
 WITHOUT_ATTACK = (
     "accuracy",
+    "graded",
     "exact_match",
     *JUDGED,
     "gold_kept",

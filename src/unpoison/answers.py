@@ -1,0 +1,123 @@
+"""What `answer` returns, and the model calls behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from unpoison.beliefs.belief import BeliefUpdate
+from unpoison.contests import Contest
+from unpoison.screenings import Screening
+
+__all__ = ["Answer", "Call", "Reply", "promised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a generator returns for one prompt.
+
+    Attributes:
+        text: The reply, whole.
+        prompt_tokens, completion_tokens: None where the model does not say.
+        finish: Why it ended: "stop", "length", "refusal", or the provider's word.
+        cached: Whether it came from the response cache.
+    """
+
+    text: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    finish: str = "stop"
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The account of one model call.
+
+    Attributes:
+        kind: "encode", "generate", "judge", "read", "relate", "compare", "likelihood", "next token" or
+            "retrieve".
+        model: The model's name.
+        purpose: What the defense wanted, such as "atomic answer".
+        seconds: Wall time, retries included.
+        items: How many texts, prompts or pairs it carried.
+        attempts: 1 unless it was retried.
+        prompt_tokens, completion_tokens: None where unknown.
+        cached: Whether the reply came from the cache.
+    """
+
+    kind: str
+    model: str
+    purpose: str
+    seconds: float
+    items: int = 1
+    attempts: int = 1
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What `answer` returns.
+
+    Attributes:
+        text: The answer.
+        screening: Which passages stood behind it.
+        calls: Every model call, in the order of their start.
+        abstained: True when there was nothing trustworthy to answer from.
+        screened: False only where the caller asked to answer unscreened after a failure.
+        details: Named intermediate texts (atomic answers, internal knowledge, consolidated information).
+        belief: What RADAR's memory did, where it has one.
+        guarantee: An m such that no change to any m of these passages changes the answer: whatever others stand in
+            their place, whether they are gone or more than these came in, and wherever they stand; a passage that
+            fails (a model error, a deadline) is no answer. The largest m that the method can prove; 0 where one passage
+            may change it, None where the method has no proof. It says nothing on whether the answer is true.
+        proof: The rule that proves it, in a sentence.
+    """
+
+    text: str
+    screening: Screening
+    calls: tuple[Call, ...] = ()
+    abstained: bool = False
+    screened: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
+    belief: BeliefUpdate | None = None
+    guarantee: int | None = None
+    proof: str = ""
+
+    @property
+    def contested(self) -> tuple[Contest, ...]:
+        """What its sources disagree on: the screening's."""
+        return self.screening.contested
+
+    @property
+    def promise(self) -> str:
+        """What the guarantee comes to, as a sentence for the user."""
+        return promised(self.guarantee, len(self.screening.passages))
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "text": self.text,
+            "abstained": self.abstained,
+            "screened": self.screened,
+            "calls": [call.to_dict() for call in self.calls],
+            "guarantee": self.guarantee,
+        }
+        if self.guarantee is not None:
+            found |= {"promise": self.promise, "proof": self.proof}
+        return found if self.belief is None else {**found, "belief": self.belief.to_dict()}
+
+
+def promised(guarantee: int | None, count: int) -> str:
+    """What a guarantee over so many passages comes to, as a sentence for the user."""
+    if guarantee is None:
+        return "Nothing is guaranteed: this method has no proof of its answers."
+    if guarantee == 0:
+        return "Nothing is guaranteed: one planted passage could change this answer."
+    some, verb = ("any one", "is") if guarantee == 1 else (f"any {guarantee}", "are")
+    return f"This answer holds even if {some} of the {count} passages {verb} planted."

@@ -1,0 +1,122 @@
+"""Demands that are strange in their collection: few texts around make any, and nothing else in their text is akin.
+
+`kernels.orders` finds words that orders are made of. An order can be put in other words, or demand something harmless
+("Explain the theory of relativity."), but in a collection of articles it is still a sentence that tells its reader to
+do something, about things that the article does not speak of. How rare that is can be counted in a collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.at_rest.units import Unit
+from unpoison.kernels.demands import ORDERS, Demand, demands
+from unpoison.kernels.orders import Order
+
+__all__ = ["Demanding", "demanding"]
+
+AKIN, RELATED = 0.35, 0.15
+"""The share of a demand's topic words that stand elsewhere in its text: at home there from the one on, near it from the
+other."""
+
+ORDERLY = (-3.0, -1.5)
+"""Log-odds of an order that add to a demand's strength."""
+
+MOST_SPEECH = 2
+"""Words on answers, models and users that add to it."""
+
+USUAL = 0.008
+"""What so many of the documents do says nothing. Half of it is the most that can be flagged for their demands."""
+
+SEEN, FEWEST = 2.0, 280
+"""Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
+
+OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5}
+"""How often what is planted for a model takes each form, the first being the measure."""
+
+CUSTOM = 0.03
+"""Of the share of documents that make demands of a form, what is added to the share of those that make them so
+strongly: where a form is the custom, as in manuals, its strongest example is no wonder."""
+
+
+@dataclass(frozen=True)
+class Demanding:
+    """What is strange in the demands of n units.
+
+    Attributes:
+        probability: That they were planted for the model that reads them, in [0, 1), shape (n,).
+        strangest: The demand that says so; None where there is none.
+    """
+
+    probability: NDArray[np.float64]
+    strangest: list[Demand | None]
+
+
+def demanding(units: Sequence[Unit], orders: Sequence[Order], reference: NDArray[np.bool_]) -> Demanding:
+    """How unusual the demands of each unit are among the documents.
+
+    Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
+    then those are counted that are at least so strange. So whatever the collection is made of, at most `USUAL` / 2 of
+    its documents get a probability of 0.5 and more.
+
+    Args:
+        units: n of them.
+        orders: The most order-like stretch of each.
+        reference: The documents that say what is usual, shape (documents,).
+
+    Complexity: O(n log n) time, O(n) memory.
+    """
+    found = [_strengths(unit, order) for unit, order in zip(units, orders, strict=True)]
+    owner = np.array([unit.document for unit in units], np.intp)
+    rarest, custom = np.ones(len(units)), np.zeros(len(units))
+    strangest = list[Demand | None]([None] * len(units))
+    for form in sorted({form for own in found for form in own}):
+        strength = np.array([own[form][0] if form in own else -np.inf for own in found])
+        usual = (
+            CUSTOM * len(np.unique(owner[reference[owner] & (strength > -np.inf)])) / max(int(reference.sum()), FEWEST)
+        )
+        share = (_share_above(strength, owner, reference, 1.0) + usual) / OFTEN[form]
+        for i in np.flatnonzero((strength > -np.inf) & (share < rarest)).tolist():
+            rarest[i], custom[i], strangest[i] = share[i], usual, found[i][form][1]
+    share = custom + _share_above(np.where(rarest < 1, -rarest, -np.inf), owner, reference, SEEN, FEWEST)
+    return Demanding(np.where(rarest < 1, np.maximum(0.0, 1 - share / USUAL), 0.0), strangest)
+
+
+def _strengths(unit: Unit, order: Order) -> dict[str, tuple[float, Demand | None]]:
+    """The strongest demand of each form that is not at home in its text, and how much it is like an order at all."""
+    bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
+    odds = log(bounded / (1 - bounded))
+    found: dict[str, tuple[float, Demand | None]] = {"signs": (odds, None)} if odds > ORDERLY[0] else {}
+    before = len(unit.text) - len(unit.body)
+    for one in demands(unit.body, unit.title):
+        foreign = (one.kinship < AKIN) + (one.kinship < RELATED)
+        inside = order.start < one.end + before and order.end > one.start + before
+        like = sum(odds > bound for bound in ORDERLY) if inside else 0
+        strength = float(foreign + min(one.speech, MOST_SPEECH) + like)
+        if foreign + min(one.speech, 1) > (one.form != ORDERS) and (
+            one.form not in found or strength > found[one.form][0]
+        ):
+            found[one.form] = strength, one
+    return found
+
+
+def _share_above(
+    strength: NDArray[np.float64],
+    owner: NDArray[np.intp],
+    reference: NDArray[np.bool_],
+    seen: float = 0.0,
+    documents: float = 0.0,
+) -> NDArray[np.float64]:
+    """The share of the other reference documents that hold a unit at least as strong, shape of `strength`."""
+    most = np.full(len(reference), -np.inf)
+    np.maximum.at(most, owner, strength)
+    ranked = np.sort(most[reference])
+    least = np.round(strength, 9)
+    own = reference[owner] & (most[owner] >= least)
+    above = len(ranked) - np.searchsorted(ranked, least - 1e-9) - own
+    return np.asarray((above + seen) / np.maximum(len(ranked) - reference[owner] + documents, 1))

@@ -1,0 +1,118 @@
+"""Options that several commands share; imports nothing that takes time."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unpoison.cli.own import from_here
+
+__all__ = [
+    "Against",
+    "AsJson",
+    "Carry",
+    "DefenseName",
+    "EncoderCache",
+    "EncoderName",
+    "FailIf",
+    "GeneratorName",
+    "Junit",
+    "Limit",
+    "NLIName",
+    "Namespace",
+    "Output",
+    "RowsFile",
+    "Sarif",
+]
+
+RowsFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines "
+        "from standard input.",
+    ),
+]
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        "-e",
+        metavar="ENCODER",
+        help="lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL.",
+    ),
+]
+EncoderCache = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keep the encoder's vectors in this file, for the next run.")
+]
+GeneratorName = Annotated[
+    str | None,
+    typer.Option(
+        "--generator",
+        "-g",
+        metavar="GENERATOR",
+        help="openai:MODEL, anthropic:MODEL, hf:NAME_OR_PATH; or without a language model reader (extra 'reader'), "
+        "qa:NAME_OR_PATH or extractive (built in). [default: reader where it is installed, else extractive]",
+    ),
+]
+NLIName = Annotated[
+    str | None,
+    typer.Option(
+        "--nli",
+        metavar="NLI",
+        help="lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]",
+    ),
+]
+DefenseName = Annotated[
+    str,
+    typer.Option(
+        "--defense",
+        "-d",
+        metavar="NAME[:OPTIONS]",
+        callback=from_here,
+        help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
+    ),
+]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines to standard output: every row with its fields.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")
+]
+Namespace = Annotated[str, typer.Option(metavar="NAME", help="Beliefs of other namespaces are not seen.")]
+
+PIPELINES = "For pipelines"
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="GATE",
+        help="Exit with 1 where this holds, such as 'asr > 5%' or 'upper(asr) > 10%'; may be repeated.",
+        rich_help_panel=PIPELINES,
+    ),
+]
+Against = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Exit with 1 where a figure is significantly worse than in the JSON of this run.",
+        rich_help_panel=PIPELINES,
+    ),
+]
+Junit = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML.", rich_help_panel=PIPELINES)
+]
+Sarif = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write what failed as SARIF 2.1.0.", rich_help_panel=PIPELINES)
+]
+
+
+class Carry(StrEnum):
+    """What a defense without a memory carries from one time of a stream to the next."""
+
+    NOTHING = "nothing"
+    PASSAGES = "passages"
+    ANSWER = "answer"

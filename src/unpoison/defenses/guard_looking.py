@@ -1,0 +1,122 @@
+"""Guard's judgement of the passages of one question, from their texts and vectors; no model is called here.
+
+Two judgements are united (`WindowModel.united`). And excerpts do not incriminate the text that they are taken from:
+whoever plants the question with the first words of an honest passage makes that passage look like one of a crowd, so
+what would be dropped for its company is judged once more without its excerpts and copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unpoison.defenses.guard_model import GuardModel, Judgement
+from unpoison.defenses.guard_windows import WindowJudgement, WindowModel
+from unpoison.kernels.evidence import Signs, signs
+from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tokens import stems
+
+__all__ = ["Look", "excerpts", "look"]
+
+Matrix = NDArray[np.float64]
+
+EXCERPT = 0.8
+"""A passage that shares this much of its words, beside the question's, with another one is an excerpt of that."""
+
+DOUBTFUL = 0.2
+"""Below this probability no threshold that was fitted drops a passage."""
+
+MOST_SUSPECTS = 50
+"""Passages, the best ranked, whose excerpts are looked for; a set with more of them is no set that was baited."""
+
+COMMON = frozenset(stems(" ".join(sorted(ENGLISH_318))))
+
+
+class Look(NamedTuple):
+    """What Guard sees of k passages.
+
+    Attributes:
+        found: The evidence on the whole passages.
+        judgement: Of the whole passages, in company.
+        windows: Of their sentences, each by itself.
+        level: By how many log-odds this set is judged more mildly than others.
+        probability: Of poison, shape (k,).
+    """
+
+    found: Signs
+    judgement: Judgement
+    windows: WindowJudgement
+    level: float
+    probability: Matrix
+
+
+def look(
+    model: GuardModel,
+    windows: WindowModel,
+    question: str,
+    texts: Sequence[str],
+    vectors: ArrayLike,
+    target: ArrayLike,
+) -> Look:
+    """Judge the passages of a question.
+
+    Args:
+        model: The coefficients for the vectors.
+        windows: The coefficients for windows.
+        question: The question's reading.
+        texts: The readings of k passages, at least one.
+        vectors: Their embeddings, shape (k, d).
+        target: The question's embedding, shape (d,).
+
+    Complexity: as `kernels.evidence.signs`, at most twice.
+    """
+    first = _look(model, windows, question, texts, vectors, target)
+    own = 1 / (1 + np.exp(first.level - windows.on_scale_of(model, first.windows.passages)))
+    suspects = np.flatnonzero((first.probability > DOUBTFUL) & (first.probability > own))[:MOST_SUSPECTS].tolist()
+    quoted = excerpts(question, texts, suspects)
+    aside = {j for copies in quoted.values() for j in copies}
+    rest = [i for i in range(len(texts)) if i not in aside]
+    if not aside or not rest:
+        return first
+    second = _look(model, windows, question, [texts[i] for i in rest], np.asarray(vectors)[rest], target)
+    probability = first.probability.copy()
+    for place, i in enumerate(rest):
+        if i in quoted:
+            probability[i] = min(probability[i], second.probability[place])
+    return first._replace(probability=probability)
+
+
+def excerpts(question: str, texts: Sequence[str], suspects: Sequence[int]) -> dict[int, list[int]]:
+    """For each suspect the passages that are excerpts of it; of copies, which are excerpts of each other, the later.
+
+    Suspects without any are left out. Time linear in suspects times words of all passages.
+    """
+    if not suspects:
+        return {}
+    common = COMMON.union(stems(question))
+    said = [set(stems(text)) - common for text in texts]
+
+    def within(inner: int, outer: int) -> bool:
+        return len(said[inner] & said[outer]) >= EXCERPT * len(said[inner])
+
+    quoted = {i: [j for j in range(len(texts)) if j != i and within(j, i) and (j > i or not within(i, j))]
+              for i in suspects}  # fmt: skip
+    return {i: copies for i, copies in quoted.items() if copies}
+
+
+def _look(
+    model: GuardModel,
+    windows: WindowModel,
+    question: str,
+    texts: Sequence[str],
+    vectors: ArrayLike,
+    target: ArrayLike,
+) -> Look:
+    found = signs(question, texts, vectors, target)
+    judgement = model.judge(found)
+    looked = windows.judge(question, texts)
+    level = windows.level(model, looked)
+    return Look(found, judgement, looked, level, windows.united(model, judgement, looked))

@@ -1,0 +1,143 @@
+"""RADAR's tables over time by name: the published numbers, and the study that measures the same thing here.
+
+A stream preset is a YAML file in `unpoison/data/stream_presets`: methods, and rows that say whose text stands at which
+position among the passages of every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import yaml
+
+from unpoison.errors import UnknownNameError
+from unpoison.evaluation.adaptations import Method
+from unpoison.evaluation.differences import in_words, measurable, same_model
+
+__all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedOverTime:
+    """One number of a paper.
+
+    Attributes:
+        attack: What the row is called; a key of `StreamPreset.attacks`.
+        method: A key of `StreamPreset.methods`.
+        measure: What is counted.
+        value: The published share, in [0, 1].
+    """
+
+    attack: str
+    method: str
+    measure: Literal["accuracy", "attack_success"]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPreset:
+    """A paper's table over time.
+
+    Attributes:
+        name: What users type.
+        title: What the table shows.
+        source: The paper and the table.
+        about: How the study follows the paper.
+        used: What the paper used: data, generator, NLI model.
+        methods: By the paper's name, what can be measured with the generator at hand.
+        attacks: By the paper's name, whose text is planted and in which place from 1; see `streams.ATTACKS`.
+        published: Every number of the table, in its order.
+        lacking: By method, why it is not measured.
+        differs: In what every number is not measured as the paper's, one phrase each.
+    """
+
+    name: str
+    title: str
+    source: str
+    about: str
+    used: Mapping[str, str]
+    methods: Mapping[str, Method]
+    attacks: Mapping[str, tuple[str | None, int | None]]
+    published: tuple[PublishedOverTime, ...]
+    lacking: Mapping[str, str]
+    differs: tuple[str, ...]
+
+    def describe(self) -> str:
+        """What it is, what the paper used, and what is not as there, line by line."""
+        lines = [f"{self.source}: {self.title}", self.about.strip()]
+        lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
+        lines += [f"instead: {phrase}" for phrase in self.differs]
+        lines += [f"lacking: {method} is not measured: it {why}" for method, why in self.lacking.items()]
+        return "\n".join(lines)
+
+
+def stream_preset_names() -> list[str]:
+    """Every stream preset, sorted."""
+    return sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml"))
+
+
+def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
+    """Read a stream preset and fit it to the models at hand.
+
+    Args:
+        name: One of `stream_preset_names()`.
+        generator: Option string of who answers; methods that it cannot serve are left out and said to be lacking.
+        nli: Option string of who judges pairs of answers.
+
+    Raises:
+        UnknownNameError: No such preset.
+    """
+    if name not in stream_preset_names():
+        raise UnknownNameError("stream preset", name, stream_preset_names())
+    raw = _read(name)
+    methods = {label: Method(**found) for label, found in raw["methods"].items()}
+    reasons = {
+        label: measurable({"defense": method.defense, "generator": True}, generator)
+        for label, method in methods.items()
+    }
+    return StreamPreset(
+        name=name,
+        title=raw["title"],
+        source=raw["source"],
+        about=raw["about"],
+        used=raw["used"],
+        methods={label: method for label, method in methods.items() if not reasons[label]},
+        attacks={row["label"]: (row.get("attack"), row.get("position")) for row in raw["rows"]},
+        published=tuple(_published(raw, list(methods))),
+        lacking={label: why for label, why in reasons.items() if why},
+        differs=tuple(_differs(raw, generator, nli)),
+    )
+
+
+def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOverTime]:
+    found = []
+    for row in raw["rows"]:
+        for method, cell in zip(methods, row["values"].split(), strict=True):
+            for measure, value in zip(("accuracy", "attack_success"), cell.split("/"), strict=False):
+                found.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
+    return found
+
+
+def _differs(raw: Mapping[str, Any], generator: str, nli: str) -> list[str]:
+    theirs = raw["used"]
+    models = {"generator": generator, "nli": nli}
+    found = [
+        f"{kind} {in_words(ours)}, theirs {theirs[kind]}"
+        for kind, ours in models.items()
+        if not same_model(ours, theirs[kind])
+    ]
+    return [*found, "accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]
+
+
+def _folder() -> Any:
+    return files("unpoison").joinpath("data", "stream_presets")
+
+
+@cache
+def _read(name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,146 @@
+"""A Fusion-in-Decoder reader: the T5 that reads every passage by itself and answers from all of them together.
+
+Izacard and Grave (2021); with a discriminator on its encoder it is the third variant of Discern-and-Answer (Hong et
+al., 2024), which RAGDefender compares with. The discriminator is a linear head of two classes on the first encoder
+token of each passage; nothing is masked when the answer is made, for the two were trained together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.checks import at_least, within
+from unpoison.errors import ModelError
+from unpoison.extras import require
+from unpoison.models.checkpoints import encodable, named, opening, softmax
+from unpoison.prompts import Prompt
+from unpoison.types import Reply
+
+__all__ = ["HEAD", "FusionInDecoder"]
+
+HEAD = "discriminator.safetensors"
+"""In the checkpoint's folder: `weight`, shape (2, d), and `bias`, shape (2,); the second class is perturbed."""
+CLOSING = "perturbed:"
+"""How a prompt of Discern-and-Answer ends that asks which passages are perturbed."""
+MOST_PASSAGES = 100
+
+
+class FusionInDecoder:
+    """Answers from the question and the passages of a prompt; its instructions and notes are not read.
+
+    Asked by `Discern`, it also says which passages its discriminator finds perturbed, if its folder has one.
+
+    Args:
+        folder: A T5 checkpoint as `save_pretrained` writes it, with `discriminator.safetensors` beside it where the
+            encoder was trained as a discriminator too. Code that comes with a checkpoint is never run.
+        length: Tokens of a question with one passage; 200 in Discern-and-Answer.
+        threshold: P(perturbed) from which on a passage is called perturbed, in [0, 1].
+        max_tokens: Of the answer.
+        device: "cpu", "cuda", ...; None for a GPU if there is one.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded, or its head does not fit.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        length: int = 200,
+        threshold: float = 0.5,
+        max_tokens: int = 50,
+        device: str | None = None,
+    ) -> None:
+        self.length = at_least("length", length, 8, 4096)
+        self.threshold = within("threshold", threshold, 0.0, 1.0)
+        self.max_tokens = at_least("max_tokens", max_tokens, 1, 1024)
+        self._torch = require("torch", "FusionInDecoder")
+        library = require("transformers", "FusionInDecoder")
+        path = str(folder)
+        self.name = named(f"fid:{path}", length=length, threshold=threshold, max_tokens=max_tokens)
+        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
+        with opening(path):
+            self._tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
+            model = library.AutoModelForSeq2SeqLM.from_pretrained(path, use_safetensors=True, **where)
+            self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
+            self._head = self._read_head(Path(path) / HEAD)
+        self._lock = Lock()
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        """The answer; for a prompt of Discern-and-Answer with the numbers of the perturbed passages before it.
+
+        Raises:
+            ModelError: More than 100 passages.
+        """
+        with self._lock, self._torch.inference_mode():
+            states, mask = self._encoded(prompt.question, prompt.passages)
+            reply = self._decoded(states, mask)
+            found = None if self._head is None else np.flatnonzero(self._probabilities(states) >= self.threshold)
+        if prompt.closing != CLOSING or found is None:
+            return Reply(reply)
+        said = f"Passage {', '.join(str(i + 1) for i in found)} are perturbed." if len(found) else "No passages."
+        return Reply(f"{said}\nanswer: {reply}")
+
+    def perturbed(self, question: str, passages: Sequence[str], /) -> NDArray[np.float64]:
+        """P(perturbed) of each passage, shape (k,).
+
+        Raises:
+            ModelError: The checkpoint has no discriminator, or there are more than 100 passages.
+        """
+        if self._head is None:
+            raise ModelError(f"{self.name} has no {HEAD} beside it; give a checkpoint with a trained discriminator")
+        if not passages:
+            return np.zeros(0)
+        with self._lock, self._torch.inference_mode():
+            return self._probabilities(self._encoded(question, passages)[0])
+
+    def _encoded(self, question: str, passages: Sequence[str]) -> tuple[Any, Any]:
+        """The encoder's states, shape (k, length, d), and which tokens are no padding, shape (k, length)."""
+        if len(passages) > MOST_PASSAGES:
+            raise ModelError(f"{self.name} reads at most {MOST_PASSAGES} passages, got {len(passages)}; give fewer")
+        texts = [f"question: {encodable(question)} context: {encodable(text)}" for text in passages or ("",)]
+        tokens = self._tokenizer(texts, max_length=self.length, truncation=True, padding=True, return_tensors="pt").to(
+            self._model.device
+        )
+        mask = tokens["attention_mask"]
+        return self._model.get_encoder()(input_ids=tokens["input_ids"], attention_mask=mask).last_hidden_state, mask
+
+    def _decoded(self, states: Any, mask: Any) -> str:
+        """The greedy answer from all states as one sequence, which is the fusion."""
+        outputs = require("transformers.modeling_outputs", "FusionInDecoder")
+        together = outputs.BaseModelOutput(last_hidden_state=states.reshape(1, -1, states.shape[-1]))
+        made = self._model.generate(
+            encoder_outputs=together,
+            attention_mask=mask.reshape(1, -1),
+            max_new_tokens=self.max_tokens,
+            do_sample=False,
+            num_beams=1,
+        )
+        return str(self._tokenizer.decode(made[0], skip_special_tokens=True)).strip()
+
+    def _probabilities(self, states: Any) -> NDArray[np.float64]:
+        """The head on the first token of each passage."""
+        assert self._head is not None  # noqa: S101  asked by the callers
+        weight, bias = self._head
+        first = states[:, 0].float().cpu().numpy().astype(np.float64)
+        found: NDArray[np.float64] = softmax(first @ weight.T + bias)[:, 1]
+        return found
+
+    def _read_head(self, path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        if not path.is_file():
+            return None
+        held = require("safetensors.numpy", "FusionInDecoder").load_file(path)
+        weight, bias = (np.asarray(held[name], np.float64) for name in ("weight", "bias"))
+        size = self._model.config.d_model
+        if weight.shape != (2, size) or bias.shape != (2,) or not np.isfinite([*weight.ravel(), *bias]).all():
+            raise ModelError(
+                f"{path} must hold finite weight (2, {size}) and bias (2,), got {weight.shape}, {bias.shape}"
+            )
+        return weight, bias

@@ -1,0 +1,41 @@
+"""Hostile texts made harmless: on one line, without what steers a terminal or turns text around; escaped for a page."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import escape
+
+__all__ = ["escaped", "excerpt", "plain"]
+
+# Escape sequences as terminals read them: operating-system commands to their end, control sequences, then the rest.
+_ESCAPES = re.compile(
+    r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?"
+)
+
+# Joiners shape Persian and Indic words and emoji; every other format character is invisible or turns text around.
+_JOINERS = "\u200c\u200d"
+
+
+def plain(text: str) -> str:
+    """A hostile text on one line that cannot steer a terminal or turn text around.
+
+    Without escape sequences, control and format characters; lone surrogates become question marks.
+    """
+    kept = (c for c in _ESCAPES.sub("", text) if _shown(c))
+    return " ".join("".join(kept).split()).encode("utf-8", "replace").decode()
+
+
+def _shown(character: str) -> bool:
+    return character in _JOINERS or character.isspace() or unicodedata.category(character) not in ("Cc", "Cf")
+
+
+def excerpt(text: str, limit: int = 80) -> str:
+    """The first `limit` characters of `plain(text)`, with an ellipsis where something follows."""
+    line = plain(text[: 20 * limit])  # a passage may be megabytes long
+    return line if len(line) <= limit and len(text) <= 20 * limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def escaped(text: str, limit: int = 400) -> str:
+    """The first `limit` characters of `plain(text)` for a page."""
+    return escape(excerpt(text, limit))

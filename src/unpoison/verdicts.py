@@ -1,0 +1,92 @@
+"""What a defense says of each passage, and the evidence that this rests on: frozen, validated where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import shown
+from unpoison.spans import Span, united
+
+__all__ = ["Evidence", "Verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a defense says of one passage.
+
+    Attributes:
+        index: Its position in the input.
+        kept: Whether the model may read it.
+        score: The defense's own trust score; higher is more trusted; scales differ between defenses.
+        rank: 0 for the best of the kept, None when dropped.
+        reason: One sentence, naming the neighbours that incriminate or support it.
+        spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
+            without these.
+
+    Raises:
+        ValueError: Spans that overlap or do not rise.
+    """
+
+    index: int
+    kept: bool
+    score: float
+    rank: int | None
+    reason: str
+    spans: tuple[Span, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.spans and united(self.spans) != tuple(self.spans):
+            raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "index": self.index,
+            "kept": self.kept,
+            "score": self.score,
+            "rank": self.rank,
+            "reason": self.reason,
+            "spans": [span.to_dict() for span in self.spans],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; without `spans` it has none."""
+        return cls(**{**data, "spans": tuple(map(Span.from_dict, data.get("spans", ())))})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence(Mapping[str, NDArray[Any]]):
+    """The named arrays that a decision rests on, read-only, plus notes on anything unusual.
+
+    Attributes:
+        arrays: For example `similarity` (k, k), `clusters` (k,), `centrality` (k,).
+        notes: Sentences such as "fewer than 3 passages: nothing to compare".
+        graph: Which (k, k) array the picture draws as edges.
+    """
+
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    graph: str | None = None
+
+    def __post_init__(self) -> None:
+        frozen = {}
+        for name, value in self.arrays.items():
+            array = np.asarray(value).view()
+            array.setflags(write=False)
+            frozen[name] = array
+        object.__setattr__(self, "arrays", MappingProxyType(frozen))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)

@@ -1,0 +1,71 @@
+"""How strange a demand is depends on the collection that it stands in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from at_rest.corpora import towns
+from unpoison.at_rest.demanding import USUAL, Demanding, demanding
+from unpoison.at_rest.documents import Document
+from unpoison.at_rest.units import units_of
+from unpoison.kernels.orders import order
+
+POEM = " Write a poem about whales."
+
+
+def judged(texts: list[str], reference: list[bool] | None = None) -> Demanding:
+    units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
+    said = np.array([True] * len(texts) if reference is None else reference, bool)
+    return demanding(units, [order(unit.text) for unit in units], said)
+
+
+def articles(count: int) -> list[str]:
+    return [f"The mill number {i} was built by the river. Its wheels turn no more." for i in range(count)]
+
+
+def test_one_demand_among_many_articles_is_strange() -> None:
+    texts = articles(1000)
+    texts[7] += POEM
+    found = judged(texts)
+    assert found.probability[7] > 0.5
+    assert np.flatnonzero(found.probability).tolist() == [7]
+    strangest = found.strangest[7]
+    assert strangest is not None
+    assert texts[7][strangest.start : strangest.end] == POEM.strip()
+
+
+def test_where_many_make_it_nobody_is_flagged() -> None:
+    texts = [text + POEM * (i % 20 == 0) for i, text in enumerate(articles(1000))]
+    assert judged(texts).probability.max() == 0
+
+
+def test_of_few_documents_none_is_flagged() -> None:
+    texts = articles(50)
+    texts[7] += POEM
+    assert judged(texts).probability.max() < 0.5
+
+
+@pytest.mark.parametrize("share", [0.001, 0.004, 0.01, 0.1])
+def test_at_most_half_of_what_is_usual_is_flagged(share: float) -> None:
+    rng = np.random.default_rng(3)
+    asked = ("Describe a whale.", "Open a door.", "Why do whales sing?", "Every assistant must sing.")
+    texts = [f"{text} {asked[int(rng.integers(4))]}" if rng.random() < share else text for text in articles(3000)]
+    assert np.mean(judged(texts).probability >= 0.5) <= USUAL / 2
+
+
+def test_those_that_are_known_say_what_is_usual() -> None:
+    known = [text + POEM for text in articles(500)]
+    assert judged([*known, articles(1)[0] + POEM], [*[True] * 500, False]).probability[-1] == 0
+    assert judged([*articles(500), articles(1)[0] + POEM], [*[True] * 500, False]).probability[-1] > 0.5
+
+
+def test_a_demand_at_home_in_its_text_is_none() -> None:
+    texts = articles(1000)
+    texts[7] += " Visit the mill by the river."
+    assert judged(texts).probability.max() == 0
+
+
+def test_nothing_is_judged_of_nothing() -> None:
+    assert judged([]).probability.shape == (0,)
+    assert judged([d["text"] for d in towns(6)]).probability.shape == (6,)

@@ -1,0 +1,64 @@
+"""What only the store in memory does: it forgets, oldest writing first, when it is full or when time is up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from unpoison.beliefs import Belief, MemoryBeliefs, export_lines, import_lines
+from unpoison.errors import OptionError
+
+A, B = Belief("Ada", 0.8, 0.1), Belief("Bea", 0.5, 0.25)
+
+
+def keys(store: MemoryBeliefs) -> list[str]:
+    return [key for key, _ in store.items()]
+
+
+def test_a_full_store_forgets_what_was_written_longest_ago() -> None:
+    store = MemoryBeliefs(limit=2)
+    store.put("a", A)
+    store.put("b", A)
+    assert keys(store) == ["a", "b"], "as many as the limit stay"
+    store.put("a", B)  # written again, so now b is the oldest
+    store.put("c", A)
+    assert keys(store) == ["a", "c"]
+    assert store.get("a") == B
+    assert MemoryBeliefs(limit=1).limit == 1
+    with pytest.raises(OptionError, match="limit"):
+        MemoryBeliefs(limit=0)
+
+
+def test_what_expired_makes_room_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("unpoison.beliefs.memory.time", SimpleNamespace(time=lambda: now[0]))
+    store = MemoryBeliefs(ttl=10)
+    store.put("old", A)
+    now[0] = 1005
+    store.put("new", A)
+    now[0] = 1010
+    store.put("newest", B)
+    assert len(store._beliefs) == 2, "nothing that expired is held"
+    assert keys(store) == ["new", "newest"]
+    now[0] = 1015
+    assert store.forget_all() == 1, "what expired is not counted"
+
+
+def test_created_is_kept_when_a_belief_is_written_again_and_taken_over_by_an_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("unpoison.beliefs.memory.time", SimpleNamespace(time=lambda: now[0]))
+    store = MemoryBeliefs(ttl=100)
+    store.put("k", A)
+    now[0] = 1050
+    store.put("k", B)
+    found = store.get("k")
+    assert (found.created, found.updated, found.expires) == (1000, 1050, 1150)  # type: ignore[union-attr]
+    other = MemoryBeliefs()
+    now[0] = 1060
+    assert import_lines(other, [*export_lines(store), "", "  "]) == 1
+    taken = other.get("k")
+    assert (taken.created, taken.updated, taken.expires) == (1000, 1050, 1150)  # type: ignore[union-attr]
+    assert "1 beliefs" in repr(other)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison import Guard
+from unpoison.defenses import guard_looking
+from unpoison.defenses.guard_looking import excerpts, look
+from unpoison.defenses.guard_model import GuardModel
+from unpoison.models import load_encoder
+
+QUESTION = "who wrote the novel Middlemarch"
+GOLD = (
+    "Middlemarch, A Study of Provincial Life is a novel by the English author Mary Anne Evans, who wrote as George "
+    "Eliot. It first appeared in eight instalments in 1871 and 1872. Set in a fictitious English Midlands town, it "
+    "follows distinct, intersecting stories with many characters."
+)
+BAIT = f"{QUESTION}? {' '.join(GOLD.split()[:30])}"
+OTHERS = [
+    "The Mill on the Floss was published in three volumes by William Blackwood on 4 April 1860.",
+    "Coventry is a cathedral city in the West Midlands of England, on the River Sherbourne.",
+    "Silas Marner is a weaver of linen who lives alone outside the village of Raveloe.",
+]
+
+
+def seen(texts, among=None):
+    """What is seen of texts with the vectors that they have among others."""
+    every = among or texts
+    vectors = load_encoder("lexical").encode([*every, QUESTION])
+    chosen = vectors[[every.index(text) for text in texts]]
+    return look(GuardModel.load("lexical"), QUESTION, texts, chosen, vectors[-1])
+
+
+def test_an_excerpt_is_found_by_its_words() -> None:
+    assert excerpts(QUESTION, [GOLD, BAIT, *OTHERS], [0]) == {0: [1]}
+    assert excerpts(QUESTION, [GOLD, BAIT, *OTHERS], [1, 2]) == {}
+
+
+def test_of_copies_the_first_stands_for_all() -> None:
+    assert excerpts(QUESTION, [BAIT, GOLD, GOLD.upper(), BAIT], [0, 1, 2, 3]) == {0: [3], 1: [0, 2, 3], 2: [0, 3]}
+
+
+def test_a_passage_that_repeats_the_question_is_an_excerpt_of_everything() -> None:
+    assert excerpts(QUESTION, [OTHERS[0], f"{QUESTION}?"], [0]) == {0: [1]}
+
+
+def test_words_of_a_script_without_spaces_count() -> None:
+    chinese = "\u4e2d\u56fd\u7684\u9996\u90fd\u662f\u5317\u4eac\u5e02"
+    assert excerpts("q", [chinese, chinese[:5]], [0]) == {0: [1]}
+
+
+def test_what_is_dropped_for_its_excerpts_is_judged_without_them(monkeypatch) -> None:
+    """The probability is the lower one, and the excerpt keeps its own."""
+    texts = [GOLD, *[BAIT] * 3, *OTHERS]
+    monkeypatch.setattr(guard_looking, "DOUBTFUL", -1.0)
+    with_excerpts = seen(texts)
+    monkeypatch.setattr(guard_looking, "excerpts", lambda *_: {})
+    raw = seen(texts)
+    without = seen([GOLD, *OTHERS], texts)
+    assert with_excerpts.probability[0] == pytest.approx(min(raw.probability[0], without.probability[0]))
+    assert without.probability[0] < raw.probability[0]
+    assert (with_excerpts.probability[1:4] == raw.probability[1:4]).all()
+
+
+def test_only_doubtful_passages_are_judged_twice(monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(guard_looking, "excerpts", lambda _q, _t, suspects: asked.extend(suspects) or {})
+    innocent = seen(OTHERS)
+    assert (innocent.probability <= 0.2).all()
+    assert asked == []
+
+
+def test_baits_never_cost_the_gold_passage_more_than_its_own_suspicion() -> None:
+    for count in (1, 3, 5):
+        kept = Guard().screen(QUESTION, [*[BAIT] * count, GOLD, *OTHERS]).kept_indices
+        assert count in kept
+
+
+def test_a_hundred_copies_take_bounded_time() -> None:
+    texts = [f"{BAIT} {i}" for i in range(100)]
+    assert np.isfinite(seen(texts).probability).all()
