@@ -15,7 +15,6 @@ from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.kernels.window_evidence import COLUMNS
-from unpoison.private import private
 
 __all__ = ["OwnGuard", "check_new", "made", "read", "write"]
 
@@ -58,10 +57,12 @@ def write(data: Mapping[str, Any], path: Path) -> None:
     Raises:
         InputError: The file exists, or cannot be written.
     """
-    check_new(path)
-    private(path)
     try:
-        path.write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(json.dumps(data, separators=(",", ":")) + "\n")
+    except FileExistsError:
+        check_new(path)
+        raise InputError(f"{path} is a link to nowhere; give a new name") from None
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; give a file in a folder of yours") from None
 
