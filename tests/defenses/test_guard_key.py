@@ -9,10 +9,12 @@ import pytest
 from unpoison.defenses.guard_key import ALWAYS, GROUPS, NEVER, SEEN_GROUPS, drawn, group_of, part_of
 from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
 from unpoison.defenses.guard_table import LEVELS, shipped_samples
-from unpoison.errors import OptionError
+from unpoison.errors import InputError, OptionError
 from unpoison.kernels.style import Style
 
 MODEL = GuardModel.load("lexical")
+DATA = files("unpoison.data")
+ENCODERS = [name for name in ("lexical", "minilm") if (DATA / f"guard-table-{name}.npz").is_file()]
 
 
 def choice(secret):
@@ -65,7 +67,13 @@ def test_groups_are_about_equal_and_their_parts_add_up() -> None:
     assert part_of(style, range(GROUPS)).weight == pytest.approx(style.weight)
 
 
-@pytest.mark.parametrize("encoder", ["lexical", "minilm"])
+def test_there_are_numbers_for_the_built_in_encoder() -> None:
+    assert "lexical" in ENCODERS
+    with pytest.raises(InputError, match="there is no guard-table-glove"):
+        shipped_samples("glove", range(SEEN_GROUPS), range(SEEN_GROUPS))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_the_shipped_samples_fit_together(encoder) -> None:
     samples = shipped_samples(encoder, range(SEEN_GROUPS), range(SEEN_GROUPS))
     assert len(samples) > 1000
@@ -86,10 +94,9 @@ def test_the_shipped_samples_fit_together(encoder) -> None:
 
 
 def test_the_shipped_numbers_are_small_and_hold_no_text() -> None:
-    folder = files("unpoison.data")
     size = 0
-    for name in ("guard-table", "guard-table-lexical", "guard-table-minilm"):
-        with (folder / f"{name}.npz").open("rb") as file:
+    for name in ("guard-table", *(f"guard-table-{encoder}" for encoder in ENCODERS)):
+        with (DATA / f"{name}.npz").open("rb") as file:
             size += len(file.read())
             file.seek(0)
             with np.load(file, allow_pickle=False) as table:

@@ -19,8 +19,8 @@ from unpoison.defenses.guard_fit import fewest_passages, fitted
 from unpoison.defenses.guard_retrieval import one_kind, retrieved
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.errors import InputError, MissingExtraError, OptionError
-from unpoison.kernels.style import LONGEST_RUN
-from unpoison.kernels.windows import LONGEST
+from unpoison.kernels.evidence import signs
+from unpoison.kernels.trees import evaluate
 
 SAMPLE = Path(__file__).parents[2] / "src" / "unpoison" / "data" / "sample.jsonl"
 SECRET = "an open secret of the tests"
@@ -120,8 +120,6 @@ def test_the_company_lifts_nobody_above_the_bound(own, seed) -> None:
     rng = np.random.default_rng(seed)
     texts = [str(t) for t in rng.permutation([*FILLING, POISON, POISON.replace("Levi's", "Oracle")])]
     vectors = rng.normal(size=(len(texts), 6))
-    from unpoison.kernels.evidence import signs
-
     judgement = own.model.judge(signs(QUESTION, texts, vectors, vectors[0]))
     looked = own.windows.judge(QUESTION, texts)
     united = own.windows.united(own.model, judgement, looked)
@@ -131,8 +129,6 @@ def test_the_company_lifts_nobody_above_the_bound(own, seed) -> None:
 
 def test_more_of_what_speaks_for_poison_never_means_less(own) -> None:
     """Of style, coverage, density and echo a text cannot have too much."""
-    from unpoison.kernels.trees import evaluate
-
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(500, 8)) * [4, 1, 1, 1, 1, 1, 1, 1]
     more = rows.copy()
@@ -161,6 +157,7 @@ DEEP = "[" * 100_000
         (lambda d: d.update(style=[99]), "between 0 and 11"),
         (lambda d: d.update(style=[]), "groups"),
         (lambda d: d.update(bound="3"), "bound"),
+        (lambda d: d.pop("ordinary"), "ordinary"),
         (lambda d: d.update(bound=float("nan")), "bound"),
         (lambda d: d["calibration"].update(context=[1, 2]), "context"),
         (lambda d: d["first"]["features"][0].__setitem__(0, 10_000), "columns that there are not"),

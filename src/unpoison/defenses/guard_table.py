@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard_key import GROUPS
 from unpoison.defenses.guard_model import WORDING, wording
+from unpoison.errors import InputError
 from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.style import Runs, Style
 from unpoison.kernels.window_evidence import window_signs
@@ -85,6 +86,9 @@ def shipped_samples(encoder: str, style: Sequence[int], window_style: Sequence[i
         encoder: `lexical` or `minilm`.
         style: The groups of the style that count (`guard_key.part_of`).
         window_style: The same for the style of windows.
+
+    Raises:
+        InputError: There are no numbers for this encoder.
     """
     table, own = _read("guard-table"), _read(f"guard-table-{encoder}")
     columns = {**_columns(table), **_columns(own)}
@@ -163,5 +167,8 @@ def _symmetric(cells: NDArray[np.uint8], size: int) -> Matrix:
 
 @cache
 def _read(name: str) -> dict[str, Any]:
-    with (files("unpoison.data") / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as table:
-        return {part: table[part] for part in table.files}
+    try:
+        with (files("unpoison.data") / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as table:
+            return {part: table[part] for part in table.files}
+    except FileNotFoundError:
+        raise InputError(f"there is no {name}.npz here to fit with; fit with the built-in encoder (-e lexical)") from None
