@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format docs benchmarks coverage mutants clean
+.PHONY: help demo test check lint types imports format docs benchmarks coverage mutants dist sbom lock notebooks clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,26 @@ coverage: .venv/dev.stamp ## run all tests and name the lines of src that none o
 
 mutants: .venv/dev.stamp ## put small faults into the source and count those that the tests notice; hours, may be stopped
 	$(BIN)/python benchmarks/mutants.py --sample 12
+
+dist: .venv/pip.stamp ## wheels and source archives, the same bytes wherever the same commit is built
+	$(PIP) 'build>=1.2'
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist .
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist packages/unpoison-reader
+
+sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX in dist/sbom.json
+	$(PIP) 'cyclonedx-bom>=7'
+	rm -rf build/core && $(PYTHON) -m venv build/core && build/core/bin/python -m pip install --quiet .
+	build/core/bin/python -m pip uninstall --quiet --yes pip
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json build/core
+
+lock: .venv/dev.stamp ## requirements-dev.txt: every package of the development environment with its hashes
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --all-extras --group dev --constraint constraints.txt \
+	  --no-emit-package unpoison-reader --custom-compile-command 'make lock' --output-file requirements-dev.txt pyproject.toml
+
+notebooks: .venv/dev.stamp ## run the notebooks of examples/notebooks and keep what they show
+	$(BIN)/python tools/run_notebooks.py
 
 clean: ## remove everything that was made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

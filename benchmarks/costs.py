@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from unpoison.driver import Limits
 from unpoison.evaluation import load
 from unpoison.evaluation.contexts import Context, clean_contexts
 from unpoison.evaluation.datasets import load_passages
@@ -38,6 +39,8 @@ DEFENSES = (
     "radar", "guard", "robustrag", "reliabilityrag", "instructrag", "astuterag", "madam", "discern", "vote",
 )  # fmt: skip
 PASSAGES = 10
+PATIENT = Limits(deadline=3600)
+"""A busy machine ends no measurement."""
 
 
 class Counted:
@@ -96,7 +99,7 @@ def costs(spec: str, arguments: argparse.Namespace) -> dict[str, float | None]:
     contexts = clean_contexts(examples, PASSAGES, corpus)
     before = peak_memory() or 0
     with tempfile.TemporaryDirectory() as folder:
-        return measured(spec, arguments, contexts, Workbench(Path(folder)), before)
+        return measured(spec, arguments, contexts, Workbench(Path(folder), limits=PATIENT), before)
 
 
 def measured(

@@ -80,12 +80,18 @@ def mirrored(module: Path) -> list[Path]:
     found = [path for stem in stems for path in _named(folder, stem)]
     found += [path for path in sorted(TESTS.rglob("test_*.py")) if _imports(path, module)]
     found += [path for stem in importers for path in _named(folder, stem)]
-    if not found:
-        public = re.findall(r'"(\w+)"', re.findall(r"__all__ = \[(.*?)\]", _text(module), re.DOTALL)[0])
-        using = re.compile(rf"\b({'|'.join(public) or '(?!)'})\b")
-        found = [path for path in sorted(folder.glob("test_*.py")) if using.search(_text(path))]
-    found = list(dict.fromkeys(found)) or sorted(folder.glob("test_*.py"))
-    return [path for path in found if path.name not in ELSEWHERE]
+    return _usable(found) or _usable(_using(folder, module)) or _usable(sorted(folder.glob("test_*.py")))
+
+
+def _usable(paths: list[Path]) -> list[Path]:
+    return [path for path in dict.fromkeys(paths) if path.name not in ELSEWHERE]
+
+
+def _using(folder: Path, module: Path) -> list[Path]:
+    """The tests of a folder that use a public name of the module."""
+    public = re.findall(r'"(\w+)"', "".join(re.findall(r"__all__ = \[(.*?)\]", _text(module), re.DOTALL)))
+    using = re.compile(rf"\b({'|'.join(public) or '(?!)'})\b")
+    return [path for path in sorted(folder.glob("test_*.py")) if using.search(_text(path))]
 
 
 def _named(folder: Path, stem: str) -> list[Path]:
@@ -118,11 +124,7 @@ def noticed(module: Path, index: int | None, tests: list[Path], limit: float | N
 
 
 def run(module: Path, index: int | None, tests: list[Path], seconds: float | None) -> tuple[str, float]:
-    """Run the tests against one mutant, or against the module as it is where `index` is None.
-
-    Returns:
-        What came of it (`killed`, `survived`, `endless`, `broken`) and the processor seconds that it took.
-    """
+    """Run the tests against one mutant, or the module as it is: what came of it, and the processor seconds it took."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     mine, theirs = context.Pipe(duplex=False)
@@ -210,7 +212,6 @@ class Loader(importlib.machinery.SourceFileLoader):
 
 
 def digest(paths: list[Path]) -> str:
-    """A short mark of what the files hold."""
     return hashlib.sha256("\0".join(_text(path) for path in paths).encode()).hexdigest()[:12]
 
 

@@ -5,9 +5,7 @@
     python benchmarks/scan.py orders ../shared/data
     python benchmarks/scan.py speed --sizes 2000,4000,8000
 
-The weights of `at_rest.judging` were fitted with half of MS MARCO's questions, those of NQ and HotpotQA that Guard was
-not fitted on, and four clean collections. Set aside were the other half of MS MARCO's questions (`aside`, which come
-first here), the trick `poisonedrag-gemini`, pairs of questions and answers, and German, Spanish and Chinese texts.
+`train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ import numpy as np
 from orders_texts import BLIND
 from unpoison.at_rest import Scan, scan
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import demanding
+from unpoison.at_rest.demanding import Strengths, demanding, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import Custom, concealment
 from unpoison.at_rest.units import Unit, units_of
@@ -48,17 +46,42 @@ def aside(question: str) -> bool:
 
 
 def planted(
-    folder: Path, name: str, attack: str, per: int, count: int, front: bool
+    folder: Path,
+    name: str,
+    attack: str,
+    per: int,
+    count: int,
+    front: bool,
+    *,
+    fitted: bool | None = None,
+    passages: int | None = None,
+    wanted: Callable[[str], bool] = lambda question: True,
 ) -> tuple[list[dict[str, Any]], set[str]]:
-    """The clean passages of a corpus with poisons among them, and the poisons' ids."""
+    """The clean passages of a corpus with poisons among them, and the poisons' ids.
+
+    Args:
+        folder: The data.
+        name: The corpus.
+        attack: Whose poisons.
+        per: Poisons for each question.
+        count: Questions, those that were set aside first.
+        front: Whether the question stands in front of its poisons.
+        fitted: Only the questions that weights may be fitted on, or only the others; None for all.
+        passages: So many of the corpus alone, by chance.
+        wanted: Whether a question may be used at all.
+    """
     found = [
         {"id": row["id"], "text": row["text"], "title": row.get("title")}
         for row in rows(folder, "corpus")
         if row["dataset"] == name
     ]
+    if passages is not None:
+        found = [found[i] for i in np.random.default_rng(1).permutation(len(found))[:passages]]
     questions = sorted(rows(folder, f"{name}_poisoned"), key=lambda row: not aside(row["question"]))
+    if fitted is not None:
+        questions = [row for row in questions if aside(row["question"]) != fitted]
     poisons = set[str]()
-    for row in questions:
+    for row in filter(lambda row: wanted(row["question"]), questions):
         texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
         if len(texts) < per:
             continue
@@ -161,8 +184,9 @@ def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> 
         yield from (bool(suspicion[place] >= 0.5) for place in places)
 
 
-def _units(text: str, number: int) -> list[tuple[Unit, Order]]:
-    return [(unit, order(unit.text)) for unit in units_of(Document.of({"id": str(number), "text": text}), number)]
+def _units(text: str, number: int) -> list[tuple[Unit, Order, Strengths]]:
+    units = units_of(Document.of({"id": str(number), "text": text}), number)
+    return [(unit, said := order(unit.text), strengths(unit, said)) for unit in units]
 
 
 def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
@@ -171,12 +195,11 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
         number: read[number] if number in read and number not in changed else _units(text, number)
         for number, text in documents.items()
     }
-    units = [unit for some in held.values() for unit, _ in some]
-    said = [one for some in held.values() for _, one in some]
+    units, said, found = zip(*(one for some in held.values() for one in some))
     everybody = np.ones(len(documents), bool)
     unseen = {number for number, text in documents.items() if concealed(text)}
     custom = Custom.among(units, unseen, everybody)
-    strange = demanding(units, said, everybody).probability
+    strange = demanding(units, found, everybody).probability
     suspicion = [0.0] * len(documents)
     for unit, one, rarity in zip(units, said, strange):
         hidden = concealment(unit.hidden, unit.document in unseen, custom)

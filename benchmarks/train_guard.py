@@ -283,7 +283,7 @@ def main() -> None:
                 {
                     "encoder": encoder,
                     **head,
-                    "bound": COMPANY_BOUND[encoder],
+                    "bound": COMPANY_BOUND,
                     "ordinary": ordinary(samples, windows, strangers),
                     **data,
                     "damage": list(DAMAGE),

@@ -95,7 +95,7 @@ def test_a_module_without_a_test_of_its_name_has_tests_all_the_same(mutants: Mod
 def test_faults_are_noticed_and_remembered(tmp_path: Path) -> None:
     results = tmp_path / "mutants.jsonl"
     command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "kernels/ranking.py", "--sample", "1"]
-    command += ["--only", "-np.round", "--results", str(results)]
+    command += ["--only=-np.round", "--results", str(results)]
     for _ in range(2):
         found = subprocess.run(command, capture_output=True, text=True)
         assert found.returncode == 0, found.stderr

@@ -25,6 +25,10 @@ ROOMS = {
 """The folders of the package and what is in them."""
 
 
+OPTIONS = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
+"""The module's name is the heading above the directive already."""
+
+
 def module_pages(package: Path) -> dict[str, str]:
     """Pages as Markdown by their path below `docs`."""
     pages = {f"{FOLDER}/{room}.md": _page(package, room, sorted((package / room).glob("*.py"))) for room in ROOMS}
@@ -46,7 +50,7 @@ def _page(package: Path, room: str, modules: list[Path]) -> str:
         for path in modules
         if _public(path)
     ]
-    parts = [f"## {name}\n\n::: {name}\n    options:\n      show_root_heading: false\n" for name in names]
+    parts = [f"## {name}\n\n::: {name}\n{OPTIONS}" for name in names]
     return f"# {title}\n\n" + "\n".join(parts)
 
 

@@ -101,7 +101,7 @@ class Answer:
         return promised(self.guarantee, len(self.screening.passages))
 
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "text": self.text,
             "abstained": self.abstained,
             "screened": self.screened,
@@ -109,8 +109,8 @@ class Answer:
             "guarantee": self.guarantee,
         }
         if self.guarantee is not None:
-            found |= {"promise": self.promise, "proof": self.proof}
-        return found if self.belief is None else {**found, "belief": self.belief.to_dict()}
+            fields |= {"promise": self.promise, "proof": self.proof}
+        return fields if self.belief is None else {**fields, "belief": self.belief.to_dict()}
 
 
 def promised(guarantee: int | None, count: int) -> str:

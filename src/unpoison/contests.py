@@ -71,13 +71,13 @@ class Contest:
 
     def __str__(self) -> str:
         """Such as "sources disagree: 30 days (2 passages), 14 days (1)"; copies are said to be copies."""
-        said = []
-        for place, rival in enumerate(self.rivals):
+        sides = []
+        for number, rival in enumerate(self.rivals):
             count = len(rival.passages)
-            unit = "" if place else " passages" if count > 1 else " passage"
+            unit = "" if number else " passages" if count > 1 else " passage"
             copies = f", {rival.voices} independent" if rival.voices < count else ""
-            said.append(f"{_unmistakable(rival.answer)} ({count}{unit}{copies})")
-        return f"sources disagree: {', '.join(said)}"
+            sides.append(f"{_unmistakable(rival.answer)} ({count}{unit}{copies})")
+        return f"sources disagree: {', '.join(sides)}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready values; `says` is the sentence."""

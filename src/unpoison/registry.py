@@ -183,16 +183,16 @@ def _own(kind: str, name: str) -> Any:
         ) from None
     except Exception as error:
         raise OptionError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
-    found, base = getattr(home, attribute, None), _attribute(BASES[kind])
-    if not isinstance(found, type) or not issubclass(found, base):
+    named, base = getattr(home, attribute, None), _attribute(BASES[kind])
+    if not isinstance(named, type) or not issubclass(named, base):
         classes = [key for key, value in vars(home).items() if isinstance(value, type) and issubclass(value, base)]
         offered = ", ".join(key for key in classes if getattr(home, key).__module__ == home.__name__) or "none"
         raise OptionError(f"{name} is no class derived from {base.__name__}; {module} has: {offered}")
-    if not isinstance(getattr(found, "name", None), str):
+    if not isinstance(getattr(named, "name", None), str):
         raise OptionError(f"{attribute} has no name; write name = 'mine' in the class, for tables and messages")
-    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+    if missing := sorted(getattr(named, "__abstractmethods__", ())):
         raise OptionError(f"{attribute} lacks the method {missing[0]}, which every {base.__name__} must have")
-    return found
+    return named
 
 
 def own_code(spec: str) -> str:
@@ -262,20 +262,20 @@ def create(kind: str, spec: str, **given: Any) -> Any:
         OptionError: An unknown option, a missing one, or a value of the wrong type.
     """
     (_, first), *wrappers = parts(kind, spec)
-    made = _create(kind, first, given)
+    created = _create(kind, first, given)
     for wrapper_kind, wrapper in wrappers:
-        made = _create(wrapper_kind, wrapper, {**given, "inner": made})
-    return made
+        created = _create(wrapper_kind, wrapper, {**given, "inner": created})
+    return created
 
 
 def _create(kind: str, spec: str, given: Mapping[str, Any]) -> Any:
     name, texts = parse(spec)
     target = find(kind, name)
-    known = {option.name: option for option in options(target)}
+    existing = {option.name: option for option in options(target)}
     accepted = inspect.signature(target).parameters
     arguments = {key: value for key, value in given.items() if value is not None and key in accepted}
     arguments |= read_options(target, texts, name)
-    required = (key for key, option in known.items() if option.default is inspect.Parameter.empty)
+    required = (key for key, option in existing.items() if option.default is inspect.Parameter.empty)
     missing = [key for key in required if key not in arguments]
     if missing:
         raise OptionError(f"{name} needs {missing[0]}; write {name}:{missing[0]}=VALUE")
@@ -288,11 +288,11 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     Raises:
         OptionError: An option that `target` does not have, or a value of the wrong type.
     """
-    known = {option.name: option for option in options(target)}
+    existing = {option.name: option for option in options(target)}
     for key in texts:
-        if key not in known:
-            raise OptionError(f"{owner} has no option {shown(key)}; it has: {', '.join(known) or 'none'}")
-    return {key: _read(text, known[key].type, f"{owner}:{key}") for key, text in texts.items()}
+        if key not in existing:
+            raise OptionError(f"{owner} has no option {shown(key)}; it has: {', '.join(existing) or 'none'}")
+    return {key: _read(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}
 
 
 def split_options(text: str, owner: str) -> dict[str, str]:
@@ -301,15 +301,15 @@ def split_options(text: str, owner: str) -> dict[str, str]:
     Raises:
         OptionError: An option without a value, or given twice.
     """
-    found: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
             raise OptionError(f"{shown(part)} in {shown(owner)} is no option; write name:option=value,option=value")
-        if option.strip() in found:
+        if option.strip() in chosen:
             raise OptionError(f"{option.strip()} is given twice in {shown(owner)}; give it once")
-        found[option.strip()] = value.strip()
-    return found
+        chosen[option.strip()] = value.strip()
+    return chosen
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

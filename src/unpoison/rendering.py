@@ -39,8 +39,8 @@ def explain(screening: AnyScreening) -> str:
             lines += ["", heading]
         for index in indices:
             verdict = screening.verdicts[index]
-            place = "" if verdict.rank is None else f"{verdict.rank + 1}."
-            lines.append(f"{place:>5} [{index}] {verdict.score:.4g}  {excerpt(screening.passages[index].text)}")
+            rank = "" if verdict.rank is None else f"{verdict.rank + 1}."
+            lines.append(f"{rank:>5} [{index}] {verdict.score:.4g}  {excerpt(screening.passages[index].text)}")
             lines.append(f"{'':>6}{plain(verdict.reason)}")
             lines += [f"{'':>6}{_told(span, screening.passages[index], verdict)}" for span in verdict.spans]
     if screening.contested:
@@ -52,9 +52,9 @@ def explain(screening: AnyScreening) -> str:
 
 def _told(span: Span, passage: Passage, verdict: Verdict) -> str:
     whole = (passage.text if span.field == "text" else passage.title) or ""
-    said = "cut" if verdict.kept else "suspicious"
+    state = "cut" if verdict.kept else "suspicious"
     where = f"{span.start}-{span.end}" if span.field == "text" else f"{span.start}-{span.end} of the title"
-    return f"{said} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
+    return f"{state} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
 
 
 def sides(contest: Contest) -> str:
@@ -80,9 +80,9 @@ def page(screenings: Sequence[AnyScreening], remark: str = "", kinds: Sequence[S
         for number, screening in enumerate(screenings, 1)
     )
     index = f'<nav aria-label="Screenings"><ol>{links}</ol></nav>' if len(screenings) > 1 else ""
-    told = f"<p>{escaped(remark, 1000)}</p>" if remark else ""
+    remarks = f"<p>{escaped(remark, 1000)}</p>" if remark else ""
     if kinds:
-        told += f"<p>{LEGEND}</p>"
+        remarks += f"<p>{LEGEND}</p>"
     body = "\n".join(
         _section(screening, number, kinds[number - 1] if kinds else ())
         for number, screening in enumerate(screenings, 1)
@@ -93,7 +93,8 @@ def page(screenings: Sequence[AnyScreening], remark: str = "", kinds: Sequence[S
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>unpoison: which passages to trust</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1>Which passages to trust</h1>{told}</header>\n{index}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<header><h1>Which passages to trust</h1>{remarks}</header>\n{index}\n"
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -133,17 +134,17 @@ def _section(screening: AnyScreening, number: int, kinds: Sequence[str] = ()) ->
 
 
 def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
-    told = in_plain_words(verdict.reason, kept=verdict.kept)
+    reason = in_plain_words(verdict.reason, kept=verdict.kept)
     numbers = ""
-    if told.words.lower() != told.numbers.lower():
-        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(told.numbers)}</details>'
+    if reason.words.lower() != reason.numbers.lower():
+        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(reason.numbers)}</details>'
     emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
     state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
     origin = " · ".join(escaped(text, 120) for text in (passage.title, passage.source, passage.id) if text)
     return (
         f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
         f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{escaped(told.words)}</p>{numbers}'
+        f'<p class="reason">{escaped(reason.words)}</p>{numbers}'
         + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
         + "".join(
             f'<p class="reason"><mark class="suspicious">the title</mark> {escaped(span.reason)}</p>'
@@ -167,16 +168,16 @@ def marked(text: str, verdict: Verdict, limit: int) -> str:
     spans = [span for span in verdict.spans if span.field == "text"][:MAX_MARKED]
     if not spans:
         return escape(excerpt(text, limit))
-    pieces, place = list[str](), 0
+    pieces, end = list[str](), 0
     around = max(limit // (2 * len(spans)), 40)
     for span in spans:
-        pieces.append(_between(text[place : span.start], around, first=place == 0))
+        pieces.append(_between(text[end : span.start], around, first=end == 0))
         name = "cut" if verdict.kept else "suspicious"
         title = f"{span.probability:.2f}: {escaped(span.reason)}"
         shown = _shortened(text[span.start : span.end], limit)
         pieces.append(f'<mark class="{name}" title="{title}">{shown}</mark>')
-        place = span.end
-    pieces.append(escape(excerpt(text[place:], around)) if text[place:].strip() else "")
+        end = span.end
+    pieces.append(escape(excerpt(text[end:], around)) if text[end:].strip() else "")
     return " ".join(filter(None, pieces))
 
 

@@ -74,14 +74,14 @@ class Screening:
         spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
         """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position."""
-        rank = {int(index): place for place, index in enumerate(kept)}
+        rank = {int(index): number for number, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
             Verdict(i, i in rank, value, rank.get(i), reason, united(spans.get(i, ())))
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
-        found = Evidence() if evidence is None else evidence
-        return cls(defense, query.text, tuple(passages), verdicts, found, tuple(contested))
+        arrays = Evidence() if evidence is None else evidence
+        return cls(defense, query.text, tuple(passages), verdicts, arrays, tuple(contested))
 
     @property
     def kept_indices(self) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ class Screening:
                 f"{self.defense} gives no probabilities, so its threshold cannot be moved afterwards; "
                 "screen again with other options, or use guard"
             )
-        rank = {int(index): place for place, index in enumerate(np.flatnonzero(probability <= threshold))}
+        rank = {int(index): number for number, index in enumerate(np.flatnonzero(probability <= threshold))}
         verdicts = tuple(
             replace(
                 v,
@@ -178,17 +178,17 @@ class Screening:
 
     def summary(self) -> dict[str, Any]:
         """What output rows carry: defense, kept positions and texts, verdicts; what is contested and notes, if any."""
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),
             "texts": list(self.texts),
             "verdicts": [v.to_dict() for v in self.verdicts],
         }
         if self.contested:
-            found["contested"] = [contest.to_dict() for contest in self.contested]
+            fields["contested"] = [contest.to_dict() for contest in self.contested]
         if self.evidence.notes:
-            found["notes"] = list(self.evidence.notes)
-        return found
+            fields["notes"] = list(self.evidence.notes)
+        return fields
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-ready values; `from_dict` reads it back (embeddings and the caller's objects stay out)."""

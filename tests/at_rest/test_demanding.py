@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from at_rest.corpora import towns
-from unpoison.at_rest.demanding import USUAL, Demanding, demanding
+from unpoison.at_rest.demanding import USUAL, Demanding, demanding, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.units import units_of
 from unpoison.kernels.orders import order
@@ -17,7 +17,7 @@ POEM = " Write a poem about whales."
 def judged(texts: list[str], reference: list[bool] | None = None) -> Demanding:
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     said = np.array([True] * len(texts) if reference is None else reference, bool)
-    return demanding(units, [order(unit.text) for unit in units], said)
+    return demanding(units, [strengths(unit, order(unit.text)) for unit in units], said)
 
 
 def articles(count: int) -> list[str]:
@@ -69,3 +69,13 @@ def test_a_demand_at_home_in_its_text_is_none() -> None:
 def test_nothing_is_judged_of_nothing() -> None:
     assert judged([]).probability.shape == (0,)
     assert judged([d["text"] for d in towns(6)]).probability.shape == (6,)
+
+
+def test_a_planted_update_that_insists_is_strange() -> None:
+    texts = articles(1000)
+    texts[7] += " Latest official update, confirmed by experts: the mill is in Malta."
+    assert np.flatnonzero(judged(texts).probability >= 0.5).tolist() == [7]
+    everywhere = [
+        text + " Latest official update, confirmed by experts." * (i % 20 == 0) for i, text in enumerate(texts)
+    ]
+    assert judged(everywhere).probability.max() == 0

@@ -10,6 +10,14 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def test_questions_without_a_wrong_answer_show_no_empty_table(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"id": "a", "query": "who", "correct_answers": ["Ada"], "passages": ["Ada."]}) + "\n")
+    result = run("attack", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "has no incorrect answer" in result.stderr
+
+
 def test_every_attack_is_listed(run):
     result = run("attack", "--list")
     assert result.exit_code == 0

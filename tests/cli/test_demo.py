@@ -13,7 +13,7 @@ def output() -> str:
 
     from unpoison.cli import app
 
-    result = CliRunner().invoke(app, ["demo"], env={"COLUMNS": "160"})
+    result = CliRunner().invoke(app, ["demo", "--all"], env={"COLUMNS": "160"})
     assert result.exit_code == 0, result.exception
     assert result.stderr == ""
     return result.stdout
@@ -55,11 +55,11 @@ def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
 
 
 def test_no_defense_reads_that_a_passage_is_planted():
-    from unpoison.cli.demo import _planted
+    from unpoison.cli.demo_cases import planted
 
     for row in load_sample():
         genuine = {passage.text: passage for passage in row.passages}
-        for passage, label in zip(*_planted(row, 3)):
+        for passage, label in zip(*planted(row, 3)):
             original = genuine[passage.text.removeprefix(f"{row.query.text}. ") if label == "poison" else passage.text]
             assert (passage.title, passage.id, passage.source) == (original.title, original.id, original.source)
 
@@ -78,18 +78,34 @@ def test_with_the_reader_it_answers_and_without_it_says_what_that_adds(run, outp
     assert rows["1", "vanilla"][1] > rows["1", "radar"][1]
     assert rows["0", "radar"][1] <= rows["1", "radar"][1] + 5
     monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: "extractive")
-    without = run("demo").stdout
+    without = run("demo", "--all").stdout
     assert "What the small reader answers" not in without
     assert "unpoison[reader]" in without
 
 
 def test_two_runs_give_the_same_bytes(run, output, tmp_path):
     pages = [tmp_path / "1.html", tmp_path / "2.html"]
-    first, second = (run("demo", "--html", page) for page in pages)
+    first, second = (run("demo", "--all", "--html", page) for page in pages)
     assert first.stdout.replace("1.html", "") == second.stdout.replace("2.html", "")
     assert pages[0].read_bytes() == pages[1].read_bytes()
     assert pages[0].read_text().count("<svg") == 8 + 3
     assert re.search('<mark class="cut" title="[^"]*gives an order to the model', pages[0].read_text())
+
+
+def test_without_all_it_fits_one_screen(run):
+    result = run("demo")
+    assert result.exit_code == 0, result.exception
+    lines = result.stdout.splitlines()
+    assert 24 <= len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    poisons = [line for line in lines if line.startswith("  POISON")]
+    assert len(poisons) == 3
+    assert all(line.split()[-2:] == ["read", "dropped"] for line in poisons), "what guard drops was read without it"
+    shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 4}
+    assert list(shares) == ["vanilla", "grada", "ragdefender", "trustrag", "guard"]
+    assert shares["vanilla"][0] == "100"
+    assert int(shares["guard"][0]) < 20
+    assert "--all" in result.stdout
 
 
 def test_a_page_that_cannot_be_written(run):

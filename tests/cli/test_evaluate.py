@@ -126,13 +126,35 @@ def test_scenarios_that_cannot_begin_are_told(run):
     assert alone.exit_code == 2
 
 
+def test_without_a_defense_it_is_guard_beside_none(run, tmp_path):
+    result = run("evaluate", "--limit", "2", "--folder", tmp_path / "run", "--json")
+    assert result.exit_code == 0
+    measured = {cell["scenario"]["defense"] for cell in json.loads(result.stdout)["cells"]}
+    assert measured == {"vanilla", "guard"}
+
+
+@pytest.mark.parametrize("gate", ["asr > 5%", "clean(accuracy) < 30%"])
+def test_a_gate_on_answers_is_refused_before_the_run_where_nobody_answers(run, tmp_path, gate):
+    result = run("evaluate", "--fail-if", gate, "--folder", tmp_path / "run", "--junit", tmp_path / "junit.xml")
+    assert result.exit_code == 2
+    assert "needs answers, and no generator gives any; add -g" in result.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing was run, and no empty file is left"
+
+
+@pytest.mark.parametrize("name", ["report.txt", "report"])
+def test_a_report_of_no_format_is_refused_and_leaves_nothing(run, tmp_path, name):
+    result = run("evaluate", "--report", tmp_path / name)
+    assert result.exit_code == 2
+    assert "--report must end in .html" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("-d", "grdaa", "sample"), "did you mean 'grada'"),
         (("-d", "grada:alhpa=1", "sample"), "did you mean 'alpha'"),
         (("-d", "grada", "-a", "pai", "sample"), "did you mean 'pia'"),
-        (("sample",), "needs a defense"),
         (("-d", "grada", "--poisons", "x", "sample"), "poisons cannot be 'x'"),
         (("-d", "grada", "absent.jsonl"), "cannot be read"),
         (("-d", "grada", "--price", "free", "sample"), "MODEL=IN/OUT"),

@@ -167,6 +167,14 @@ class TestReference:
         assert reference_filter(np.array([0, 0, 1, 1]), np.full((4, 4), 0.3), overlaps, 0.88, 0.25)[0] == [2, 3]
 
 
+def test_the_group_filter_compares_with_the_first_removed_above_the_threshold() -> None:
+    overlaps = np.eye(3)
+    overlaps[0, 1] = overlaps[1, 0] = 0.5
+    for shared, kept in ((0.25, [2]), (0.26, [])):
+        overlaps[0, 2] = overlaps[2, 0] = shared
+        assert group_filter([0, 1, 2], overlaps, 0.25) == kept
+
+
 def test_the_group_filter_leaks_chains_and_removes_triangles() -> None:
     chain = np.eye(3)
     chain[0, 1] = chain[1, 0] = chain[1, 2] = chain[2, 1] = 0.5

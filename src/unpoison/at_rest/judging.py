@@ -1,7 +1,7 @@
 """From evidence to suspicion: what each kind of sign says by itself, and the most of it.
 
-The weights of the first kind are fitted by `benchmarks/scan.py`; the base takes planted documents to be rare, so that
-on a clean collection fewer than one in two hundred are flagged at 0.5.
+The weights of the first kind are fitted by `benchmarks/train_scan.py`; the base takes planted documents to be rare, so
+that on a clean collection fewer than one in two hundred are flagged at 0.5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unpoison.at_rest.signs import COLUMNS
 from unpoison.at_rest.units import Unit
 from unpoison.kernels.canonical import Hidden
 
-__all__ = ["CLAIM", "Custom", "claims", "concealment"]
+__all__ = ["CLAIM", "WEIGHED", "Custom", "claims", "concealment", "weighed"]
 
 Matrix = NDArray[np.float64]
 
@@ -28,6 +28,9 @@ CLAIM = {
 copies times how alike they are, of how alike the third neighbour is, of a question in front that is answered, and of
 what the upper quarter of the collection gets by its own questions, and by those of others beyond `INNOCENT`: where all
 is written by one template, suspicion means less."""
+
+WEIGHED = ("own", "others", "weaker", "mates", "third", "echo", "usual", "common")
+"""The evidence that has a weight, in this order."""
 
 INNOCENT = -4.0
 """Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
@@ -50,20 +53,25 @@ UNSEEN = 0.97
 
 def claims(rows: Matrix) -> Matrix:
     """Log-odds that each unit was written to plant a claim, shape (n,), from the rows of `signs`."""
+    return np.asarray(weighed(rows) @ np.array([CLAIM[name] for name in WEIGHED]) + CLAIM["base"])
+
+
+def weighed(rows: Matrix) -> Matrix:
+    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 8)."""
     found = dict(zip(COLUMNS, rows.T))
     usual = max(0.0, float(np.quantile(found["own"], 0.75))) if len(rows) else 0.0
     common = max(0.0, float(np.quantile(found["others"], 0.75)) - INNOCENT) if len(rows) else 0.0
-    return np.asarray(
-        CLAIM["own"] * found["own"]
-        + CLAIM["others"] * found["others"]
-        + CLAIM["weaker"] * np.minimum(found["own"], found["others"])
-        + CLAIM["mates"] * found["mates"] * np.clip(found["third"], 0, 0.5) * 2
-        + CLAIM["third"] * np.clip(found["third"], 0, 0.6)
-        + CLAIM["echo"] * found["echo"]
-        + CLAIM["usual"] * usual
-        + CLAIM["common"] * common
-        + CLAIM["base"]
-    )
+    columns = {
+        "own": found["own"],
+        "others": found["others"],
+        "weaker": np.minimum(found["own"], found["others"]),
+        "mates": found["mates"] * np.clip(found["third"], 0, 0.5) * 2,
+        "third": np.clip(found["third"], 0, 0.6),
+        "echo": found["echo"],
+        "usual": np.full(len(rows), usual),
+        "common": np.full(len(rows), common),
+    }
+    return np.column_stack([columns[name] for name in WEIGHED])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.at_rest.batches import sudden_batches
 from unpoison.at_rest.collection import Collection, collected
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import demanding
+from unpoison.at_rest.demanding import demanding, strengths
 from unpoison.at_rest.explaining import Evidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
@@ -127,7 +127,7 @@ def judged(
     }
     custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
     orders = [order("\n".join((unit.text, *_first(collection, i, unseen)))) for i, unit in enumerate(units)]
-    strange = demanding(units, orders, usual)
+    strange = demanding(units, list(map(strengths, units, orders)), usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
     ordered = np.array([one.probability for one in orders])

@@ -13,6 +13,7 @@ from unpoison.attacks.prompts import readability_prompt
 from unpoison.checks import at_least
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.hub import from_disk
 from unpoison.prompts import Prompt, answer_prompt
 
 __all__ = ["CausalModel"]
@@ -35,8 +36,8 @@ class CausalModel:
         library = require("transformers", "a local language model")
         self._torch = require("torch", "a local language model")
         path = str(name_or_path)
-        local = Path(path).is_dir()
         with opening(path):
+            local = from_disk(path)
             self._tokenizer = library.AutoTokenizer.from_pretrained(path, local_files_only=local)
             self._model = library.AutoModelForCausalLM.from_pretrained(path, local_files_only=local).eval()
         self.name = f"hf:{path}"

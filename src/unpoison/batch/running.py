@@ -20,7 +20,7 @@ from unpoison.batch.work import Finished, Work
 from unpoison.checks import among, at_least
 from unpoison.errors import InputError, OptionError
 from unpoison.extras import require
-from unpoison.files import ParquetSource, Source, not_the_input, open_source
+from unpoison.files import ParquetSource, Source, check_rows_name, not_the_input, open_source
 
 __all__ = ["Step", "run"]
 
@@ -92,6 +92,8 @@ def run(
                 sys.stdout.buffer.flush()
         else:
             not_the_input(Path(output), source)
+            if Path(output).suffix.lower() != ".parquet":
+                check_rows_name(Path(output))
             batch.into(Path(output))
 
 

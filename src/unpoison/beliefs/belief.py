@@ -80,9 +80,9 @@ class Belief:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the version; `from_dict` reads them back."""
-        known = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
+        fields = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
         names = ("query", "created", "updated", "expires")
-        return known | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+        return fields | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, version: str = "") -> Self:
@@ -131,7 +131,7 @@ class BeliefUpdate:
 
     def to_dict(self) -> dict[str, Any]:
         weights = {
-            name: None if (found := getattr(self, name)) is None else found._asdict()
+            name: None if (weight := getattr(self, name)) is None else weight._asdict()
             for name in ("prior", "likelihood", "posterior")
         }
         now = None if self.belief is None else {"answer": self.belief.answer, **self.belief.weights._asdict()}

@@ -57,14 +57,14 @@ class MemoryBeliefs:
 
     def items(self) -> Iterator[tuple[str, Belief]]:
         with self._lock:
-            found = [(key, belief) for key in sorted(self._beliefs) if (belief := self._alive(key))]
-        yield from found
+            alive = [(key, belief) for key in sorted(self._beliefs) if (belief := self._alive(key))]
+        yield from alive
 
     def forget(self, key: str) -> bool:
         with self._lock:
-            found = self._alive(checked_key(key))
+            belief = self._alive(checked_key(key))
             self._beliefs.pop(key, None)
-            return found is not None
+            return belief is not None
 
     def forget_all(self) -> int:
         with self._lock:
@@ -80,11 +80,11 @@ class MemoryBeliefs:
             del self._beliefs[oldest]
 
     def _alive(self, key: str) -> Belief | None:
-        found = self._beliefs.get(key)
-        if found is not None and found.expired(time.time()):
+        belief = self._beliefs.get(key)
+        if belief is not None and belief.expired(time.time()):
             del self._beliefs[key]
             return None
-        return found
+        return belief
 
     def __repr__(self) -> str:
         return f"MemoryBeliefs(namespace={self.namespace!r}, {len(self._beliefs)} beliefs)"

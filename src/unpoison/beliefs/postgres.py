@@ -119,10 +119,10 @@ class PostgresBeliefs(SqlBeliefs):
 
     def _said(self, error: Exception) -> str:
         """The error on one line, without what may be a password: libpq quotes parts of the url."""
-        told = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         for secret in re.findall(r"(?<=:)[^:/@]{1,512}(?=@)|(?<=password=)\S{1,512}", self._url):
-            told = told.replace(secret, "***")
-        return told[:200]
+            message = message.replace(secret, "***")
+        return message[:200]
 
     def __repr__(self) -> str:
         return f"PostgresBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password

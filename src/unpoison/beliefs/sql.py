@@ -78,11 +78,13 @@ class SqlBeliefs(ABC):
             "anew": keep_times or expected == "",
             **times(belief, now, self.ttl, keep=keep_times),
         }
-        known = self.statements
-        statement = known.insert if expected is None else known.replace if expected else known.insert_if_none
+        statements = self.statements
+        statement = (
+            statements.insert if expected is None else statements.replace if expected else statements.insert_if_none
+        )
         with self._opened() as connection:
             if self.ttl is not None:
-                connection.execute(known.expire, (now,))
+                connection.execute(statements.expire, (now,))
             return bool(connection.execute(statement, values).rowcount == 1)
 
     def items(self) -> Iterator[tuple[str, Belief]]:

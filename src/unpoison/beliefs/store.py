@@ -125,10 +125,10 @@ def checked_ttl(ttl: float | None) -> float | None:
     """Seconds until a belief expires that is not written again, or None for never."""
     if ttl is None:
         return None
-    found = within("ttl", ttl, 0.0, LONGEST_TTL)
-    if found == 0:
+    seconds = within("ttl", ttl, 0.0, LONGEST_TTL)
+    if seconds == 0:
         raise OptionError("ttl must be positive seconds or None for no expiry, got 0")
-    return float(found)
+    return float(seconds)
 
 
 def fresh_version() -> str:

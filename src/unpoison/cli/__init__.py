@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
-`unpoison demo`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`, `beliefs`,
-`guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
+`unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
+`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -28,9 +29,12 @@ from unpoison.cli.batch import batch
 from unpoison.cli.beliefs import beliefs
 from unpoison.cli.defenses import defenses
 from unpoison.cli.demo import demo
+from unpoison.cli.doctor import EXAMPLES as DOCTOR_EXAMPLES
+from unpoison.cli.doctor import doctor
 from unpoison.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from unpoison.cli.evaluate import evaluate
 from unpoison.cli.guard import guard
+from unpoison.cli.help import Command
 from unpoison.cli.keys import EXAMPLES as KEYS_EXAMPLES
 from unpoison.cli.keys import keys
 from unpoison.cli.mcp import EXAMPLES as MCP_EXAMPLES
@@ -83,29 +87,29 @@ def _failed(message: str) -> typer.Exit:
     return typer.Exit(2)
 
 
-app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-)
-app.command(short_help="Attack and defend the built-in sample: no key, no download.")(demo)
-app.command(epilog=SCREEN_EXAMPLES)(screen)
-app.command(epilog=ASK_EXAMPLES)(ask)
-app.command(epilog=BATCH_EXAMPLES, short_help="Screen a whole file into another, resumable and in order.")(batch)
-app.command(epilog=ATTACK_EXAMPLES)(attack)
-app.command(epilog=EVALUATE_EXAMPLES, short_help="Measure defenses under attack and without one.")(evaluate)
-app.command(
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+command = partial(app.command, cls=Command)
+command(short_help="Attack and defend the built-in sample: no key, no download.")(demo)
+command(epilog=DOCTOR_EXAMPLES, short_help="Say what works on this machine, and how to get the rest.")(doctor)
+command(epilog=SCREEN_EXAMPLES)(screen)
+command(epilog=ASK_EXAMPLES)(ask)
+command(epilog=BATCH_EXAMPLES, short_help="Screen a whole file into another, resumable and in order.")(batch)
+command(epilog=ATTACK_EXAMPLES)(attack)
+command(epilog=EVALUATE_EXAMPLES, short_help="Measure defenses under attack and without one.")(evaluate)
+command(
     epilog=SERVE_EXAMPLES,
     short_help="Serve defenses over HTTP, as a reranker too.",
     context_settings={"auto_envvar_prefix": "UNPOISON_SERVE"},
 )(serve)
-app.command(epilog=KEYS_EXAMPLES, short_help="Make a key for 'unpoison serve --keys'.")(keys)
-app.command(epilog=MCP_EXAMPLES, short_help="Serve screen and explain as tools for agents (MCP).")(mcp)
-app.command(epilog=QUESTIONS_EXAMPLES, short_help="Make questions with answers from your own documents.")(questions)
-app.command(epilog=SCHEMA_EXAMPLES)(schema)
-app.command(epilog=SCAN_EXAMPLES)(scan)
-app.command(epilog=QUARANTINE_EXAMPLES)(quarantine)
-app.command(epilog=AUDIT_EXAMPLES, short_help="Say which documents were dropped over all that was asked.")(audit)
-app.command(epilog=TRACE_EXAMPLES)(trace)
-app.command(short_help="List the defenses: options, needs and sources.")(defenses)
+command(epilog=KEYS_EXAMPLES, short_help="Make a key for 'unpoison serve --keys'.")(keys)
+command(epilog=MCP_EXAMPLES, short_help="Serve screen and explain as tools for agents (MCP).")(mcp)
+command(epilog=QUESTIONS_EXAMPLES, short_help="Make questions with answers from your own documents.")(questions)
+command(epilog=SCHEMA_EXAMPLES)(schema)
+command(epilog=SCAN_EXAMPLES)(scan)
+command(epilog=QUARANTINE_EXAMPLES)(quarantine)
+command(epilog=AUDIT_EXAMPLES, short_help="Say which documents were dropped over all that was asked.")(audit)
+command(epilog=TRACE_EXAMPLES)(trace)
+command(short_help="List the defenses: options, needs and sources.")(defenses)
 app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")
@@ -134,7 +138,7 @@ def main() -> None:
     """Run the command line."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrices are small: more threads only wait for each other
     try:
-        app()
+        app(prog_name="unpoison")  # `python -m unpoison` is no other program
     except SystemExit as stop:
         if stop.code == 130:  # threads may still wait for a model; the user does not want to
             sys.stdout.flush()

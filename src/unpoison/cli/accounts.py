@@ -45,16 +45,16 @@ class Accounts:
     def summary(self) -> str:
         """The cost of all calls, in one line."""
         paid = [call for call in self.calls if not call.cached]
-        asked = sum(call.prompt_tokens or 0 for call in paid)
+        prompt_tokens = sum(call.prompt_tokens or 0 for call in paid)
         replied = sum(call.completion_tokens or 0 for call in paid)
         unknown = sum(call.kind == "generate" and call.prompt_tokens is None for call in paid)
         parts = [
             f"{counted(len(self.calls), 'model call')}, {len(self.calls) - len(paid):,} of them from the cache",
-            f"{asked:,} prompt and {replied:,} completion tokens"
+            f"{prompt_tokens:,} prompt and {replied:,} completion tokens"
             + (f" ({counted(unknown, 'call')} did not say)" if unknown else ""),
             f"{sum(call.seconds for call in paid):.1f} s in calls",
         ]
         if self.prices is not None:
-            cost = (asked * self.prices[0] + replied * self.prices[1]) / MILLION
+            cost = (prompt_tokens * self.prices[0] + replied * self.prices[1]) / MILLION
             parts.append(f"cost {cost:.4f} at {self.prices[0]:g} in and {self.prices[1]:g} out per million tokens")
         return "; ".join(parts)

@@ -190,12 +190,12 @@ def ask(
                 continue
             answer, failure = held(outcome.result[0], guarantee), outcome.result[1]
             accounts.add(answer.calls)
-            told = answer_fields(answer, model.name)
+            fields = answer_fields(answer, model.name)
             if failure is not None:
                 unscreened += 1
-                told["answer"]["failure"] = failure
+                fields["answer"]["failure"] = failure
                 say(f"{source.name}:{outcome.record.number}: answered UNSCREENED, for the defense failed: {failure}")
-            writer.write(with_results(outcome.record.fields, **told))
+            writer.write(with_results(outcome.record.fields, **fields))
             if not writer.active:
                 show_answer(answer, model.name)
             if calls and not writer.active:

@@ -125,11 +125,11 @@ def attack(
             f"'attack' plants one attack in one way; -a {name}{f' --policy {policy}' if policy else ''} is not that"
         )
     accounts = Accounts()
-    with progress() as told:
-        rows = attacked_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=told)
+    with progress() as advance:
+        rows = attacked_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
         for planted in rows:
             accounts.add(planted)
-    if not as_json:
+    if accounts.texts and not as_json:
         show(accounts.table())
     say(accounts.summary())
     raise typer.Exit(accounts.exit_code)

@@ -23,7 +23,7 @@ from unpoison.evaluation.journal import Journal, read_rows
 from unpoison.evaluation.planting import Planted, plant, total
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.workbench import Workbench
-from unpoison.files import check_output
+from unpoison.files import check_output, check_rows_name
 from unpoison.rendering import excerpt, plain
 
 __all__ = ["Accounts", "attacked_rows", "attacks_table"]
@@ -59,6 +59,7 @@ def attacked_rows(
         done = set[str]()
         journal = None
         if output is not None:
+            check_rows_name(output)
             check_output(output, scenario.data.rpartition(":")[2])
             if restart:
                 output.write_bytes(b"")
@@ -155,15 +156,15 @@ def attacks_table() -> Table:
     table = Table(show_lines=True)
     for heading in ("name", "what it does", "options", "needs", "of the data"):
         table.add_column(heading, overflow="fold")
-    known = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
-    for kind, name in known:
+    kinds = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
+    for kind, name in kinds:
         shown = name if kind == "attacks" else f"+{name}"
         try:
-            found = registry.find(kind, name)
-            options = "\n".join(option.described for option in registry.options(found))
+            target = registry.find(kind, name)
+            options = "\n".join(option.described for option in registry.options(target))
         except Exception as error:  # somebody else's broken package must not hide the others
             table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "")))
             continue
-        needs = ", ".join(found.needs) or "nothing"
-        table.add_row(*map(Text, (shown, found.summary, options, needs, ", ".join(found.requires) or "nothing")))
+        needs = ", ".join(target.needs) or "nothing"
+        table.add_row(*map(Text, (shown, target.summary, options, needs, ", ".join(target.requires) or "nothing")))
     return table

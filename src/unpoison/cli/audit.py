@@ -39,7 +39,7 @@ def audit(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...",
+            metavar="LOG",
             help="Audit logs, or what 'screen', 'ask' or 'batch' wrote; LOG.1, LOG.2 and so on are read too; - reads "
             "standard input.",
         ),
@@ -79,11 +79,11 @@ def audit(
     if html is not None:
         for log in logs:
             check_output(html, log)
-    with Audit(None if since is None else moment(since, time.time())) as found:
+    with Audit(None if since is None else moment(since, time.time())) as report_of_log:
         counts = RowCounts("", most=MOST_REPORTED)
         for log in _parts(logs):
-            _read(log, found, counts)
-        report = found.report(top)
+            _read(log, report_of_log, counts)
+        report = report_of_log.report(top)
     if as_json:
         _write(report)
     else:
@@ -113,11 +113,11 @@ def _parts(logs: list[str]) -> Iterator[str]:
     """Every file, with the older parts of a rotated log before it; none twice."""
     from unpoison.at_rest.audit_log import parts_of
 
-    known = set[str]()
+    existing = set[str]()
     for log in logs:
         for part in [log] if log == "-" else map(str, parts_of(log)):
-            if part not in known:
-                known.add(part)
+            if part not in existing:
+                existing.add(part)
                 yield part
 
 
@@ -152,5 +152,5 @@ def _write(report: Report) -> None:
 
     from unpoison.files import encoded
 
-    for found in report.records():
-        sys.stdout.buffer.write(encoded(found))
+    for finding in report.records():
+        sys.stdout.buffer.write(encoded(finding))

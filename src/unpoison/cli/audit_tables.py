@@ -23,8 +23,8 @@ def show_report(report: Report, top: int) -> None:
         f"{report.totals['documents']:,} different ones seen"
     )
     if report.onset is not None:
-        found = report.onset
-        show(f"since {day(found.time)} UTC {found.after:.2%} are dropped, before it was {found.before:.2%}")
+        onset = report.onset
+        show(f"since {day(onset.time)} UTC {onset.after:.2%} are dropped, before it was {onset.before:.2%}")
     for note in report.notes:
         show(note)
     rows = [
@@ -90,8 +90,8 @@ def _show(title: str, heads: Sequence[str], rows: Iterable[tuple[bool, Sequence[
     """A table, flagged rows in red and with a mark; nothing without rows."""
     table = Table(title=Text(title, style="bold"), title_justify="left", expand=True)
     table.add_column("", no_wrap=True, width=1)
-    for place, head in enumerate(heads):
-        table.add_column(head, ratio=3 if place == 0 else 1, overflow="fold")
+    for column, head in enumerate(heads):
+        table.add_column(head, ratio=3 if column == 0 else 1, overflow="fold")
     for flagged, cells in rows:
         table.add_row("!" if flagged else "", *map(Text, cells), style="red" if flagged else "")
     if table.row_count:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unpoison.cli.help import Command
 from unpoison.cli.options import Namespace
 
 if TYPE_CHECKING:
@@ -38,15 +39,15 @@ DEFAULT = "sqlite:beliefs.db"
 beliefs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at, delete and move what is remembered.")
 
 
-@beliefs.command("list")
+@beliefs.command("list", cls=Command)
 def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json: AsJson = False) -> None:
     """List all beliefs of a namespace."""
     from unpoison.beliefs import export_lines
     from unpoison.cli.running import counted, say
 
-    with _opened(store, namespace) as found:
+    with _opened(store, namespace) as opened:
         if as_json:
-            for line in export_lines(found):
+            for line in export_lines(opened):
                 typer.echo(line)
             return
         from rich.table import Table
@@ -58,7 +59,7 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
         table, count = Table(), 0
         for heading in ("key", "question", "answer", "support", "conflict", "written", "expires"):
             table.add_column(heading, overflow="fold")
-        for key, belief in found.items():
+        for key, belief in opened.items():
             count += 1
             texts = (excerpt(key), excerpt(belief.query, 60), excerpt(belief.answer, 60))
             weights = (f"{belief.support:.2f}", f"{belief.conflict:.2f}")
@@ -67,18 +68,18 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
         say(counted(count, "belief"))
 
 
-@beliefs.command()
+@beliefs.command(cls=Command)
 def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = "default") -> None:
     """Show one belief as JSON."""
-    with _opened(store, namespace) as found:
-        key, belief = _found(found, question)
+    with _opened(store, namespace) as opened:
+        key, belief = _found(opened, question)
         times = {name: _moment(getattr(belief, name)) for name in ("created", "updated", "expires")}
         typer.echo(json.dumps({"key": key, **belief.to_dict(), **times}, ensure_ascii=False, indent=2))
 
 
-@beliefs.command()
+@beliefs.command(cls=Command)
 def forget(
-    question: Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="The question, or its key.")] = None,
+    question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="The question, or its key.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Forget all beliefs of the namespace.")] = False,
     store: StoreName = DEFAULT,
     namespace: Namespace = "default",
@@ -89,16 +90,16 @@ def forget(
 
     if (question is None) != everything:
         raise OptionError("name one question to forget, or give --all")
-    with _opened(store, namespace) as found:
+    with _opened(store, namespace) as opened:
         if question is None:
-            count = found.forget_all()
+            count = opened.forget_all()
         else:
-            key, _ = _found(found, question)
-            count = int(found.forget(key))
+            key, _ = _found(opened, question)
+            count = int(opened.forget(key))
         say(f"forgot {counted(count, 'belief')}")
 
 
-@beliefs.command("export")
+@beliefs.command("export", cls=Command)
 def export_(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")] = None,
     store: StoreName = DEFAULT,
@@ -108,20 +109,20 @@ def export_(
     from unpoison.beliefs import export_lines
     from unpoison.cli.running import counted, say
 
-    with _opened(store, namespace) as found:
+    with _opened(store, namespace) as opened:
         if output is None:
-            for line in export_lines(found):
+            for line in export_lines(opened):
                 typer.echo(line)
             return
         count = 0
         with output.open("w", encoding="utf-8") as stream:
-            for line in export_lines(found):
+            for line in export_lines(opened):
                 stream.write(f"{line}\n")
                 count += 1
     say(f"wrote {counted(count, 'belief')} to {output}")
 
 
-@beliefs.command("import")
+@beliefs.command("import", cls=Command)
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What 'export' wrote; - reads standard input.")],
     store: StoreName = DEFAULT,
@@ -131,12 +132,12 @@ def import_(
     from unpoison.beliefs import import_lines
     from unpoison.cli.running import counted, say
 
-    with _opened(store, namespace, make=True) as found:
+    with _opened(store, namespace, make=True) as opened:
         if file == "-":
-            count = import_lines(found, sys.stdin)
+            count = import_lines(opened, sys.stdin)
         else:
             with Path(file).open(encoding="utf-8", errors="replace") as stream:
-                count = import_lines(found, stream)
+                count = import_lines(opened, stream)
     say(f"read {counted(count, 'belief')}")
 
 

@@ -2,77 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, Case, case_of, planted, share
+
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from unpoison.cli.demo_tricks import Trick
     from unpoison.defenses.base import Defense
     from unpoison.rows import Row
-    from unpoison.types import Passage, Screening
 
 __all__ = ["demo"]
 
-RETRIEVED = 10
-"""Passages per question that the retriever returns."""
-
-WITHOUT = "vanilla"
-"""What the model reads when nobody defends it: the first five."""
-
-DEFENSES = {
-    WITHOUT: "vanilla:keep=5",
-    "grada": "grada",
-    "ragdefender": "ragdefender",
-    "trustrag": "trustrag",
-    "guard": "guard",
-}
-
-POISONS = (1, 3)
-"""How many poisons the attacker plants per question."""
-
 NEXT = """\
 Go on:
-  unpoison demo --html demo.html               the same questions as a page with pictures
-  unpoison screen FILE.jsonl                   your own rows: {"query": "...", "passages": ["...", "..."]}
-  unpoison ask FILE                            an answer in spite of the poison; -g openai:MODEL for a real model
-  unpoison defenses                            every defense and its options"""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One question under one attack, and what each defense made of it."""
-
-    question: str
-    passages: tuple[Passage, ...]
-    labels: tuple[str, ...]
-    screenings: Mapping[str, Screening]
-
-    def poisons_left(self, defense: str) -> int:
-        return sum(self.labels[i] == "poison" for i in self.screenings[defense].kept_indices)
-
-    def keeps_answer(self, defense: str) -> bool:
-        """Whether a passage that holds the right answer is still there."""
-        return any(self.labels[i] == "gold" for i in self.screenings[defense].kept_indices)
-
-    @property
-    def saved_by(self) -> list[str]:
-        """The defenses that drop every poison and keep a passage with the answer."""
-        return [
-            name for name in DEFENSES if name != WITHOUT and not self.poisons_left(name) and self.keeps_answer(name)
-        ]
-
-    @property
-    def missed_by(self) -> list[str]:
-        """The defenses that leave a poison."""
-        return [name for name in DEFENSES if name != WITHOUT and self.poisons_left(name)]
+  unpoison demo --all              every defense, its reasons, and tricks
+  unpoison demo --html demo.html   the same as a page with pictures
+  unpoison screen FILE.jsonl       rows {"query": "...", "passages": ["...", ...]}
+  unpoison ask FILE.jsonl          an answer in spite of the poison
+  unpoison doctor                  what works here, and how to get the rest"""
 
 
 def demo(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all: every defense with its reasons, a miss, and tricks before guard.")
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write a page with pictures: the catch, the miss, the tricks."),
@@ -81,48 +40,31 @@ def demo(
     """Attack and defend the built-in sample: no key, no download, a few seconds.
 
     Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
-    then shows what each defense keeps: a catch, an honest miss, and the figures over all questions; and what Guard
-    makes of a hidden poison, an order to the model, and sources that disagree.
+    and shows what guard makes of one question and what every defense makes of all. With --all it shows a catch and an
+    honest miss of each defense, and what guard makes of a hidden poison, an order to the model, and sources that
+    disagree.
     """
     from unpoison import registry
-    from unpoison.cli.demo_answers import ADDS, answers
+    from unpoison.cli.demo_brief import brief
     from unpoison.cli.demo_tricks import tricks
     from unpoison.cli.display import show
-    from unpoison.models.loading import best_reader
+    from unpoison.files import check_writable
     from unpoison.rendering import page
     from unpoison.rows import load_sample
 
     if html is not None:
-        html.open("ab").close()  # to learn early that it cannot be written
+        check_writable(html)
     rows = load_sample()
     defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
-    cases = {count: [_case(row, count, defenses) for row in rows] for count in (0, *POISONS)}
+    cases = {count: [case_of(row, count, defenses) for row in rows] for count in (0, *POISONS)}
     attacked = [case for count in POISONS for case in cases[count]]
     catch = max(attacked, key=lambda case: (len(case.saved_by), case.poisons_left(WITHOUT)))
     miss = max(attacked, key=lambda case: (len(case.missed_by), sum(map(case.poisons_left, case.missed_by))))
-
-    show(
-        f"{len(rows)} questions with {RETRIEVED} retrieved passages each, written for this demo. The attacker plants "
-        f"{' or '.join(map(str, POISONS))} poisons per question; each repeats the question, so the retriever ranks it "
-        "first. No language model and no download is involved: the encoder is the built-in lexical one.",
-        "",
-        _glance([*cases[POISONS[0]][:3], *cases[POISONS[-1]][:3]]),
-        "",
-    )
-    if catch.saved_by:
-        show(f"A CATCH: {_listed(catch.saved_by)} drop every poison and keep the answer.", "", *_detail(catch), "")
-    if miss.missed_by:
-        show(f"AN HONEST MISS: {_listed(miss.missed_by)} let poison through.", "", *_detail(miss), "")
+    tried = tricks(rows) if everything or html is not None else []
+    if everything:
+        _show_all(rows, cases, catch, miss, tried)
     else:
-        show("No defense let a poison through on this sample. Expect misses on real data.", "")
-    tried = tricks(rows)
-    for trick in tried:
-        show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
-    show(_figures(cases), "")
-    if best_reader() == "reader":
-        show(answers({count: [(row, _planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
-    else:
-        show(ADDS, "")
+        print(*brief(cases), sep="\n")  # noqa: T201  this is what the command line is for
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
         html.write_text(
@@ -145,28 +87,35 @@ def demo(
         show("", f"wrote {html}")
 
 
-def _case(row: Row, count: int, defenses: Mapping[str, Defense]) -> Case:
-    passages, labels = _planted(row, count)
-    question = row.query.text
-    return Case(question, passages, labels, {name: one.screen(question, passages) for name, one in defenses.items()})
+def _show_all(
+    rows: Sequence[Row], cases: Mapping[int, Sequence[Case]], catch: Case, miss: Case, tried: Sequence[Trick]
+) -> None:
+    """Every defense beside the others, with its reasons."""
+    from unpoison.cli.demo_answers import ADDS, answers
+    from unpoison.cli.display import show
+    from unpoison.models.loading import best_reader
 
-
-def _planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
-    """The retriever's results under attack, and their labels.
-
-    As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text.
-    """
-    from unpoison.types import Passage
-
-    labelled = [(passage, str(told["label"])) for passage, told in zip(row.passages, row.raw["passages"])]
-    poisons = [
-        (Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source), label)
-        for passage, label in labelled
-        if label == "poison"
-    ]
-    genuine = [(passage, label) for passage, label in labelled if label != "poison"]
-    passages, labels = zip(*[*poisons[:count], *genuine][:RETRIEVED], strict=True)
-    return passages, labels
+    show(
+        f"{len(rows)} questions with {RETRIEVED} retrieved passages each, written for this demo. The attacker plants "
+        f"{' or '.join(map(str, POISONS))} poisons per question; each repeats the question, so the retriever ranks it "
+        "first. No language model and no download is involved: the encoder is the built-in lexical one.",
+        "",
+        _glance([*cases[POISONS[0]][:3], *cases[POISONS[-1]][:3]]),
+        "",
+    )
+    if catch.saved_by:
+        show(f"A CATCH: {_listed(catch.saved_by)} drop every poison and keep the answer.", "", *_detail(catch), "")
+    if miss.missed_by:
+        show(f"AN HONEST MISS: {_listed(miss.missed_by)} let poison through.", "", *_detail(miss), "")
+    else:
+        show("No defense let a poison through on this sample. Expect misses on real data.", "")
+    for trick in tried:
+        show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
+    show(_figures(cases), "")
+    if best_reader() == "reader":
+        show(answers({count: [(row, planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
+    else:
+        show(ADDS, "")
 
 
 def _glance(cases: Sequence[Case]) -> Table:
@@ -235,10 +184,10 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Table:
             table.add_row(
                 str(count),
                 name,
-                _share(case.poisons_left(name) > 0 for case in group) if count else "",
-                _share(not kept for label, kept in fates if label == "poison") if count else "",
-                _share(kept for label, kept in fates if label != "poison"),
-                _share(case.keeps_answer(name) for case in group),
+                share(case.poisons_left(name) > 0 for case in group) if count else "",
+                share(not kept for label, kept in fates if label == "poison") if count else "",
+                share(kept for label, kept in fates if label != "poison"),
+                share(case.keeps_answer(name) for case in group),
                 end_section=name == list(DEFENSES)[-1],
             )
     table.caption = (
@@ -253,11 +202,6 @@ def _table(title: str) -> Table:
     from rich.text import Text
 
     return Table(title=Text(title, style="bold"), title_justify="left", caption_justify="left", expand=True)
-
-
-def _share(hits: Iterable[bool]) -> str:
-    counted = list(hits)
-    return f"{100 * sum(counted) / len(counted):.0f} %" if counted else "-"
 
 
 def _listed(names: Sequence[str]) -> str:

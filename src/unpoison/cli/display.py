@@ -62,9 +62,9 @@ def screening_table(screening: Screening) -> Table:
             Text(plain(verdict.reason)),
             style="green" if verdict.kept else "red",
         )
-    told = [*(excerpt(str(contest), 600) for contest in screening.contested), *map(plain, screening.evidence.notes)]
-    if told:
-        table.caption = Text("; ".join(told))
+    remarks = [*(excerpt(str(contest), 600) for contest in screening.contested), *map(plain, screening.evidence.notes)]
+    if remarks:
+        table.caption = Text("; ".join(remarks))
     return table
 
 

@@ -15,6 +15,7 @@ __all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """\b
 Examples:
+  unpoison evaluate
   unpoison evaluate -d grada,ragdefender,trustrag sample
   unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 data.jsonl --report report.html
   unpoison evaluate -d grada --vary alpha=0.2,0.4,0.6 -e minilm data.jsonl --csv sweep.csv
@@ -56,7 +57,7 @@ def evaluate(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATA]...",
+            metavar="DATA",
             help="Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
             "ramdocs:FILE, beir:FOLDER, hub:NAME. With --preset: a folder of data sets, or one data set.",
         ),
@@ -64,7 +65,10 @@ def evaluate(
     defense: Annotated[
         Texts,
         _axis(
-            "--defense", "-d", metavar="NAME[:OPTIONS],...", help="What is measured; your own as my_module:MyDefense."
+            "--defense",
+            "-d",
+            metavar="NAME[:OPTIONS],...",
+            help="What is measured; guard, your own as my_module:MyDefense.",
         ),
     ] = None,
     attack: Annotated[
@@ -237,7 +241,7 @@ def evaluate(
         bool, typer.Option("--json", help="Write JSON to standard output instead of tables.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """Measure defenses under attack and without one, with 95 % intervals.
+    """Measure defenses under attack and without one, with 95 % intervals; by default guard on the built-in sample.
 
     Every combination of the axes is one scenario. No defense, and every defense without an attack, are measured too,
     so that what a defense saves stands beside what it damages.
@@ -249,7 +253,7 @@ def evaluate(
     from unpoison.driver import Limits
     from unpoison.evaluation.judging import grade_run, judge_run
     from unpoison.evaluation.measures import MEASURES
-    from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
+    from unpoison.evaluation.report import FORMATS, Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
     from unpoison.evaluation.runs import folder_name
@@ -305,12 +309,14 @@ def evaluate(
     runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
+    runs.check_reports(report or (), FORMATS)
     runs.check_outputs(*(report or ()), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
+    checks.need_generator(chosen.scenarios)
     if folder is None:
         RUNS.mkdir(exist_ok=True)
-    with runs.progress() as told:
+    with runs.progress() as advance:
         runner = Runner(
             folder or RUNS / folder_name(chosen.scenarios),
             chosen.scenarios,
@@ -318,7 +324,7 @@ def evaluate(
             limits=Limits(deadline=deadline),
             retry_failed=retry_failed,
             vectors=encoder_cache or (None if folder else RUNS / "vectors.db"),
-            progress=told,
+            progress=advance,
             command=sys.argv,
         )
         if chosen.manifest is not None:
@@ -326,21 +332,21 @@ def evaluate(
                 say(f"note: {difference}")
         run = runner.run()
         if judge is not None:
-            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=told)
+            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=advance)
         if grader is not None:
-            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=told)
-    found = Report.of(run, prices=prices, preset=chosen.preset)
+            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=advance)
+    results = Report.of(run, prices=prices, preset=chosen.preset)
     for path in report or ():
-        write_report(found, path)
+        write_report(results, path)
     for file, text_of in ((markdown, as_markdown), (csv, as_csv)):
         if file is not None:
-            file.write_text(text_of(found), encoding="utf-8")
+            file.write_text(text_of(results), encoding="utf-8")
     if as_json:
-        print(json_text(found), end="")  # noqa: T201  this is what the command line is for
+        print(json_text(results), end="")  # noqa: T201  this is what the command line is for
     else:
-        runs.show_figures(found)
-    runs.show_certified(found, wanted=certified, to_stdout=not as_json)
-    runs.say_problems(found)
-    problems = [problem for summary in found.summaries for problem in summary.problems]
+        runs.show_figures(results)
+    runs.show_certified(results, wanted=certified, to_stdout=not as_json)
+    runs.say_problems(results)
+    problems = [problem for summary in results.summaries for problem in summary.problems]
     where = str(config) if config is not None else str((data or ["sample"])[0])
-    raise typer.Exit(checks.concluded(measured_of(found), problems, runs.say_outcome(run), where))
+    raise typer.Exit(checks.concluded(measured_of(results), problems, runs.say_outcome(run), where))

@@ -38,15 +38,15 @@ DEFENSES = ("vanilla", "radar")
 
 def given_options(context: typer.Context) -> list[str]:
     """The options that stand on the command line, by their long names, and DATA for arguments."""
-    found = []
+    options = []
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             off = context.params[name] is False and parameter.secondary_opts
             names = parameter.secondary_opts if off else parameter.opts
-            found.append(names[0] if parameter.param_type_name == "option" else "DATA")
-    return found
+            options.append(names[0] if parameter.param_type_name == "option" else "DATA")
+    return options
 
 
 def evaluate_stream(
@@ -92,7 +92,7 @@ def evaluate_stream(
         over_time.check_format(path)
     check_outputs(*reports)
     folder.mkdir(parents=True, exist_ok=True)
-    with progress() as told:
+    with progress() as advance:
         study = run_study(
             data,
             methods,
@@ -103,7 +103,7 @@ def evaluate_stream(
             limit=limit,
             limits=Limits(deadline=deadline),
             replies=folder / "replies.db",
-            progress=told,
+            progress=advance,
         )
     for path in reports:
         over_time.write_over_time(study, path, table)
@@ -133,9 +133,9 @@ def _single(name: str, given: Sequence[str] | None, default: str) -> str:
 
 def _shown(table: Table) -> Shown:
     """A table for the terminal."""
-    made = Shown(box=None, padding=(0, 1), title=Text(plain(table.title), style="bold"), title_justify="left")
+    shown_table = Shown(box=None, padding=(0, 1), title=Text(plain(table.title), style="bold"), title_justify="left")
     for number, name in enumerate(table.columns):
-        made.add_column(Text(plain(name)), justify="right" if number else "left", overflow="fold")
+        shown_table.add_column(Text(plain(name)), justify="right" if number else "left", overflow="fold")
     for row in table.rows:
-        made.add_row(*(Text(plain(cell)) for cell in row))
-    return made
+        shown_table.add_row(*(Text(plain(cell)) for cell in row))
+    return shown_table

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unpoison.cli.running import say
+from unpoison.errors import OptionError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
 from unpoison.evaluation.gates import Finding, Gate, Measured, Told, check_gates
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
+from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.worsening import read_measured, worsened
+from unpoison.files import check_writable
 
 __all__ = ["Checks", "measured_of"]
 
 MOST_SHOWN = 20
+
+OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_", "graded")
+"""How the figures begin that only a generator's answers have."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,22 @@ class Checks:
         earlier = None if against is None else read_measured(against)
         for path in (junit, sarif):
             if path is not None:
-                path.open("ab").close()
+                check_writable(path)
         return cls(gates, earlier, measures, junit, sarif)
+
+    def need_generator(self, scenarios: Iterable[Scenario]) -> None:
+        """Refuse gates on answers where no scenario has a generator that gives any.
+
+        Raises:
+            OptionError: There is one.
+        """
+        if any(scenario.generator for scenario in scenarios):
+            return
+        for gate in self.gates:
+            if gate.measure.startswith(OF_ANSWERS):
+                raise OptionError(
+                    f"--fail-if {gate.text!r} needs answers, and no generator gives any; add -g, such as -g reader"
+                )
 
     def concluded(
         self, cells: Sequence[Measured], problems: Sequence[str], code: int, artifact: str, alerts: Sequence[Alert] = ()
@@ -76,33 +96,33 @@ class Checks:
         Raises:
             InputError: A gate or comparison that applies to nothing; the files are written all the same.
         """
-        found, error = list[Finding](), None
+        findings, error = list[Finding](), None
         try:
-            found += check_gates(self.gates, cells, self.measures)
+            findings += check_gates(self.gates, cells, self.measures)
             if self.earlier is not None:
-                found += worsened(self.earlier, cells, self.measures)
+                findings += worsened(self.earlier, cells, self.measures)
         except ValueError as problem:  # InputError
             problems, error = [*problems, str(problem)], problem
         if self.junit is not None:
             captions = [cell.caption for cell in cells]
-            self.junit.write_text(as_junit(found, captions, problems), encoding="utf-8")
+            self.junit.write_text(as_junit(findings, captions, problems), encoding="utf-8")
         if self.sarif is not None:
-            told = [*gate_alerts(found, problems), *alerts]
-            self.sarif.write_text(as_sarif(told, artifact), encoding="utf-8")
+            all_alerts = [*gate_alerts(findings, problems), *alerts]
+            self.sarif.write_text(as_sarif(all_alerts, artifact), encoding="utf-8")
         if error is not None:
             raise error
-        return self._exit_code(found, code)
+        return self._exit_code(findings, code)
 
-    def _exit_code(self, found: Sequence[Finding], code: int) -> int:
+    def _exit_code(self, findings: Sequence[Finding], code: int) -> int:
         if not self.gates and self.earlier is None:
             return code
-        failed = [finding for finding in found if finding.failed]
+        failed = [finding for finding in findings if finding.failed]
         for finding in failed[:MOST_SHOWN]:
             say(f"gate failed: {finding.rule}: {finding.message}")
         if len(failed) > MOST_SHOWN:
             say(f"and {len(failed) - MOST_SHOWN:,} more")
         if not failed:
-            say(f"all {len(found):,} checks passed")
+            say(f"all {len(findings):,} checks passed")
         return 1 if failed else 2 if code else 0
 
 

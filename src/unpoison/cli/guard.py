@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.help import Command
 from unpoison.cli.options import EncoderCache, EncoderName, Limit, RowsFile
 
 __all__ = ["EXAMPLES", "guard"]
@@ -34,7 +35,7 @@ def commands() -> None:
     """Fit the defense 'guard' to your own retrievals."""
 
 
-@guard.command(epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
+@guard.command(cls=Command, epilog=EXAMPLES, short_help="Find the threshold that loses a stated share at most.")
 def calibrate(
     file: RowsFile,
     damage: Annotated[
@@ -62,16 +63,16 @@ def calibrate(
             counts.add(outcome)
             if outcome.result is not None:
                 screenings.append(outcome.result)
-    found = calibrated(screenings, damage)
+    calibration = calibrated(screenings, damage)
     if as_json:
-        typer.echo(json.dumps(found._asdict()))
+        typer.echo(json.dumps(calibration._asdict()))
     else:
-        typer.echo(f"guard:threshold={found.threshold:g}")
+        typer.echo(f"guard:threshold={calibration.threshold:g}")
         say(
-            f"drops {found.dropped:,} of {counted(found.passages, 'passage')}, in {found.touched:,} of "
-            f"{counted(found.questions, 'question')}"
+            f"drops {calibration.dropped:,} of {counted(calibration.passages, 'passage')}, in "
+            f"{calibration.touched:,} of {counted(calibration.questions, 'question')}"
         )
-        if found.threshold > 0.99:
+        if calibration.threshold > 0.99:
             say("so high a threshold finds little: look at the retrievals first, they may hold poison")
     raise typer.Exit(counts.exit_code)
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.help import Command
+
 __all__ = ["EXAMPLES", "models"]
 
 EXAMPLES = """\b
@@ -25,7 +27,7 @@ def commands() -> None:
     """Make a model ready for use without torch."""
 
 
-@models.command(epilog=EXAMPLES, short_help="Write a reader or an encoder as int8 ONNX.")
+@models.command(cls=Command, epilog=EXAMPLES, short_help="Write a reader or an encoder as int8 ONNX.")
 def export(
     checkpoint: Annotated[
         str,

@@ -51,9 +51,9 @@ def quarantine(
             named = moved_before(journal, index, held)
         if not named:
             raise OptionError("no documents are named; give --id, or --decisions with some in quarantine")
-        found = move(named, here, there, journal)
-        for name in found.missing:
+        moved = move(named, here, there, journal)
+        for name in moved.missing:
             say(f"{name}: in neither store")
-        again = f"; {counted(len(found.before), 'document')} had been moved before" if found.before else ""
-        say(f"moved {counted(len(found.moved), 'document')} from {here.name} to {there.name}{again}; see {journal}")
-    raise typer.Exit(1 if found.missing else 0)
+        again = f"; {counted(len(moved.before), 'document')} had been moved before" if moved.before else ""
+        say(f"moved {counted(len(moved.moved), 'document')} from {here.name} to {there.name}{again}; see {journal}")
+    raise typer.Exit(1 if moved.missing else 0)

@@ -34,8 +34,9 @@ def questions(
     corpus: Annotated[
         Path,
         typer.Argument(
+            metavar="CORPUS",
             help="A folder of .md, .txt, .rst or .html files, or a file of rows with a 'text' (JSON Lines, CSV, "
-            "Parquet)."
+            "Parquet).",
         ),
     ],
     count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,
@@ -77,26 +78,29 @@ def questions(
     if len(problems) > MAX_TOLD:
         say(f"note: and {len(problems) - MAX_TOLD:,} more documents were left out")
     with row_progress(rows_on_stdout=False) as show:
-        made = make_questions(
+        produced = make_questions(
             documents,
             count,
             generator=model,
             seed=seed,
             progress=lambda done, total: show(done, total, done),
         )
-    _write(output, [question.row() for question in made.questions])
+    _write(output, [question.row() for question in produced.questions])
     if passages is not None:
-        _write_passages(passages, made)
+        _write_passages(passages, produced)
     kinds: dict[str, int] = {}
-    for question in made.questions:
+    for question in produced.questions:
         kinds[question.fact.kind] = kinds.get(question.fact.kind, 0) + 1
     say(
-        f"wrote {counted(len(made.questions), 'question')} to {output}: "
+        f"wrote {counted(len(produced.questions), 'question')} to {output}: "
         + ", ".join(f"{number} by the rule {kind}" for kind, number in sorted(kinds.items(), key=lambda one: -one[1]))
     )
-    if len(made.questions) < count:
-        gone = "".join(f"; {number} left out: {why}" for why, number in made.left_out.items())
-        say(f"{count} were wanted; {counted(len(documents), 'document')} gave {counted(made.candidates, 'fact')}{gone}")
+    if len(produced.questions) < count:
+        gone = "".join(f"; {number} left out: {why}" for why, number in produced.left_out.items())
+        say(
+            f"{count} were wanted; {counted(len(documents), 'document')} gave "
+            f"{counted(produced.candidates, 'fact')}{gone}"
+        )
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -116,9 +120,9 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
             writer.write(row)
 
 
-def _write_passages(path: Path, made: Made) -> None:
+def _write_passages(path: Path, produced: Made) -> None:
     from unpoison.files import Writer
 
     with Writer(path, "", to_stdout=False) as writer:
-        for passage in made.passages:
+        for passage in produced.passages:
             writer.write({"id": passage.id, "title": passage.title, "text": passage.text, "source": passage.source})

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from unpoison.cli.help import Command
 from unpoison.cli.options import Against, FailIf, Junit, Sarif
 
 __all__ = ["EXAMPLES", "redteam"]
@@ -63,7 +64,7 @@ def commands() -> None:
     """Test a running RAG system with planted documents: unpoison redteam CONFIG."""
 
 
-@redteam.command(epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
+@redteam.command(cls=Command, epilog=EXAMPLES, short_help="Plant, ask, remove, ask again; say how often it worked.")
 def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What is tested, in YAML; see docs/redteam.md.")],
     journal: Annotated[
@@ -71,9 +72,11 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")] = False,
     may_test: MayTest = None,
-    in_flight: Annotated[int | None, typer.Option(min=1, max=64, help="Questions at the same time.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Requests per second at most.")] = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Requests at most.")] = None,
+    in_flight: Annotated[
+        int | None, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Requests per second at most.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, metavar="N", help="Requests at most.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV, one line per attack.")] = None,
     report: Annotated[
@@ -105,8 +108,8 @@ def run(
         if dry_run:
             redteaming.show_requests(rehearsal_of_requests(chosen, secrets=secrets, hosts=hosts))
             return
-        with progress() as told, redteaming.taken_back(where):
-            results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=told)
+        with progress() as advance, redteaming.taken_back(where):
+            results = run_test(chosen, where, secrets=secrets, hosts=hosts, progress=advance)
     if csv is not None:
         csv.write_text(results.to_csv(), encoding="utf-8")
     if report is not None:
@@ -123,7 +126,7 @@ def run(
     raise typer.Exit(checks.concluded(results.measured(), problems, code, str(config), alerts))
 
 
-@redteam.command(epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
+@redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Take back exactly what a test has planted.")
 def clean(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a test.")],
     config: Annotated[
@@ -143,16 +146,16 @@ def clean(
     from unpoison.redteam.building import secrets_of_environment
 
     secrets = secrets_of_environment()
-    with redteaming.masked(secrets), progress() as told:
-        found = take_back(
+    with redteaming.masked(secrets), progress() as advance:
+        cleaned = take_back(
             journal,
             secrets=secrets,
             hosts=Hosts(may_test or ()),
             config=None if config is None else Config.load(config),
-            progress=told,
+            progress=advance,
         )
     if as_json:
-        remaining = [{"canary": canary, "reason": reason} for canary, reason in found.remaining]
-        typer.echo(json.dumps({"removed": found.removed, "remaining": remaining, "damaged": list(found.damaged)}))
-    redteaming.say_cleaned(found, journal)
-    raise typer.Exit(0 if found.clean else 1)
+        remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
+        typer.echo(json.dumps({"removed": cleaned.removed, "remaining": remaining, "damaged": list(cleaned.damaged)}))
+    redteaming.say_cleaned(cleaned, journal)
+    raise typer.Exit(0 if cleaned.clean else 1)

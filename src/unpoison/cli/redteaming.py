@@ -41,9 +41,9 @@ def masked(secrets: Secrets) -> Iterator[None]:
     try:
         yield
     except UnpoisonError as error:
-        told = str(error)
-        hidden = str(secrets.masked(told))
-        if hidden == told:
+        message = str(error)
+        hidden = str(secrets.masked(message))
+        if hidden == message:
             raise
         raise TargetError(hidden) from None
 
@@ -75,28 +75,28 @@ def show_results(results: Results) -> None:
     for cell in cells:
         table.add_column(Text(plain(cell.id if cell.poisons else "nothing planted")), justify="right", overflow="fold")
     for name, one in MEASURES.items():
-        found = [cell.figures[name] for cell in cells]
-        if any(not isnan(figure.value) for figure in found) and name != "failed":
+        estimates = [cell.figures[name] for cell in cells]
+        if any(not isnan(figure.value) for figure in estimates) and name != "failed":
             unit = "%" if one.unit == "share" else "s"
-            table.add_row(f"{one.title}, {unit}", *(_figure(figure, one.unit) for figure in found))
+            table.add_row(f"{one.title}, {unit}", *(_figure(figure, one.unit) for figure in estimates))
     show(table, "")
 
 
-def _figure(found: Estimate, unit: str) -> str:
-    if isnan(found.value):
+def _figure(estimate: Estimate, unit: str) -> str:
+    if isnan(estimate.value):
         return "-"
     if unit == "share":
-        return f"{100 * found.value:.1f} [{100 * found.low:.0f} to {100 * found.high:.0f}]"
-    return f"{found.value:.2f} [{found.low:.2f} to {found.high:.2f}]"
+        return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
+    return f"{estimate.value:.2f} [{estimate.low:.2f} to {estimate.high:.2f}]"
 
 
 def problems(results: Results) -> list[str]:
     """What went wrong, as sentences."""
-    told = [*results.problems, *(f"{cell.id}: {problem}" for cell in results.table() for problem in cell.problems)]
+    sentences = [*results.problems, *(f"{cell.id}: {problem}" for cell in results.table() for problem in cell.problems)]
     missing = results.examples * len(results.cells) - len(results.trials)
     if missing:
-        told.append(f"{counted(missing, 'question')} not asked; give the same command again to go on")
-    return told + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
+        sentences.append(f"{counted(missing, 'question')} not asked; give the same command again to go on")
+    return sentences + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
 
 
 def exit_code(results: Results) -> int:
@@ -108,34 +108,36 @@ def exit_code(results: Results) -> int:
 
 def alerts(results: Results) -> list[Alert]:
     """An alert for every answer that was the attacker's, and for every document that may remain."""
-    found = [_alert(cell, number) for cell in results.table() if cell.poisons for number in range(len(cell.trials))]
+    raised = [_alert(cell, number) for cell in results.table() if cell.poisons for number in range(len(cell.trials))]
     remaining = [
         Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
         for canary, reason in results.remaining
     ]
-    return [*remaining, *(one for one in found if one is not None)]
+    return [*remaining, *(one for one in raised if one is not None)]
 
 
 def _alert(cell: Cell, number: int) -> Alert | None:
     trial = cell.trials[number]
     if not trial.is_attacked(trial.answer):
         return None
-    told = (
+    message = (
         f"with {counted(cell.poisons, 'planted document')} ({cell.attack}) the answer to "
         f"{excerpt(trial.question, 200)!r} became {excerpt(trial.answer or '', 200)!r}"
     )
-    return Alert("poisoned-answer", "warning", told, f"{cell.id}|{trial.example}")
+    return Alert("poisoned-answer", "warning", message, f"{cell.id}|{trial.example}")
 
 
-def say_cleaned(found: Cleaned, journal: Path) -> None:
+def say_cleaned(cleaned: Cleaned, journal: Path) -> None:
     """What cleaning came to."""
-    for note in found.notes:
+    for note in cleaned.notes:
         say(note)
-    for canary, reason in found.remaining:
+    for canary, reason in cleaned.remaining:
         say(f"the document {canary} may remain: {reason}")
-    for number in found.damaged[:MOST_SHOWN]:
+    for number in cleaned.damaged[:MOST_SHOWN]:
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
-    left = f"; {counted(len(found.remaining), 'document')} may remain" if found.remaining else ""
+    left = f"; {counted(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
     say(
-        f"removed {counted(found.removed, 'document')}{left}" if found.removed or left else "nothing was left to remove"
+        f"removed {counted(cleaned.removed, 'document')}{left}"
+        if cleaned.removed or left
+        else "nothing was left to remove"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan
@@ -28,12 +28,14 @@ from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.evaluation.summary import Summary
+from unpoison.files import check_writable
 from unpoison.rendering import plain
 
 __all__ = [
     "Chosen",
     "check_certified",
     "check_outputs",
+    "check_reports",
     "choose",
     "presets_table",
     "progress",
@@ -80,12 +82,12 @@ def choose(
     Raises:
         OptionError: Options that exclude each other.
     """
-    if sum(found is not None for found in (config, preset, manifest)) > 1:
+    if sum(recorded is not None for recorded in (config, preset, manifest)) > 1:
         raise OptionError("--config, --preset and --manifest exclude each other; give one of them")
     if manifest is not None:
         _refuse(given, frozenset(), "--manifest")
-        found = read_manifest(manifest)
-        return Chosen(tuple(Scenario.from_dict(cell["scenario"]) for cell in found["cells"]), manifest=found)
+        recorded = read_manifest(manifest)
+        return Chosen(tuple(Scenario.from_dict(cell["scenario"]) for cell in recorded["cells"]), manifest=recorded)
     if preset is not None:
         if preset in stream_preset_names():
             raise OptionError(f"{preset} is measured over time; give its data as well, such as --stream timeline")
@@ -98,7 +100,7 @@ def choose(
         return Chosen(table.scenarios, preset=table)
     if config is not None:
         return Chosen(Grid.load(config, **given).scenarios())
-    return Chosen(Grid.of({"data": ["sample"], **given}).scenarios())
+    return Chosen(Grid.of({"data": ["sample"], "defense": ["guard"], **given}).scenarios())
 
 
 def _refuse(given: Mapping[str, Any], allowed: frozenset[str], option: str) -> None:
@@ -118,15 +120,26 @@ def _single(name: str, value: Any) -> Any:
     return value[0]
 
 
+def check_reports(paths: Sequence[Path], formats: Sequence[str]) -> None:
+    """See early that every report has a format.
+
+    Raises:
+        OptionError: A suffix that names none.
+    """
+    for path in paths:
+        if path.suffix.lower() not in formats:
+            raise OptionError(f"--report must end in {', '.join(formats)}, got {path}")
+
+
 def check_outputs(*paths: Path | None) -> None:
-    """See early that files can be written.
+    """See early that files can be written; none is left behind.
 
     Raises:
         OSError: One of them cannot.
     """
     for path in paths:
         if path is not None:
-            path.open("ab").close()
+            check_writable(path)
 
 
 @contextmanager
@@ -174,9 +187,9 @@ def show_certified(report: Report, *, wanted: bool, to_stdout: bool) -> None:
     tables = certified_tables(report)
     if not tables:
         say("nothing is certified: no defense here proves its answers; give -d vote (or robustrag) and -g reader")
-    for found in tables if to_stdout else ():
-        table = Table(*found.columns, box=None, padding=(0, 1), title=Text(plain(found.title), style="bold"))
-        for row in found.rows:
+    for certified in tables if to_stdout else ():
+        table = Table(*certified.columns, box=None, padding=(0, 1), title=Text(plain(certified.title), style="bold"))
+        for row in certified.rows:
             table.add_row(*(Text(plain(cell)) for cell in row))
         show(table, "")
 
@@ -202,9 +215,13 @@ def figures_tables(report: Report) -> Iterator[Table]:
         yield table
 
 
-def _with_interval(found: Estimate) -> str:
+def _with_interval(estimate: Estimate) -> str:
     """Such as "63.2 [51-74]", in percent; short, for a terminal has 80 columns."""
-    return "-" if isnan(found.value) else f"{100 * found.value:.1f} [{100 * found.low:.0f}-{100 * found.high:.0f}]"
+    return (
+        "-"
+        if isnan(estimate.value)
+        else f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}-{100 * estimate.high:.0f}]"
+    )
 
 
 def _bare(summary: Summary | None, name: str) -> str:
@@ -219,24 +236,24 @@ def published_table(report: Report, preset: Preset) -> Table:
     for name in ("published %", "measured %"):
         table.add_column(name, justify="right")
     table.add_column("differs in")
-    found = {summary.scenario: summary for summary in report.summaries}
+    by_scenario = {summary.scenario: summary for summary in report.summaries}
     letters: dict[str, str] = {}
     shown = set[tuple[Scenario | None, str]]()
     for one in preset.published:
         key = (one.scenario, one.measure)
-        ours = "as above" if key in shown else measured(preset, one, found)
+        ours = "as above" if key in shown else measured(preset, one, by_scenario)
         if ours and one.scenario is not None:
             shown.add(key)
         differs = [letters.setdefault(t, _letter(len(letters))) for t in (*one.row_differs, *one.column_differs)]
-        told = (plain(one.table), plain(one.row), plain(one.column), one.measure, one.told)
-        table.add_row(*map(Text, (*told, ours, " ".join(differs))))
+        cells = (plain(one.table), plain(one.row), plain(one.column), one.measure, one.told)
+        table.add_row(*map(Text, (*cells, ours, " ".join(differs))))
     table.caption = Text("\n".join(f"{letter}  {plain(sentence)}" for sentence, letter in letters.items()))
     return table
 
 
-def _letter(place: int) -> str:
+def _letter(number: int) -> str:
     """A to z, then aa, ab, ..."""
-    return (chr(96 + place // 26) if place >= 26 else "") + chr(97 + place % 26)
+    return (chr(96 + number // 26) if number >= 26 else "") + chr(97 + number % 26)
 
 
 def presets_table() -> Table:
@@ -245,8 +262,8 @@ def presets_table() -> Table:
     for name in ("preset", "source", "what it shows"):
         table.add_column(name)
     for name in preset_names():
-        found = load_preset(name)
-        table.add_row(*map(Text, (name, found.source, found.title)))
+        preset = load_preset(name)
+        table.add_row(*map(Text, (name, preset.source, preset.title)))
     for name in stream_preset_names():
         over_time = load_stream_preset(name, generator="extractive", nli="lexical")
         table.add_row(*map(Text, (name, over_time.source, f"{over_time.title} (--stream)")))
@@ -255,14 +272,18 @@ def presets_table() -> Table:
 
 def say_problems(report: Report) -> None:
     """Tell what was left out, what could not begin, what failed, and which attacks fell short."""
-    told = [f"{source}: {row}" for source, found in report.run.manifest["data"].items() for row in found["left_out"]]
+    remarks = [
+        f"{source}: {row}"
+        for source, source_report in report.run.manifest["data"].items()
+        for row in source_report["left_out"]
+    ]
     for summary in report.summaries:
         caption = f"{summary.scenario.defense}, {report.caption(summary.scenario)}"
-        told += [f"{caption}: {problem}" for problem in summary.problems]
-    for line in told[:MAX_PROBLEMS]:
+        remarks += [f"{caption}: {problem}" for problem in summary.problems]
+    for line in remarks[:MAX_PROBLEMS]:
         say(line)
-    if len(told) > MAX_PROBLEMS:
-        say(f"and {len(told) - MAX_PROBLEMS:,} more; --json and --report list them")
+    if len(remarks) > MAX_PROBLEMS:
+        say(f"and {len(remarks) - MAX_PROBLEMS:,} more; --json and --report list them")
     short = {
         (s.scenario.attack, s.scenario.poisons): s["reached"].value
         for s in report.summaries

@@ -121,7 +121,7 @@ def scan(
     if kept is not None and unfinished(kept):
         say(f"going on with the scan that was broken off ({kept.folder})")
     with row_progress(rows_on_stdout=as_json) as show:
-        found = scanned(
+        scan_result = scanned(
             documents,
             threshold=threshold,
             since=after,
@@ -130,25 +130,27 @@ def scan(
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
-        found = replace(found, notes=(*found.notes, f"{counted(len(failures), 'row')} could not be read"))
+        scan_result = replace(
+            scan_result, notes=(*scan_result.notes, f"{counted(len(failures), 'row')} could not be read")
+        )
     try:
-        _write(found, described(source), as_json, output, sarif, html)
+        _write(scan_result, described(source), as_json, output, sarif, html)
     except BrokenPipeError:  # whoever reads has seen enough, which does not undo the scan
-        _finish(kept, found, documents)
+        _finish(kept, scan_result, documents)
         raise
-    _finish(kept, found, documents)
-    say(_summary(found))
-    raise typer.Exit(3 if alert and found.flagged else 1 if failures else 0)
+    _finish(kept, scan_result, documents)
+    say(_summary(scan_result))
+    raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
 
 
-def _finish(kept: State | None, found: Scan, documents: list[Document]) -> None:
+def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) -> None:
     if kept is not None:
-        judged = {finding.id for finding in found.findings}
+        judged = {finding.id for finding in scan_result.findings}
         kept.finish(document for document in documents if document.id in judged)
 
 
 def _write(
-    found: Scan, source: str, as_json: bool, output: Path | None, report: Path | None, html: Path | None
+    scan_result: Scan, source: str, as_json: bool, output: Path | None, report: Path | None, html: Path | None
 ) -> None:
     from unpoison.at_rest.page import page
     from unpoison.at_rest.sarif import sarif
@@ -156,26 +158,26 @@ def _write(
     from unpoison.files import Writer
 
     with Writer(output, "", to_stdout=as_json) as writer:
-        for finding in found.findings:
+        for finding in scan_result.findings:
             writer.write(finding.to_dict())
         active = writer.active
     if report is not None:
-        report.write_text(json.dumps(sarif(found, source), indent=1) + "\n", encoding="utf-8")
+        report.write_text(json.dumps(sarif(scan_result, source), indent=1) + "\n", encoding="utf-8")
     if html is not None:
-        html.write_text(page(found, source), encoding="utf-8")
-    if not active and found.findings:
-        show(_table(found), "")
+        html.write_text(page(scan_result, source), encoding="utf-8")
+    if not active and scan_result.findings:
+        show(_table(scan_result), "")
 
 
-def _table(found: Scan) -> Any:
+def _table(scan_result: Scan) -> Any:
     from rich.table import Table
     from rich.text import Text
 
     from unpoison.rendering import excerpt, plain
 
-    shown: tuple[Finding, ...] = found.flagged or found.findings[:5]
+    shown: tuple[Finding, ...] = scan_result.flagged or scan_result.findings[:5]
     table = Table(
-        title="flagged" if found.flagged else "nothing is flagged; the most suspicious",
+        title="flagged" if scan_result.flagged else "nothing is flagged; the most suspicious",
         title_justify="left",
         expand=True,
     )
@@ -196,13 +198,13 @@ def _table(found: Scan) -> Any:
     return table
 
 
-def _summary(found: Scan) -> str:
+def _summary(scan_result: Scan) -> str:
     from unpoison.cli.running import counted
 
-    notes = "".join(f"; {note}" for note in found.notes)
-    groups = len({finding.group for finding in found.flagged if finding.group})
+    notes = "".join(f"; {note}" for note in scan_result.notes)
+    groups = len({finding.group for finding in scan_result.flagged if finding.group})
     together = f", some in {counted(groups, 'group')}" if groups else ""
     return (
-        f"judged {counted(len(found.findings), 'document')} of {found.documents:,}; "
-        f"flagged {len(found.flagged):,}{together}{notes}"
+        f"judged {counted(len(scan_result.findings), 'document')} of {scan_result.documents:,}; "
+        f"flagged {len(scan_result.flagged):,}{together}{notes}"
     )

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     ROWS = "rows"
 
 
-def schema(kind: Annotated[Kind, typer.Argument(help="rows: one row of a question file.")]) -> None:
+def schema(kind: Annotated[Kind, typer.Argument(metavar="KIND", help="rows: one row of a question file.")]) -> None:
     """Print the JSON Schema of a file's rows.
 
     JSON Lines, CSV and Parquet files hold the same rows; docs/data.md has one complete row for each command.

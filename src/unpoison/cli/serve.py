@@ -23,6 +23,9 @@ __all__ = ["EXAMPLES", "serve"]
 KEY = "UNPOISON_API_KEY"
 """The environment variable with the key; on a command line every user of the machine could read it."""
 
+LISTENING, CALLERS, LIMITS, LOGS = "Where it listens", "Who may call, and what they get", "How much", "Logs"
+"""Sections of the options."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 EXAMPLES = f"""\b
@@ -31,12 +34,13 @@ Examples:
   unpoison serve -d guard -d trustrag:stages=1 -e minilm --port 8000
   unpoison serve -g openai:gpt-4o-mini --nli cross:cross-encoder/nli-deberta-v3-base --timeout 120
   {KEY}=... unpoison serve --host 0.0.0.0 --on-poison demote
+  unpoison serve --host 0.0.0.0 --keys keys.toml
 
 Every option can stand in a TOML file (--config), as on-poison = "demote", and in the environment, as
 UNPOISON_SERVE_ON_POISON=demote; the command line counts before the environment, and that before the file.
 
-The inspector is at /, the description of the interface at /openapi.json. Requests give the key of the environment
-variable {KEY} as "Authorization: Bearer KEY"; without the variable there is none to give.
+The inspector is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
+KEY": that of the environment variable {KEY}, or one of --keys; without either, none is asked for.
 """
 
 
@@ -99,103 +103,192 @@ def serve(
         typer.Option(
             metavar="STORE",
             envvar=["UNPOISON_SERVE_BELIEFS", "UNPOISON_BELIEFS"],
-            help="Where radar remembers: memory, sqlite:FILE, redis://... or postgresql://...",
+            help="Where radar remembers: memory, sqlite:FILE, redis://... or postgresql://...; UNPOISON_BELIEFS too.",
         ),
     ] = None,
     namespace: Namespace = "default",
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0 for a free one.")] = 8000,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", rich_help_panel=LISTENING, help="The address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", rich_help_panel=LISTENING, help="0 for a free one.")
+    ] = 8000,
     unix_socket: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Listen on a unix socket instead, for its owner and group.")
+        Path | None,
+        typer.Option(
+            metavar="PATH", rich_help_panel=LISTENING, help="Listen on a unix socket instead, for its owner and group."
+        ),
     ] = None,
     root_path: Annotated[
-        str, typer.Option(metavar="PATH", help="The path under which a proxy serves it, such as /unpoison.")
+        str,
+        typer.Option(
+            metavar="PATH", rich_help_panel=LISTENING, help="The path under which a proxy serves it, such as /unpoison."
+        ),
     ] = "",
     workers: Annotated[
-        int, typer.Option(min=1, max=256, metavar="N", help="Processes; each loads the models for itself.")
+        int,
+        typer.Option(
+            min=1, max=256, metavar="N", rich_help_panel=LISTENING, help="Processes; each loads the models for itself."
+        ),
     ] = 1,
     keys: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keys with names, scopes and rates; see 'unpoison keys --help'."),
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=CALLERS,
+            help="Keys with names, scopes and rates; see 'unpoison keys --help'.",
+        ),
     ] = None,
     rates: Annotated[
         str | None,
-        typer.Option(metavar="redis://...", help="Where the requests of keys are counted. [default: in each process]"),
+        typer.Option(
+            metavar="redis://...",
+            rich_help_panel=CALLERS,
+            help="Where the requests of keys are counted. [default: in each process]",
+        ),
     ] = None,
     drain: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="How long to serve on after SIGTERM, while /readyz says no."),
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            rich_help_panel=LISTENING,
+            help="How long to serve on after SIGTERM, while /readyz says no.",
+        ),
     ] = 5.0,
     grace: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="How long requests in work may take then."),
+        typer.Option(
+            min=0, metavar="SECONDS", rich_help_panel=LISTENING, help="How long requests in work may take then."
+        ),
     ] = 20.0,
     on_poison: Annotated[
         OnPoison,
         typer.Option(
-            help="What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it."
+            rich_help_panel=CALLERS,
+            help="What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it.",
         ),
     ] = OnPoison.DROP,
     allow_options: Annotated[
         bool,
         typer.Option(
-            "--allow-options", help="Let requests set some options, such as grada:keep, but only to be stricter."
+            "--allow-options",
+            rich_help_panel=CALLERS,
+            help="Let requests set some options, such as grada:keep, but only to be stricter.",
         ),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            rich_help_panel=CALLERS,
             help="A name by which the service may be called; on a loopback address only that machine's names are "
             "allowed otherwise.",
         ),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="A web origin whose pages may call the service (CORS)."),
+        typer.Option(
+            metavar="URL", rich_help_panel=CALLERS, help="A web origin whose pages may call the service (CORS)."
+        ),
     ] = None,
     mcp: Annotated[
-        bool, typer.Option("--mcp", help="Offer the tools of the Model Context Protocol to agents, at /mcp.")
+        bool,
+        typer.Option(
+            "--mcp", rich_help_panel=CALLERS, help="Offer the tools of the Model Context Protocol to agents, at /mcp."
+        ),
     ] = False,
-    max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Bytes of one request.")] = 8 * 1024 * 1024,
-    max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Passages of one request.")] = 1000,
-    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one passage.")] = 20_000,
-    max_dimensions: Annotated[int, typer.Option(min=1, metavar="N", help="Numbers of one embedding.")] = 8192,
+    max_body: Annotated[
+        int, typer.Option(min=1, metavar="BYTES", rich_help_panel=LIMITS, help="Bytes of one request.")
+    ] = 8 * 1024 * 1024,
+    max_passages: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Passages of one request.")
+    ] = 1000,
+    max_characters: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Characters of one passage.")
+    ] = 20_000,
+    max_dimensions: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Numbers of one embedding.")
+    ] = 8192,
     at_once: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Requests in work, or waiting for one of the threads.")
+        int,
+        typer.Option(
+            min=1, metavar="N", rich_help_panel=LIMITS, help="Requests in work, or waiting for one of the threads."
+        ),
     ] = 64,
     wait: Annotated[
         float,
-        typer.Option(min=0.001, metavar="SECONDS", help="How long more wait to be among them before they get a 503."),
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            rich_help_panel=LIMITS,
+            help="How long more wait to be among them before they get a 503.",
+        ),
     ] = 1.0,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Screenings computed side by side. [default: processors / workers]"),
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel=LIMITS,
+            help="Screenings computed side by side. [default: processors / workers]",
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.001, metavar="SECONDS", help="The longest that one request may take.")
+        float,
+        typer.Option(
+            min=0.001, metavar="SECONDS", rich_help_panel=LIMITS, help="The longest that one request may take."
+        ),
     ] = 60.0,
     in_flight: Annotated[
-        int, typer.Option(min=1, max=1024, metavar="N", help="Model calls at the same time, for one request.")
+        int,
+        typer.Option(
+            min=1, max=1024, metavar="N", rich_help_panel=LIMITS, help="Model calls at the same time, for one request."
+        ),
     ] = 16,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Try a failed call again, up to N times.")] = 2,
-    otel: Annotated[bool, typer.Option("--otel", help="Send traces by OTLP, to OTEL_EXPORTER_OTLP_ENDPOINT.")] = False,
-    log_level: Annotated[Level, typer.Option(help="How much to log, as JSON lines on standard error.")] = Level.INFO,
+    retries: Annotated[
+        int, typer.Option(min=0, metavar="N", rich_help_panel=LIMITS, help="Try a failed call again, up to N times.")
+    ] = 2,
+    otel: Annotated[
+        bool, typer.Option("--otel", rich_help_panel=LOGS, help="Send traces by OTLP, to OTEL_EXPORTER_OTLP_ENDPOINT.")
+    ] = False,
+    log_level: Annotated[
+        Level, typer.Option(rich_help_panel=LOGS, help="How much to log, as JSON lines on standard error.")
+    ] = Level.INFO,
     log_dropped: Annotated[
-        bool, typer.Option("--log-dropped", help="Quote the question and what was dropped of it in the log.")
+        bool,
+        typer.Option(
+            "--log-dropped", rich_help_panel=LOGS, help="Quote the question and what was dropped of it in the log."
+        ),
     ] = False,
     audit_log: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write every verdict to this file, for 'unpoison audit'; it rotates."),
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=LOGS,
+            help="Write every verdict to this file, for 'unpoison audit'; it rotates.",
+        ),
     ] = None,
     audit_texts: Annotated[
-        Texts, typer.Option(help="What stands there for questions and texts: keyed hashes, or themselves.")
+        Texts,
+        typer.Option(
+            rich_help_panel=LOGS, help="What stands there for questions and texts: keyed hashes, or themselves."
+        ),
     ] = Texts.HASH,
     audit_size: Annotated[
-        int, typer.Option(min=1, metavar="BYTES", help="A file of the audit log that would be larger is put aside.")
+        int,
+        typer.Option(
+            min=1,
+            metavar="BYTES",
+            rich_help_panel=LOGS,
+            help="A file of the audit log that would be larger is put aside.",
+        ),
     ] = 64 * 2**20,
     audit_files: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Files of the audit log; the oldest is deleted.")
+        int,
+        typer.Option(
+            min=1, max=1000, metavar="N", rich_help_panel=LOGS, help="Files of the audit log; the oldest is deleted."
+        ),
     ] = 8,
 ) -> None:
     """Serve defenses over HTTP: screenings, answers, /rerank for gateways, metrics, and an inspector page.
@@ -269,11 +362,11 @@ def serve(
             log_dropped=log_dropped,
             audit=audit,
         )
-        place = listening or listen(host, port, unix_socket)
+        socket = listening or listen(host, port, unix_socket)
         try:
-            run(app, listening=place, bounds=bounds, drain=drain, grace=grace, log_level=log_level.value)
+            run(app, listening=socket, bounds=bounds, drain=drain, grace=grace, log_level=log_level.value)
         finally:
-            place.close() if listening else unlinked(place, unix_socket)
+            socket.close() if listening else unlinked(socket, unix_socket)
 
 
 def _keys(path: Path | None) -> Keys | None:

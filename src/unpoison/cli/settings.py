@@ -36,7 +36,7 @@ def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | Non
         return None
     options = {p.name: p for p in context.command.params if p.name not in (parameter.name, "help")}
     names = {_long(p): name for name, p in options.items()}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in _table(path).items():
         option = key.replace("_", "-")
         if option not in names:
@@ -47,8 +47,8 @@ def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | Non
         multiple = getattr(options[names[option]], "multiple", False)
         if isinstance(value, list) and not multiple:
             raise OptionError(f"{path.name}: {key} takes one value, got {shown(value)}")
-        found[names[option]] = values if multiple else value
-    context.default_map = {**(context.default_map or {}), **found}
+        settings[names[option]] = values if multiple else value
+    context.default_map = {**(context.default_map or {}), **settings}
     return path
 
 

@@ -94,9 +94,9 @@ def trace(
     from unpoison.files import encoded
 
     case, source = _opened(file, row=row, id=id, question=question, encoder=encoder, k=k or 10)
-    asked = question or (case.question if case else None)
-    said = answer or (case.answer if case else None)
-    for name, value in (("question", asked), ("answer", said)):
+    query = question or (case.question if case else None)
+    reply = answer or (case.answer if case else None)
+    for name, value in (("question", query), ("answer", reply)):
         if value is None:
             raise OptionError(f"{file} does not say the {name}; give it with --{name}")
     tracer = Tracer(
@@ -106,12 +106,12 @@ def trace(
         calls=calls,
         remove=remove,
     )
-    found = tracer.trace(asked or "", said or "", source)
+    traced = tracer.trace(query or "", reply or "", source)
     if as_json:
-        sys.stdout.buffer.write(encoded(found.to_dict()))
+        sys.stdout.buffer.write(encoded(traced.to_dict()))
     else:
-        _show(found)
-    raise typer.Exit(0 if found.culprits else 1)
+        _show(traced)
+    raise typer.Exit(0 if traced.culprits else 1)
 
 
 def _opened(
@@ -141,7 +141,7 @@ def _opened(
         return None, retriever_of(every, k)
 
 
-def _show(found: Trace) -> None:
+def _show(traced: Trace) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -150,20 +150,20 @@ def _show(found: Trace) -> None:
     from unpoison.rendering import excerpt, plain
 
     table = Table(
-        title=Text(f"{excerpt(found.question, 120)}: {excerpt(found.answer, 120)}", style="bold"), expand=True
+        title=Text(f"{excerpt(traced.question, 120)}: {excerpt(traced.answer, 120)}", style="bold"), expand=True
     )
     for head, ratio in (("passage", None), ("id", 1), ("text", 3), ("why", 3)):
         table.add_column(head, ratio=ratio, overflow="fold")
-    for suspect in found.suspects:
+    for suspect in traced.suspects:
         if suspect.guilty or suspect.stated > 0:
-            passage = found.passages[suspect.index]
+            passage = traced.passages[suspect.index]
             cells = (str(suspect.index), excerpt(passage.id or "", 40), excerpt(passage.text), plain(suspect.reason))
             table.add_row(*map(Text, cells), style="red" if suspect.guilty else "")
     show(table)
-    some = "passage" if len(found.culprits) == 1 else "passages"
-    named = f"{some} {', '.join(map(str, found.culprits))}" if found.culprits else "nobody"
-    show(f"guilty: {named}; method {found.method}, {counted(found.asked, 'call')}")
-    for note in found.notes:
+    some = "passage" if len(traced.culprits) == 1 else "passages"
+    named = f"{some} {', '.join(map(str, traced.culprits))}" if traced.culprits else "nobody"
+    show(f"guilty: {named}; method {traced.method}, {counted(traced.asked, 'call')}")
+    for note in traced.notes:
         show(note)
-    if found.without is not None:
-        show(f"without: {excerpt(found.without, 2000)}")
+    if traced.without is not None:
+        show(f"without: {excerpt(traced.without, 2000)}")

@@ -39,6 +39,10 @@ def held(answer: Answer, wanted: int) -> Answer:
         else f"{answer.guarantee} {'is' if answer.guarantee == 1 else 'are'} proved"
     )
     passages = "1 planted passage" if wanted == 1 else f"{wanted} planted passages"
+    count = len(answer.screening.passages)
+    most = max(0, (count - 1) // 2)
+    if answer.guarantee is not None and wanted > most:  # who owns half of the votes owns the result
+        proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
     return noted(empty, f"an answer was withheld: it has to withstand {passages}, and {proved}")
 
 

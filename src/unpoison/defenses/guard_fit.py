@@ -44,8 +44,9 @@ DAMAGE: Final = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
 WINDOWS_SHARE: Final = 1 / 3
 WHOLE_SHARE: Final = {"lexical": 2 / 3, "minilm": 1 / 6}
 """Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
-COMPANY_BOUND: Final = {"lexical": 3.0, "minilm": 2.0}
-"""Log-odds by which the company may lift a passage above its own suspicion; less where that knows similarity."""
+COMPANY_BOUND: Final = 3.0
+"""Log-odds by which the company may lift a passage above its own suspicion; 4 finds more of several poisons and lets
+a single bait cost twice as many gold passages."""
 
 NEEDED: Final = 0.01
 """The least damage that the user's passages must suffice to measure; Guard's default of 0.02 rests on it."""
@@ -119,7 +120,7 @@ def fitted(
         "shipped": f"{shipped.calibration}-{windows.calibration}",
         "questions": len(numbers),
         "passages": passages,
-        "bound": COMPANY_BOUND[encoder],
+        "bound": COMPANY_BOUND,
         "ordinary": 0.0,
         "style": list(choice.style),
         "windows": {"style": list(choice.window_style), **looked},

@@ -172,7 +172,7 @@ class StaticRadar(Defense):
         rank = speaking + (1 if self.mode == "paper" else 0)
         source = v * np.exp(-rank / k) if m else np.zeros(0)
         weight = v.sum() - v
-        sink = np.divide(conflict @ v - np.diag(conflict) * v, weight, out=np.zeros(m), where=weight > 0)
+        sink = np.divide(conflict @ v, weight, out=np.zeros(m), where=weight > 0)  # no answer conflicts with itself
         if self.mode == "reference":
             source, sink = _rescaled(source + 1e-8 * np.exp(-rank / k)), _rescaled(sink)
         return Graph(agreement, conflict, v, source, sink, note)

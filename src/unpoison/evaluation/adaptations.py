@@ -76,15 +76,15 @@ def methods_of(defenses: Iterable[str]) -> dict[str, Method]:
         UnknownNameError: No such defense or option.
         OptionError: A belief store: every run has a fresh one of its own.
     """
-    found = {}
+    methods = {}
     for spec in defenses:
         check_spec("defenses", spec)
         if "beliefs" in registry.parse(spec)[1]:
             raise OptionError(f"{shown(spec)}: every method starts with an empty memory of its own; leave beliefs out")
         for carries, called in CARRIED.items():
             if carries != "beliefs" or takes("defenses", spec, "beliefs"):
-                found[f"{spec}, {called}"] = Method(spec, carries)
-    return found
+                methods[f"{spec}, {called}"] = Method(spec, carries)
+    return methods
 
 
 def answerer_of(method: Method, models: Mapping[str, Any], limits: Limits | None) -> Answerer:
@@ -148,10 +148,10 @@ class CumulativeSnapshot:
         self._seen: dict[str, tuple[Passage, ...]] = {}
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        asked = as_query(query)
-        key = key or belief_key(asked.text)
+        question = as_query(query)
+        key = key or belief_key(question.text)
         self._seen[key] = (*as_passages(passages), *self._seen.get(key, ()))[:MAX_PASSAGES]
-        return self.defense.answer(asked, self._seen[key])
+        return self.defense.answer(question, self._seen[key])
 
     def stored(self, key: str) -> int:
         return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._seen.get(key, ()))
@@ -166,13 +166,13 @@ class LightweightHistory:
         self._answers: dict[str, str] = {}
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        asked = as_query(query)
-        key = key or belief_key(asked.text)
+        question = as_query(query)
+        key = key or belief_key(question.text)
         defense, previous, generator = self.defense, self._answers.get(key), self.defense.models.generator
         if previous is not None and generator is not None:
             defense = copy(defense)
             defense.models = replace(defense.models, generator=_Reminded(generator, previous))
-        answer = defense.answer(asked, passages)
+        answer = defense.answer(question, passages)
         if informative(answer.text) and not answer.abstained:
             self._answers[key] = answer.text
         return answer
@@ -220,12 +220,12 @@ class _Reminded:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # a copy that is being made has no generator yet
             raise AttributeError(name)
-        found = getattr(self._generator, name)
+        attribute = getattr(self._generator, name)
         if name == "agenerate":
-            return lambda prompt, /, **given: found(self._reminded(prompt), **given)
+            return lambda prompt, /, **given: attribute(self._reminded(prompt), **given)
         if name in ("generate_batch", "next_token"):
-            return lambda prompts, /, *rest, **given: found(tuple(map(self._reminded, prompts)), *rest, **given)
-        return found
+            return lambda prompts, /, *rest, **given: attribute(tuple(map(self._reminded, prompts)), *rest, **given)
+        return attribute
 
     def _reminded(self, prompt: Prompt) -> Prompt:
         if prompt.task in ("answer", "synthesize"):

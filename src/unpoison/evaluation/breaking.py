@@ -122,10 +122,10 @@ def _greedy(
     for _ in range(min(m, len(free))):
         options: list[tuple[int, int, int, list[Any]]] = []
         for _ in range(TRIED):
-            place = rng.choice(free)
-            tried = [*now[:place], rng.choice([*pool, *passages]), *now[place + 1 :]]
-            found = defense.answer(question, tried)
-            options.append((-1 if found.guarantee is None else found.guarantee, len(options), place, tried))
-        _, _, place, now = min(options, key=lambda option: option[:2])
-        free.remove(place)
+            position = rng.choice(free)
+            tried = [*now[:position], rng.choice([*pool, *passages]), *now[position + 1 :]]
+            answer = defense.answer(question, tried)
+            options.append((-1 if answer.guarantee is None else answer.guarantee, len(options), position, tried))
+        _, _, position, now = min(options, key=lambda option: option[:2])
+        free.remove(position)
     return now

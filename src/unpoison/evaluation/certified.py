@@ -50,7 +50,7 @@ class Certified:
         """JSON-ready values: each share with its interval."""
         return {
             "id": self.id,
-            "certified": [_bounds(found) for found in self.certified],
+            "certified": [_bounds(estimate) for estimate in self.certified],
             "accuracy": _bounds(self.accuracy),
             "attacked": {str(n): {"attack": a.attack, **_bounds(a.accuracy)} for n, a in self.attacked.items()},
         }
@@ -84,10 +84,10 @@ def _attacked(cell: Cell, cells: Sequence[Cell], level: float) -> dict[int, Atta
     for other in cells:
         if other.scenario.clean or other.scenario.twin != cell.scenario:
             continue
-        found = Attacked(other.scenario.attack, _accuracy(other, level))
-        known = worst.get(other.scenario.poisons)
-        if found.accuracy.count and (known is None or found.accuracy.value < known.accuracy.value):
-            worst[other.scenario.poisons] = found
+        attacked = Attacked(other.scenario.attack, _accuracy(other, level))
+        worst_yet = worst.get(other.scenario.poisons)
+        if attacked.accuracy.count and (worst_yet is None or attacked.accuracy.value < worst_yet.accuracy.value):
+            worst[other.scenario.poisons] = attacked
     return dict(sorted(worst.items()))
 
 
@@ -105,7 +105,7 @@ def _right(record: Record) -> bool:
     return MEASURES["accuracy"].parts(record)[0] > 0
 
 
-def _bounds(found: Estimate) -> dict[str, Any]:
-    if not found.count:
+def _bounds(estimate: Estimate) -> dict[str, Any]:
+    if not estimate.count:
         return {"share": None, "low": None, "high": None, "questions": 0}
-    return {"share": found.value, "low": found.low, "high": found.high, "questions": found.count}
+    return {"share": estimate.value, "low": estimate.low, "high": estimate.high, "questions": estimate.count}

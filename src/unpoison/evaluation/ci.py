@@ -115,12 +115,12 @@ def as_sarif(alerts: Sequence[Alert], artifact: str) -> str:
         }
         for alert in alerts[:MOST_ALERTS]
     ]
-    found = {
+    document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": results}],
     }
-    return json.dumps(found, indent=2, ensure_ascii=True) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def _rule(name: str) -> dict[str, object]:

@@ -59,22 +59,24 @@ class Context:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        return tuple(found.passage for found in self.candidates)
+        return tuple(candidate.passage for candidate in self.candidates)
 
     @property
     def poison(self) -> frozenset[int]:
         """Positions of the poisoned passages."""
-        return frozenset(i for i, found in enumerate(self.candidates) if found.poison)
+        return frozenset(i for i, candidate in enumerate(self.candidates) if candidate.poison)
 
     @property
     def gold(self) -> frozenset[int]:
         """Positions of the gold passages."""
-        return frozenset(i for i, found in enumerate(self.candidates) if found.gold)
+        return frozenset(i for i, candidate in enumerate(self.candidates) if candidate.gold)
 
     @property
     def foreign(self) -> frozenset[int]:
         """Positions of poisons that were made for another question."""
-        return frozenset(i for i, found in enumerate(self.candidates) if found.poison and found.target != self.example)
+        return frozenset(
+            i for i, candidate in enumerate(self.candidates) if candidate.poison and candidate.target != self.example
+        )
 
     def reordered(self, scores: ArrayLike, k: int | None = None) -> Self:
         """The same candidates by score, highest first, the best `k` of them; ties keep their order.
@@ -93,8 +95,8 @@ class Context:
 def labelled_context(example: Example, poison: Iterable[Label] = ("poison", "misinfo")) -> Context:
     """All passages of an example in the file's order, as published: for sets that come poisoned (RAMDocs, RGB)."""
     wrong = frozenset(poison)
-    candidates = tuple(_candidate(found, example.id, found.label in wrong) for found in example.passages)
-    return Context(example.id, example.question, candidates, sum(found.poison for found in candidates))
+    candidates = tuple(_candidate(labelled, example.id, labelled.label in wrong) for labelled in example.passages)
+    return Context(example.id, example.question, candidates, sum(labelled.poison for labelled in candidates))
 
 
 def clean_contexts(
@@ -121,17 +123,17 @@ def clean_contexts(
     if k < 1:
         raise OptionError(f"k must be at least 1, got {k}")
     own = [_own(example, order)[:k] for example in examples]
-    short = [i for i, found in enumerate(own) if len(found) < k]
+    short = [i for i, candidates in enumerate(own) if len(candidates) < k]
     # A question may meet each of its own passages again in the corpus, so ask for that many more.
-    asked = nearest([examples[i].question for i in short], corpus, k + max((len(own[i]) for i in short), default=0))
-    for i, positions in zip(short, asked):
-        seen = {text_key(found.passage.text) for found in own[i]}
+    ranked = nearest([examples[i].question for i in short], corpus, k + max((len(own[i]) for i in short), default=0))
+    for i, positions in zip(short, ranked):
+        seen = {text_key(candidates.passage.text) for candidates in own[i]}
         for position in positions:
             key = text_key(corpus[position].text)
             if len(own[i]) < k and key not in seen:
                 seen.add(key)
                 own[i].append(Candidate(corpus[position]))
-    return [Context(example.id, example.question, tuple(found)) for example, found in zip(examples, own)]
+    return [Context(example.id, example.question, tuple(candidates)) for example, candidates in zip(examples, own)]
 
 
 def nearest(questions: Sequence[str], corpus: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
@@ -143,14 +145,17 @@ def nearest(questions: Sequence[str], corpus: Sequence[Passage], count: int) -> 
 
 
 def _own(example: Example, order: str) -> list[Candidate]:
-    def place(found: LabelledPassage) -> tuple[bool, float]:
-        return order == "gold" and found.label != "gold", float("inf") if found.rank is None else found.rank
+    def order_key(labelled: LabelledPassage) -> tuple[bool, float]:
+        return order == "gold" and labelled.label != "gold", float("inf") if labelled.rank is None else labelled.rank
 
-    return [_candidate(found, example.id) for found in sorted(example.labelled("clean", "gold", "noise"), key=place)]
+    return [
+        _candidate(labelled, example.id)
+        for labelled in sorted(example.labelled("clean", "gold", "noise"), key=order_key)
+    ]
 
 
-def _candidate(found: LabelledPassage, example: str, poison: bool = False) -> Candidate:
-    return Candidate(found.passage, poison, found.label == "gold", example if poison else None)
+def _candidate(labelled: LabelledPassage, example: str, poison: bool = False) -> Candidate:
+    return Candidate(labelled.passage, poison, labelled.label == "gold", example if poison else None)
 
 
 def text_key(text: str) -> str:

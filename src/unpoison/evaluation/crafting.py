@@ -122,23 +122,23 @@ def craft_all(
     Returns:
         By the example's id.
     """
-    known = {found.example: found for found in map(Crafted.from_dict, read_rows(path))}
-    found = {
-        name: made for name, made in known.items() if name in targets and not (retry_failed and made.error is not None)
+    earlier = {crafted.example: crafted for crafted in map(Crafted.from_dict, read_rows(path))}
+    crafted = {
+        name: new for name, new in earlier.items() if name in targets and not (retry_failed and new.error is not None)
     }
-    missing = [name for name in targets if name not in found]
+    missing = [name for name in targets if name not in crafted]
     if not missing:
-        return found
+        return crafted
     with Journal(path) as journal, ThreadPoolExecutor(jobs, thread_name_prefix="unpoison-attack") as pool:
         try:
-            for made in pool.map(lambda name: craft_one(attack, name, targets[name], count), missing):
-                journal.append(made.to_dict())
-                found[made.example] = made
+            for new in pool.map(lambda name: craft_one(attack, name, targets[name], count), missing):
+                journal.append(new.to_dict())
+                crafted[new.example] = new
                 step()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return found
+    return crafted
 
 
 def craft_one(attack: Attack, name: str, target: Callable[[], Target], count: int) -> Crafted:

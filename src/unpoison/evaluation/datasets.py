@@ -67,9 +67,9 @@ def load(spec: str | Path) -> Loaded:
     elif colon and prefix == "hub":
         rows, form, name = _hub(rest, digest)
     else:
-        known = colon and prefix in FORMATS
-        path = Path(rest if known else text)
-        rows, form, name = _file_rows(path, digest), prefix if known else "shared", path.name.partition(".")[0]
+        is_format = colon and prefix in FORMATS
+        path = Path(rest if is_format else text)
+        rows, form, name = _file_rows(path, digest), prefix if is_format else "shared", path.name.partition(".")[0]
     examples, problems = _examples(rows, form, name)
     return Loaded(text, tuple(examples), tuple(problems), f"sha256:{digest.hexdigest()}")
 
@@ -84,7 +84,7 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
     Raises:
         InputError: The file cannot be read, or a row is malformed; the message names the line.
     """
-    found = []
+    passages = []
     for line, row in _file_rows(Path(path), hashlib.sha256()):
         if not isinstance(row, Mapping):
             raise InputError(
@@ -92,10 +92,10 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
             )
         if dataset is None or row.get("dataset") == dataset:
             try:
-                found.append(_passage(row))
+                passages.append(_passage(row))
             except InputError as error:
                 raise InputError(f"{path} line {line}: {error}") from None
-    return tuple(found)
+    return tuple(passages)
 
 
 def _passage(row: Mapping[str, Any]) -> Passage:
@@ -121,9 +121,9 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
             if not isinstance(row, Mapping):
                 raise FieldError("row", f"must be an object, got {shown(row)}")
             fresh = list[Example]()  # all years of a series or none
-            for made in FORMATS[form](row, line, dataset):
-                identifier = made.get("id") if isinstance(made.get("id"), str) else None
-                example = Example.of(made, default_id=f"{dataset}-{line}" if dataset else str(line))
+            for converted in FORMATS[form](row, line, dataset):
+                identifier = converted.get("id") if isinstance(converted.get("id"), str) else None
+                example = Example.of(converted, default_id=f"{dataset}-{line}" if dataset else str(line))
                 if example.id in lines:
                     raise FieldError(
                         "id", f"{shown(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
@@ -206,7 +206,9 @@ def _judged(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, An
 def _hub(name: str, digest: hashlib._Hash) -> tuple[NumberedRows, str, str]:
     """A data set of the Hugging Face hub, in any of the known formats; code that comes with it is never run."""
     splits = require("datasets", f"the data set hub:{name}").load_dataset(name)
-    split = next((found for found in _SPLITS if found in splits), None) or next(iter(splits), None)
+    split = next((name_of_split for name_of_split in _SPLITS if name_of_split in splits), None) or next(
+        iter(splits), None
+    )
     if split is None:
         raise InputError(f"hub:{name} holds no split; name another data set")
     if len(splits[split]) > MAX_ROWS:

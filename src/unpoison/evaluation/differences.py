@@ -105,12 +105,12 @@ def same_model(ours: str, theirs: str) -> bool:
 
 def _named(text: str) -> list[str]:
     """The models of `_SAME` in a text; GPT-4o-mini names no GPT-4o."""
-    plain, found = "".join(filter(str.isalnum, text.lower())), []
+    plain, named = "".join(filter(str.isalnum, text.lower())), list[str]()
     for name in sorted(_SAME, key=len, reverse=True):
         if name in plain:
             plain = plain.replace(name, " ")
-            found.append(name)
-    return found
+            named.append(name)
+    return named
 
 
 class Differences:
@@ -157,8 +157,8 @@ class Differences:
         return tuple(dict.fromkeys(self._of_column(column, scenario, measure)))
 
     def _of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> Iterator[str]:
-        if told := self._sources.differs[column["data"]]:
-            yield told
+        if difference := self._sources.differs[column["data"]]:
+            yield difference
         if scenario is not None:
             if scenario.policy in ("retrieve", "corpus"):
                 yield from self._model("retriever", {})

@@ -121,12 +121,12 @@ class Example:
 
     def __post_init__(self) -> None:
         seen: set[str | None] = set()
-        for position, found in enumerate(self.passages):
-            if found.passage.id in seen:
+        for position, labelled in enumerate(self.passages):
+            if labelled.passage.id in seen:
                 raise FieldError(
-                    f"passages[{position}].id", f"{shown(found.passage.id)} occurs twice; poison is tracked by id"
+                    f"passages[{position}].id", f"{shown(labelled.passage.id)} occurs twice; poison is tracked by id"
                 )
-            seen.add(found.passage.id)
+            seen.add(labelled.passage.id)
         for wrong in self.incorrect_answers:
             for right in self.correct_answers:
                 if contains_either(wrong, right):
@@ -169,7 +169,7 @@ class Example:
 
     def labelled(self, *labels: Label) -> tuple[LabelledPassage, ...]:
         """The passages with one of these labels, in the file's order."""
-        return tuple(found for found in self.passages if found.label in labels)
+        return tuple(labelled for labelled in self.passages if labelled.label in labels)
 
     def poisons(self, attack: str | None = None) -> tuple[Passage, ...]:
         """The poison texts that come with the example, of one attack or of all."""
@@ -196,8 +196,8 @@ class Example:
             correct=self.correct_answers,
             incorrect=wanted[0] if wanted else "",
             texts=tuple(passage.text for passage in self.poisons(attack)),
-            gold=tuple(found.passage.text for found in self.labelled("gold")),
-            context=tuple(found.passage.text for found in self.labelled("gold", "clean")),
+            gold=tuple(labelled.passage.text for labelled in self.labelled("gold")),
+            context=tuple(labelled.passage.text for labelled in self.labelled("gold", "clean")),
             alternatives=wanted[1:],
         )
 

@@ -73,7 +73,7 @@ def radar_dynamic(row: Mapping[str, Any], position: int, dataset: str) -> list[R
     if not isinstance(years, Mapping):
         raise FieldError("yearly_contexts", f"must be an object of years, got {shown(years)}")
     series = str(row.get("id", f"{dataset}-{position}"))
-    made = []
+    rows = []
     for year in sorted(years, key=_year):
         step = years[year]
         if not isinstance(step, Mapping):
@@ -90,7 +90,7 @@ def radar_dynamic(row: Mapping[str, Any], position: int, dataset: str) -> list[R
             for rank, document in enumerate(_list(step, "docs"), 1)
             if isinstance(document, Mapping)
         ]
-        made.append(
+        rows.append(
             {
                 "id": f"{series}@{year}",
                 "dataset": dataset,
@@ -102,7 +102,7 @@ def radar_dynamic(row: Mapping[str, Any], position: int, dataset: str) -> list[R
                 "year": _year(year),
             }
         )
-    return made
+    return rows
 
 
 def ramdocs(row: Mapping[str, Any], position: int, dataset: str) -> list[Row]:

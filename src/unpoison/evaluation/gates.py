@@ -134,16 +134,16 @@ class Gate:
 
     def finding(self, cell: Measured, unit: str) -> Finding:
         """What it says of a cell to which it applies."""
-        found = cell.figures[self.measure]
+        estimate = cell.figures[self.measure]
         failed = _COMPARED[self.sign](self._figure(cell), self.bound)
-        told = _with_interval(found, unit)
-        return Finding(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {told}")
+        figure = _with_interval(estimate, unit)
+        return Finding(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {figure}")
 
     def _figure(self, cell: Measured) -> float:
-        found = cell.figures.get(self.measure)
-        if found is None:
+        estimate = cell.figures.get(self.measure)
+        if estimate is None:
             return float("nan")
-        return {"value": found.value, "upper": found.high, "lower": found.low}[self.end]
+        return {"value": estimate.value, "upper": estimate.high, "lower": estimate.low}[self.end]
 
 
 def check_gates(gates: Iterable[Gate], cells: Sequence[Measured], measures: Mapping[str, Told]) -> list[Finding]:
@@ -153,7 +153,7 @@ def check_gates(gates: Iterable[Gate], cells: Sequence[Measured], measures: Mapp
         InputError: A gate applies to none: it would pass whatever happens.
     """
     guarded = [cell for cell in cells if not cell.baseline] or list(cells)
-    found = list[Finding]()
+    findings = list[Finding]()
     for gate in gates:
         own = [gate.finding(cell, measures[gate.measure].unit) for cell in guarded if gate.applies(cell)]
         if not own:
@@ -162,16 +162,16 @@ def check_gates(gates: Iterable[Gate], cells: Sequence[Measured], measures: Mapp
                 f"the gate {shown(gate.text)} applies to nothing: no cell has {what}; answers need a generator (-g), "
                 "and attacks an answer that they want"
             )
-        found += own
-    return found
+        findings += own
+    return findings
 
 
-def _with_interval(found: Estimate, unit: str) -> str:
-    def told(value: float) -> str:
+def _with_interval(estimate: Estimate, unit: str) -> str:
+    def written(value: float) -> str:
         return f"{100 * value:.1f} %" if unit == "share" else f"{value:.3g}"
 
-    interval = "" if isnan(found.low) else f" [{told(found.low)} to {told(found.high)}]"
-    return f"{told(found.value)}{interval}{' s' if unit == 'seconds' else ''} in {found.count:,}"
+    interval = "" if isnan(estimate.low) else f" [{written(estimate.low)} to {written(estimate.high)}]"
+    return f"{written(estimate.value)}{interval}{' s' if unit == 'seconds' else ''} in {estimate.count:,}"
 
 
 def figures_of(values: Any) -> dict[str, Estimate]:

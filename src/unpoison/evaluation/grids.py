@@ -88,10 +88,10 @@ class Grid:
             OptionError: A value that cannot be used, or axes that exclude each other.
             InputError: No data.
         """
-        known = (*AXES, "vary", "baseline", "clean")
+        settings = (*AXES, "vary", "baseline", "clean")
         for name in values:
-            if name not in known:
-                raise UnknownNameError("setting of a grid", str(name), known)
+            if name not in settings:
+                raise UnknownNameError("setting of a grid", str(name), settings)
         switches = {name: values.get(name, True) for name in ("baseline", "clean")}
         for name, value in switches.items():
             if not isinstance(value, bool):
@@ -149,13 +149,13 @@ class Grid:
         size = prod(map(len, self.axes.values()))
         if size > MAX_SCENARIOS:
             raise OptionError(f"the grid has {size:,} scenarios, more than {MAX_SCENARIOS:,}; give fewer values")
-        found = list(self._product())
+        scenarios = list(self._product())
         if self.clean:
-            found = [one for scenario in found for one in (scenario.twin, scenario)]
+            scenarios = [one for scenario in scenarios for one in (scenario.twin, scenario)]
         if self.baseline:
-            found = [one for scenario in found for one in (*_baselines(scenario), scenario)]
+            scenarios = [one for scenario in scenarios for one in (*_baselines(scenario), scenario)]
         by_context: dict[Scenario, list[Scenario]] = {}
-        for scenario in dict.fromkeys(found):
+        for scenario in dict.fromkeys(scenarios):
             by_context.setdefault(replace(scenario, defense=""), []).append(scenario)
         return tuple(one for group in by_context.values() for one in sorted(group, key=_undefended_first))
 
@@ -201,10 +201,10 @@ def _axis(name: str, value: Any) -> tuple[Any, ...]:
         items = [spec for item in items for spec in split_specs(str(item))]
     elif name != "data":
         items = [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
-    found = tuple(dict.fromkeys(_value(name, item) for item in items))
-    if not found:
+    axis = tuple(dict.fromkeys(_value(name, item) for item in items))
+    if not axis:
         raise OptionError(f"{name} has no value; leave it out or give one")
-    return found
+    return axis
 
 
 def _value(name: str, item: Any) -> Any:
@@ -218,7 +218,7 @@ def _value(name: str, item: Any) -> Any:
             return float(text)
         if name == "positions":
             places = item if isinstance(item, list) else text.split("+")
-            return tuple(int(str(place)) for place in places)
+            return tuple(int(str(position)) for position in places)
     except ValueError:
         pass
     else:

@@ -55,13 +55,13 @@ def planted(example: Example, texts: Iterable[PoisonText | Passage], *, prefix: 
         texts: What an attack crafted, or published texts (`example.poisons(...)`).
         prefix: Put the question and a full stop in front of each text, as PoisonedRAG's black-box attack does.
     """
-    made = []
+    candidates = []
     for text in texts:
         passage = Passage(text.text, id=text.id, title=text.title) if isinstance(text, PoisonText) else text
         if prefix:
             passage = replace(passage, text=with_question(example.question, passage.text), embedding=None)
-        made.append(Candidate(passage, poison=True, target=example.id))
-    return tuple(made)
+        candidates.append(Candidate(passage, poison=True, target=example.id))
+    return tuple(candidates)
 
 
 def replace_at(
@@ -78,18 +78,18 @@ def replace_at(
         raise InputError(f"{len(poisons)} poisons need one position each, got {len(positions)}")
     if len(set(positions)) != len(positions):
         raise InputError(f"positions must differ, got {list(positions)}; name each once")
-    found = list(context.candidates)
+    candidates = list(context.candidates)
     for position, poison in sorted(zip(positions, poisons), key=lambda pair: pair[0]):
         if append and position >= len(context):
-            found.append(poison)
+            candidates.append(poison)
             continue
-        if not 0 <= position < len(found):
+        if not 0 <= position < len(candidates):
             raise InputError(
-                f"position {position} lies outside a context of {len(found)} passages; "
-                f"use 0 to {len(found) - 1}, or a larger k"
+                f"position {position} lies outside a context of {len(candidates)} passages; "
+                f"use 0 to {len(candidates) - 1}, or a larger k"
             )
-        found[position] = poison
-    return _changed(context, found, poisons)
+        candidates[position] = poison
+    return _changed(context, candidates, poisons)
 
 
 def replace_last(context: Context, poisons: Sequence[Candidate]) -> Context:
@@ -125,8 +125,8 @@ def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) 
         poisons: All of the attacker's.
         first: Whether the poison stands before the rest, or behind it.
     """
-    found = [*poisons, *context.candidates] if first else [*context.candidates, *poisons]
-    return _changed(context, found, poisons)
+    candidates = [*poisons, *context.candidates] if first else [*context.candidates, *poisons]
+    return _changed(context, candidates, poisons)
 
 
 def retrieve(context: Context, poisons: Sequence[Candidate], score: Score, k: int) -> Context:
@@ -172,9 +172,9 @@ def retrieve_corpus(
     results = search([example.question for example in examples], [c.passage for c in candidates], k)
     contexts = []
     for example, positions in zip(examples, results):
-        gold = {text_key(found.passage.text) for found in example.labelled("gold")}
-        found = [candidates[i] for i in positions]
-        marked = [c if c.poison else replace(c, gold=text_key(c.passage.text) in gold) for c in found]
+        gold = {text_key(retrieved.passage.text) for retrieved in example.labelled("gold")}
+        retrieved = [candidates[i] for i in positions]
+        marked = [c if c.poison else replace(c, gold=text_key(c.passage.text) in gold) for c in retrieved]
         injected = sum(poison.target == example.id for poison in poisons)
         contexts.append(Context(example.id, example.question, tuple(marked), injected))
     return contexts
@@ -204,11 +204,11 @@ def dense_search(encoder: Encoder) -> Search:
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
         texts = [passage.text for passage in passages]
         if isinstance(encoder, TwoTowers):
-            asked, corpus = encoder.encode_queries(questions), encoder.encode(texts)
+            queries, corpus = encoder.encode_queries(questions), encoder.encode(texts)
         else:
             vectors = encoder.encode([*questions, *texts])
-            asked, corpus = vectors[: len(questions)], vectors[len(questions) :]
-        return [best_first(_similar(encoder, asked[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
+            queries, corpus = vectors[: len(questions)], vectors[len(questions) :]
+        return [best_first(_similar(encoder, queries[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
 
     return search
 
@@ -232,14 +232,14 @@ def hybrid_search(encoder: Encoder) -> Search:
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
         depth = max(count, 100)
         lists = [single(questions, passages, depth) for single in (nearest, dense_search(encoder))]
-        found = []
+        best_of_each = []
         for ranked in zip(*lists, strict=True):
             fused = np.zeros(len(passages))
             for order in ranked:
                 fused[order] += 1 / (FUSION + np.arange(1, len(order) + 1))
             best = best_first(fused)
-            found.append(best[fused[best] > 0][:count])
-        return found
+            best_of_each.append(best[fused[best] > 0][:count])
+        return best_of_each
 
     return search
 

@@ -83,9 +83,9 @@ def bootstrap_mean(values: ArrayLike, *, level: float = 0.95, resamples: int = R
 
     O(resamples * n) time, bounded memory.
     """
-    found = np.asarray(values, float)
-    found = found[~np.isnan(found)]
-    return bootstrap_ratio(found, np.ones_like(found), level=level, resamples=resamples, seed=seed)
+    defined = np.asarray(values, float)
+    defined = defined[~np.isnan(defined)]
+    return bootstrap_ratio(defined, np.ones_like(defined), level=level, resamples=resamples, seed=seed)
 
 
 def bootstrap_ratio(
@@ -197,11 +197,11 @@ def holm(probabilities: Sequence[float]) -> list[float]:
         In the order given; nan stays nan and is not counted.
     """
     order = sorted((p, i) for i, p in enumerate(probabilities) if p == p)
-    found, largest = [nan] * len(probabilities), 0.0
+    corrected, largest = [nan] * len(probabilities), 0.0
     for rank, (p, i) in enumerate(order):
         largest = max(largest, min(1.0, (len(order) - rank) * p))
-        found[i] = largest
-    return found
+        corrected[i] = largest
+    return corrected
 
 
 def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:

@@ -57,15 +57,15 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """The complete rows of a file, none where there is no file; what is no JSON object is passed over."""
     if not path.is_file():
         return []
-    found = []
+    rows = []
     for line in path.read_bytes().split(b"\n")[:-1]:  # what follows the last newline is torn
         try:
             row = json.loads(line)
         except ValueError:
             continue
         if isinstance(row, dict):
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -65,8 +65,8 @@ def read_scores(reply: str) -> Scores:
 def _last_score(reply: str, aspect: str) -> int | None:
     """What stands behind the aspect's name, a range in brackets between them aside."""
     score = r"(?:\W{0,3}\(\d+\s*(?:-|\u2013|to)\s*\d+\))?\W{0,10}(10|[1-9])(?!\d|\s*(?:-|\u2013|to)\s*\d)"
-    found = re.findall(re.escape(aspect) + score, reply, re.IGNORECASE)
-    return int(found[-1]) if found else None
+    scores = re.findall(re.escape(aspect) + score, reply, re.IGNORECASE)
+    return int(scores[-1]) if scores else None
 
 
 _GRADES = (
@@ -91,8 +91,8 @@ def grade_prompt(question: str, correct: Sequence[str], answer: str) -> Prompt:
 
 def read_grade(reply: str) -> str:
     """A, B or C; a reply that is none of them counts as C, as in RADAR's code."""
-    found = re.search(r"\b[ABC]\b", reply)
-    return found[0] if found else "C"
+    match = re.search(r"\b[ABC]\b", reply)
+    return match[0] if match else "C"
 
 
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -187,26 +187,26 @@ def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Lim
     models, done, cells = Models(generator=judge), 0, []
     for cell in measured.cells:
         records, path = _open(cell), judgements_path(measured.folder, cell.id)
-        known: dict[Any, Any] = {row.get("key"): row[form.field] for row in read_rows(path) if form.field in row}
-        missing = [record for record in records if _key(judge, record) not in known]
+        verdicts: dict[Any, Any] = {row.get("key"): row[form.field] for row in read_rows(path) if form.field in row}
+        missing = [record for record in records if _key(judge, record) not in verdicts]
         done += len(records) - len(missing)
         if missing:
             questions = {name: one.context.query for name, one in measured.staged(cell).items()}
             ask = partial(_judged, questions, models, limits, form)
             with Journal(path) as journal, ThreadPoolExecutor(jobs) as pool:
-                for record, found in zip(missing, pool.map(ask, missing)):
-                    if found is not None:
-                        known[_key(judge, record)] = found
-                        journal.append({"key": _key(judge, record), "example": record.example, form.field: found})
+                for record, verdict in zip(missing, pool.map(ask, missing)):
+                    if verdict is not None:
+                        verdicts[_key(judge, record)] = verdict
+                        journal.append({"key": _key(judge, record), "example": record.example, form.field: verdict})
                     done += 1
                     progress(done, total, f"{form.doing} {cell.scenario.defense}")
-        judged = (known.get(_key(judge, record)) for record in cell.records)
+        judged = (verdicts.get(_key(judge, record)) for record in cell.records)
         cells.append(
             replace(
                 cell,
                 records=tuple(
-                    record if found is None else form.put(record, found)
-                    for record, found in zip(cell.records, judged, strict=True)
+                    record if verdict is None else form.put(record, verdict)
+                    for record, verdict in zip(cell.records, judged, strict=True)
                 ),
             )
         )

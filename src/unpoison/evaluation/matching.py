@@ -68,7 +68,7 @@ class Matcher:
 
     def _any(self, matches: Callable[[str, str], bool], reply: str, answers: Iterable[str]) -> bool:
         normal = self.rule(reply)
-        return bool(normal) and any(found and matches(normal, found) for found in map(self.rule, answers))
+        return bool(normal) and any(answer and matches(normal, answer) for answer in map(self.rule, answers))
 
 
 def _reply_holds(reply: str, answer: str) -> bool:

@@ -47,7 +47,7 @@ def measured(staged: Staged, defense: Defense, plain: Vanilla | None, final: int
         return replace(blank, stage="defense", error=str(error))
     except Exception as error:  # a defense may be somebody else's code; one bad question must not end a long run
         return replace(blank, stage="defense", error=f"{type(error).__name__}: {error}")
-    answer, asked = done.answer, [call for call in done.calls if call.kind == "generate"]
+    answer, prompts = done.answer, [call for call in done.calls if call.kind == "generate"]
     return replace(
         blank,
         verdicts=done.screening.verdicts,
@@ -57,9 +57,9 @@ def measured(staged: Staged, defense: Defense, plain: Vanilla | None, final: int
         guarantee=None if answer is None else answer.guarantee,
         screening_seconds=round(done.screening_seconds, 6),
         seconds=round(done.seconds, 6),
-        calls=sum(call.items for call in asked),
-        prompt_tokens=_sum([call.prompt_tokens for call in asked]),
-        completion_tokens=_sum([call.completion_tokens for call in asked]),
+        calls=sum(call.items for call in prompts),
+        prompt_tokens=_sum([call.prompt_tokens for call in prompts]),
+        completion_tokens=_sum([call.completion_tokens for call in prompts]),
     )
 
 
@@ -91,5 +91,5 @@ def _answered(staged: Staged, defense: Defense, plain: Vanilla | None, final: in
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    reported = [count for count in counts if count is not None]
+    return sum(reported) if reported else None

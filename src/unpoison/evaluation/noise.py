@@ -35,10 +35,10 @@ class NoisyNLI:
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3), rows summing to 1."""
-        found = np.array(self._nli.judge(pairs), np.float64)
+        judged = np.array(self._nli.judge(pairs), np.float64)
         for row, (premise, hypothesis) in enumerate(pairs):
             key = f"{self._seed}\0{premise}\0{hypothesis}".encode("utf-8", "surrogatepass")
             rng = np.random.default_rng(int.from_bytes(blake2b(key, digest_size=16).digest(), "little"))
             if rng.random() < self._rate:
-                found[row] = rng.dirichlet(np.ones(3))
-        return found
+                judged[row] = rng.dirichlet(np.ones(3))
+        return judged

@@ -133,13 +133,13 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
     how = {text.id: text.meta["how"] for text in crafted.texts if "how" in text.meta}
     for rank, candidate in enumerate(staged.context.candidates, 1):
         passage = candidate.passage
-        told: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
-        told |= {name: value for name in ("title", "source") if (value := getattr(passage, name)) is not None}
-        told["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
+        fields: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
+        fields |= {name: value for name in ("title", "source") if (value := getattr(passage, name)) is not None}
+        fields["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
         if candidate.poison:
-            told["attack"] = attack.name
-            told |= {"how": how[passage.id]} if passage.id in how else {}
-        row["passages"].append(told)
+            fields["attack"] = attack.name
+            fields |= {"how": how[passage.id]} if passage.id in how else {}
+        row["passages"].append(fields)
     row["planted"] = {
         "attack": attack.name,
         "made": _made(scenario, crafted),
@@ -155,9 +155,9 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
 def _made(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
     """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
-    found: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
+    origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
     if takes("attacks", scenario.attack, "generator"):
-        found["generator"] = scenario.generator
+        origin["generator"] = scenario.generator
     if takes("attacks", scenario.attack, "encoder"):
-        found["encoder"] = scenario.target_encoder
-    return found | ({"stand_in": instead} if (instead := stand_in(scenario)) else {})
+        origin["encoder"] = scenario.target_encoder
+    return origin | ({"stand_in": instead} if (instead := stand_in(scenario)) else {})

@@ -114,18 +114,23 @@ class Preset:
 
     def beside(self, summaries: Iterable[Summary]) -> list[tuple[Published, Estimate | None]]:
         """Each published number with the one measured for it, None where none was."""
-        found = {summary.scenario: summary for summary in summaries}
+        by_scenario = {summary.scenario: summary for summary in summaries}
         return [
-            (one, None if one.scenario is None or one.scenario not in found else found[one.scenario][one.measure])
+            (
+                one,
+                None
+                if one.scenario is None or one.scenario not in by_scenario
+                else by_scenario[one.scenario][one.measure],
+            )
             for one in self.published
         ]
 
-    def by_seed(self, one: Published, found: Mapping[Scenario, Summary]) -> list[Estimate]:
+    def by_seed(self, one: Published, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
         """What was measured for a published number with each seed, as far as it was."""
         if one.scenario is None:
             return []
         every = (replace(one.scenario, seed=seed) for seed in self.seeds)
-        return [found[scenario][one.measure] for scenario in every if scenario in found]
+        return [by_scenario[scenario][one.measure] for scenario in every if scenario in by_scenario]
 
     def describe(self) -> str:
         """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
@@ -212,9 +217,13 @@ def _numbers(
                 title = DATA[column["data"]][0]
                 label = f"{title}, {column['label']}" if "label" in column else title
                 measures = column.get("measures", table.get("measures"))
-                for asked, told in zip(measures, cell.split("/"), strict=False):
-                    name = "graded" if graded and raw.get("graded") and asked == "accuracy" else asked
-                    value, _, spread = told.partition("\u00b1")
+                for measure_of_paper, printed in zip(measures, cell.split("/"), strict=False):
+                    name = (
+                        "graded"
+                        if graded and raw.get("graded") and measure_of_paper == "accuracy"
+                        else measure_of_paper
+                    )
+                    value, _, spread = printed.partition("\u00b1")
                     bound = value[0] if value[0] in "<>" else ""
                     number = None if value == "-" else round(float(value.removeprefix(bound)) / raw["scale"], 6)
                     yield Published(
@@ -239,8 +248,8 @@ def _anywhere(
     models: Mapping[str, Any],
 ) -> Scenario | None:
     """What is measured in a column, in the first row that can be."""
-    found = (_scenario(raw.get("base", {}), row, column, sources, models) for row in table["rows"])
-    return next((one for one in found if one is not None), None)
+    scenarios = (_scenario(raw.get("base", {}), row, column, sources, models) for row in table["rows"])
+    return next((one for one in scenarios if one is not None), None)
 
 
 def _scenario(
@@ -257,8 +266,10 @@ def _scenario(
         return None
     if measurable(row, models["generator"]):
         return None
-    said = {**base, **column, **row}
-    own = {key: value for key, value in said.items() if key in Scenario.__slots__ and key not in ("data", "generator")}
+    stated = {**base, **column, **row}
+    own = {
+        key: value for key, value in stated.items() if key in Scenario.__slots__ and key not in ("data", "generator")
+    }
     return Scenario.from_dict({**models, **own, **sources.fields[column["data"]]})
 
 
@@ -303,5 +314,5 @@ def _folder() -> Any:
 
 @cache
 def _read(name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-    return found
+    content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return content

@@ -102,14 +102,14 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, fields that say nothing left out; `from_dict` reads them back."""
-        found = {
+        values = {
             field.name: getattr(self, field.name)
             for field in fields(self)
             if getattr(self, field.name) != field.default
         }
         if self.verdicts:
-            found["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
-        return found
+            values["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -119,9 +119,9 @@ class Record:
             InputError: A field is missing or malformed.
         """
         try:
-            found: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-            found["verdicts"] = tuple(map(Verdict.from_dict, values.get("verdicts", ())))
-            return cls(**found)
+            arguments: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+            arguments["verdicts"] = tuple(map(Verdict.from_dict, values.get("verdicts", ())))
+            return cls(**arguments)
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not a saved record: {error}; pass what Record.to_dict() wrote") from None
 

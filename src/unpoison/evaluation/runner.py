@@ -105,8 +105,8 @@ class Runner:
         started, resumed = moment(), sum(len(cell.records) for cell in cells)
         self._total = sum(cell.expected for cell in cells)
         self._write_manifest(cells, started, resumed)
-        for place, cell in enumerate(cells):
-            cells[place] = self._measure(cell)
+        for number, cell in enumerate(cells):
+            cells[number] = self._measure(cell)
         manifest = self._write_manifest(cells, started, resumed, finished=moment())
         return Run(self.folder, manifest, tuple(cells))
 
@@ -119,14 +119,14 @@ class Runner:
         Raises:
             InputError: A data or corpus file has changed since.
         """
-        for spec, told in manifest.get("data", {}).items():
-            if self.bench.data(spec).digest != told.get("digest"):
+        for spec, recorded in manifest.get("data", {}).items():
+            if self.bench.data(spec).digest != recorded.get("digest"):
                 raise InputError(f"{spec} has changed since the manifest was written; restore it, or run it anew")
         for path, digest in manifest.get("corpora", {}).items():
             if self.bench.corpus_digest(path) != digest:
                 raise InputError(f"{path} has changed since the manifest was written; restore it, or run it anew")
         now = environment()
-        old, new = ({"python": found.get("python"), **found.get("versions", {})} for found in (manifest, now))
+        old, new = ({"python": machine.get("python"), **machine.get("versions", {})} for machine in (manifest, now))
         return [f"{name} is {new.get(name)}, and was {old[name]}" for name in old if old[name] != new.get(name)]
 
     def _cell(self, scenario: Scenario) -> Cell:
@@ -181,9 +181,9 @@ class Runner:
     def _staged(self, cell: Cell) -> list[Staged]:
         """What the questions look like under the attack: from disk, or crafted and placed now."""
         path = contexts_path(self.folder, cell.contexts)
-        found = [Staged.from_dict(row) for row in read_rows(path)]
-        if found and not (self.retry_failed and any(one.error for one in found)):
-            return found
+        earlier = [Staged.from_dict(row) for row in read_rows(path)]
+        if earlier and not (self.retry_failed and any(one.error for one in earlier)):
+            return earlier
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
         retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever.removeprefix("hybrid:"))

@@ -84,8 +84,8 @@ class Run:
 
     def staged(self, cell: Cell) -> dict[str, Staged]:
         """What the defense was shown, by the example's id; empty where that was not reached."""
-        found = map(Staged.from_dict, read_rows(contexts_path(self.folder, cell.contexts)))
-        return {one.example: one for one in found}
+        contexts = map(Staged.from_dict, read_rows(contexts_path(self.folder, cell.contexts)))
+        return {one.example: one for one in contexts}
 
 
 def open_run(folder: str | Path) -> Run:
@@ -98,13 +98,13 @@ def open_run(folder: str | Path) -> Run:
     manifest = read_manifest(path / "manifest.json")
     cells = [
         Cell(
-            told["id"],
-            Scenario.from_dict(told["scenario"]),
-            told["contexts"],
-            told["expected"],
-            error=told["error"],
+            recorded["id"],
+            Scenario.from_dict(recorded["scenario"]),
+            recorded["contexts"],
+            recorded["expected"],
+            error=recorded["error"],
         )
-        for told in manifest["cells"]
+        for recorded in manifest["cells"]
     ]
     return Run(path, manifest, tuple(read_cell(path, cell) for cell in cells))
 
@@ -116,16 +116,16 @@ def read_manifest(path: Path) -> dict[str, Any]:
         InputError: It cannot be read, or is none.
     """
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; give the manifest.json of a run") from None
     except ValueError as error:
         raise InputError(f"{path} is no JSON: {error}; give the manifest.json of a run") from None
     needed = {"id", "contexts", "expected", "error", "scenario"}
-    cells = found.get("cells") if isinstance(found, dict) else None
+    cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) and needed <= cell.keys() for cell in cells):
-        raise InputError(f"{path} is no manifest: it lists no cells, got {shown(found)}")
-    return dict(found)
+        raise InputError(f"{path} is no manifest: it lists no cells, got {shown(content)}")
+    return dict(content)
 
 
 def read_cell(folder: Path, cell: Cell) -> Cell:
@@ -189,7 +189,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processors": os.cpu_count(),
-        "versions": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "versions": {name: installed for name in PACKAGES if (installed := _version(name)) is not None},
     }
 
 

@@ -155,7 +155,7 @@ class Scenario:
             raise OptionError(
                 f"{self.policy} needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
             )
-        outside = [place for place in self.positions if not 1 <= place <= self.k]
+        outside = [position for position in self.positions if not 1 <= position <= self.k]
         if outside or len(set(self.positions)) != len(self.positions):
             raise OptionError(f"positions must differ and lie in 1 to k = {self.k}, got {list(self.positions)}")
 
@@ -191,13 +191,13 @@ class Scenario:
         The file names of data and corpus do not count where digests are given: a moved folder is the same data.
         """
         content = self.to_dict()
-        known = list(digests)
+        of_data = list(digests)
         code = [*filter(None, (_code(self.made), own_code(self.attack), own_code(self.defense)))]
         if code:
             content["code"] = code  # of one's own: what was measured with another text of it is not measured again
-        if known:
+        if of_data:
             del content["data"], content["corpus"]
-        text = json.dumps([__version__, known, content], sort_keys=True, ensure_ascii=True)
+        text = json.dumps([__version__, of_data, content], sort_keys=True, ensure_ascii=True)
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,16 +214,16 @@ class Scenario:
             OptionError: A value that cannot be used.
             InputError: No data.
         """
-        known = {field.name: field for field in fields(cls) if field.name != "made"}
+        settings = {field.name: field for field in fields(cls) if field.name != "made"}
         for name in values:
-            if name not in known:
-                raise UnknownNameError("field of a scenario", str(name), known)
+            if name not in settings:
+                raise UnknownNameError("field of a scenario", str(name), settings)
         if not isinstance(values.get("data"), str):
             raise InputError(f"a scenario needs data, got {shown(values.get('data'))}; give a file or 'sample'")
-        found = dict(values)
-        if "positions" in found:
-            found["positions"] = tuple(found["positions"])
-        return cls(**found)
+        arguments = dict(values)
+        if "positions" in arguments:
+            arguments["positions"] = tuple(arguments["positions"])
+        return cls(**arguments)
 
 
 def described(defense: Defense) -> str:
@@ -232,16 +232,18 @@ def described(defense: Defense) -> str:
     Two objects that are described alike cannot be told apart in a run; `Runner` refuses them.
     """
     plain = {key: value for key, value in vars(defense).items() if type(value) in (bool, int, float, str)}
-    told = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _USUAL)
-    return f"{defense.name} ({type(defense).__name__}{f', {told}' if told else ''})".replace(":", "-")  # no options
+    options = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _USUAL)
+    return f"{defense.name} ({type(defense).__name__}{f', {options}' if options else ''})".replace(
+        ":", "-"
+    )  # no options
 
 
 _USUAL = ("trust_embeddings", "orders", "name")
 
 
-def _code(made: Defense | None) -> str:
+def _code(defense: Defense | None) -> str:
     """A hash of the file that the class of a defense object stands in, "" for one of this package."""
-    home = type(made).__module__
-    if made is None or home.partition(".")[0] == __name__.partition(".")[0] or home == "__main__":
+    home = type(defense).__module__
+    if defense is None or home.partition(".")[0] == __name__.partition(".")[0] or home == "__main__":
         return ""
-    return own_code(f"{home}:{type(made).__name__}")
+    return own_code(f"{home}:{type(defense).__name__}")

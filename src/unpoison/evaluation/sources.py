@@ -64,10 +64,10 @@ class Sources:
     def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
         first, *others = wanted
         count = len(load(spec)[:limit])
-        known = "the built-in sample" if spec == "sample" else spec
+        name = "the built-in sample" if spec == "sample" else spec
         self.fields[first] = {"data": spec, "corpus": ""}
         theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
-        self.differs[first] = f"{known} ({count} questions) instead of {theirs}"
+        self.differs[first] = f"{name} ({count} questions) instead of {theirs}"
         self.substitutions.append(f"data: {self.differs[first]}")
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)

@@ -22,17 +22,19 @@ def split_specs(text: str) -> list[str]:
     Raises:
         OptionError: It begins with an option.
     """
-    found: list[str] = []
+    option_strings: list[str] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, _ = part.partition("=")
         if not equals or ":" in name:
-            found.append(part)
-        elif not found:
+            option_strings.append(part)
+        elif not option_strings:
             raise OptionError(f"{shown(text)} begins with an option; write name:option=value,option=value")
         else:
-            last = found[-1].rpartition("+")[2]  # of a composed attack, options belong to the last wrapper named
-            found[-1] += f"{',' if ':' in last else ':'}{part}"
-    return found
+            last = option_strings[-1].rpartition("+")[
+                2
+            ]  # of a composed attack, options belong to the last wrapper named
+            option_strings[-1] += f"{',' if ':' in last else ':'}{part}"
+    return option_strings
 
 
 def varied_options(texts: Iterable[str]) -> dict[str, str]:
@@ -41,13 +43,13 @@ def varied_options(texts: Iterable[str]) -> dict[str, str]:
     Raises:
         OptionError: No equals sign, or no value.
     """
-    found = {}
+    options = {}
     for text in texts:
         option, equals, values = text.partition("=")
         if not equals or not option.strip() or not values.strip():
             raise OptionError(f"{shown(text)} varies nothing; write option=value,value")
-        found[option.strip()] = values
-    return found
+        options[option.strip()] = values
+    return options
 
 
 def specs(name: str, item: Any) -> Iterable[str]:
@@ -66,10 +68,10 @@ def specs(name: str, item: Any) -> Iterable[str]:
 
 def written(name: str, options: Mapping[str, Any]) -> str:
     """The option string of a name and its options."""
-    told = ",".join(
+    pairs = ",".join(
         f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()
     )
-    return f"{name}:{told}" if told else name
+    return f"{name}:{pairs}" if pairs else name
 
 
 def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
@@ -82,15 +84,17 @@ def varied(chosen: tuple[str, ...], vary: Mapping[str, Any]) -> tuple[str, ...]:
         raise OptionError(f"vary must map options to values, got {shown(vary)}")
     for option, given in vary.items():
         values = str(given).split(",") if not isinstance(given, list) else given
-        found, used = list[str](), False
+        option_strings, used = list[str](), False
         for spec in chosen:
             name, options = registry.parse(spec)
-            has = option in {known.name for known in registry.options(registry.find("defenses", name))}
+            has = option in {existing.name for existing in registry.options(registry.find("defenses", name))}
             used |= has
-            found.extend(written(name, {**options, option: value}) for value in values) if has else found.append(spec)
+            option_strings.extend(
+                written(name, {**options, option: value}) for value in values
+            ) if has else option_strings.append(spec)
         if not used:
             raise OptionError(f"none of the defenses {', '.join(chosen)} has an option {shown(option)} to vary")
-        chosen = tuple(dict.fromkeys(found))
+        chosen = tuple(dict.fromkeys(option_strings))
     return chosen
 
 
@@ -104,7 +108,7 @@ def check_spec(kind: str, spec: str) -> None:
         return
     for of, part in registry.parts(kind, spec):
         name, given = registry.parse(part)
-        known = [option.name for option in registry.options(registry.find(of, name))]
+        existing = [option.name for option in registry.options(registry.find(of, name))]
         for option in given:
-            if option not in known:
-                raise UnknownNameError(f"option of {name}", option, known)
+            if option not in existing:
+                raise UnknownNameError(f"option of {name}", option, existing)

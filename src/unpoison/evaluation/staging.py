@@ -79,9 +79,9 @@ class Staged:
         try:
             candidates = tuple(
                 Candidate(
-                    Passage(**told["passage"]), told.get("poison", False), told.get("gold", False), told.get("target")
+                    Passage(**row["passage"]), row.get("poison", False), row.get("gold", False), row.get("target")
                 )
-                for told in values["passages"]
+                for row in values["passages"]
             )
             return cls(
                 Context(values["example"], values["query"], candidates, values["injected"]),
@@ -206,8 +206,8 @@ def _formatted(context: Context, form: str) -> tuple[Candidate, ...]:
 
 def _told(candidate: Candidate) -> dict[str, Any]:
     passage = candidate.passage
-    known = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
-    told: dict[str, Any] = {"passage": {"text": passage.text, **known}}
+    fields = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
+    row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}
     if candidate.poison:
-        told |= {"poison": True, "target": candidate.target}
-    return told | ({"gold": True} if candidate.gold else {})
+        row |= {"poison": True, "target": candidate.target}
+    return row | ({"gold": True} if candidate.gold else {})

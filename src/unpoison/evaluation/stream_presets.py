@@ -21,6 +21,11 @@ from unpoison.evaluation.differences import in_words, measurable, same_model
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
 
+Counted = Literal["accuracy", "attack_success"]
+_COUNTED: tuple[Counted, ...] = ("accuracy", "attack_success")
+"""In the order of a cell."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedOverTime:
     """One number of a paper.
@@ -34,7 +39,7 @@ class PublishedOverTime:
 
     attack: str
     method: str
-    measure: Literal["accuracy", "attack_success"]
+    measure: Counted
     value: float
 
 
@@ -94,7 +99,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
     if name not in stream_preset_names():
         raise UnknownNameError("stream preset", name, stream_preset_names())
     raw = _read(name)
-    methods = {label: Method(**found) for label, found in raw["methods"].items()}
+    methods = {label: Method(**fields) for label, fields in raw["methods"].items()}
     reasons = {
         label: measurable({"defense": method.defense, "generator": True}, generator)
         for label, method in methods.items()
@@ -114,23 +119,23 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
 
 
 def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOverTime]:
-    found = []
+    numbers = []
     for row in raw["rows"]:
         for method, cell in zip(methods, row["values"].split(), strict=True):
-            for measure, value in zip(("accuracy", "attack_success"), cell.split("/"), strict=False):
-                found.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
-    return found
+            for measure, value in zip(_COUNTED, cell.split("/"), strict=False):
+                numbers.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
+    return numbers
 
 
 def _differs(raw: Mapping[str, Any], generator: str, nli: str) -> list[str]:
     theirs = raw["used"]
     models = {"generator": generator, "nli": nli}
-    found = [
+    differences = [
         f"{kind} {in_words(ours)}, theirs {theirs[kind]}"
         for kind, ours in models.items()
         if not same_model(ours, theirs[kind])
     ]
-    return [*found, "accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]
+    return [*differences, "accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]
 
 
 def _folder() -> Any:
@@ -139,5 +144,5 @@ def _folder() -> Any:
 
 @cache
 def _read(name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-    return found
+    content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return content

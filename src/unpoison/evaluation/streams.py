@@ -203,8 +203,8 @@ def run_study(
     for method in methods.values():
         answerer_of(method, models, limits)  # what cannot be made is told before anything is asked
     short = {attack: _lacking(timelines, attack) for attack, _ in attacks.values() if attack is not None}
-    made = {name: planted for name, planted in attacks.items() if not short.get(planted[0] or "")}
-    told = _counting(progress, len(made) * len(methods) * sum(map(len, timelines)))
+    possible = {name: planted for name, planted in attacks.items() if not short.get(planted[0] or "")}
+    counted = _counting(progress, len(possible) * len(methods) * sum(map(len, timelines)))
     results = {
         attack: {
             name: run_stream(
@@ -213,11 +213,11 @@ def run_study(
                 attack=planted,
                 position=position,
                 with_date=with_date,
-                progress=told(f"{attack}: {name}"),
+                progress=counted(f"{attack}: {name}"),
             )
             for name, method in methods.items()
         }
-        for attack, (planted, position) in made.items()
+        for attack, (planted, position) in possible.items()
     }
     left_out = tuple(
         f"{attack}: {count} of {sum(map(len, timelines))} steps bring no text of it"
@@ -261,16 +261,16 @@ def run_stream(
             context = step_context(example, attack, position)
             if with_date:
                 context = dated(context, timeline.times[number])
-            found = answerer.answer(context.query, context.passages, key=key)
+            answer = answerer.answer(context.query, context.passages, key=key)
             record = StepRecord(
                 timeline=timeline.id,
                 step=number,
                 time=timeline.times[number],
-                reply=found.text,
-                correct=judge.correct(found.text, example.correct_answers),
-                attacked=judge.attacked(found.text, example.incorrect_answers, example.correct_answers),
+                reply=answer.text,
+                correct=judge.correct(answer.text, example.correct_answers),
+                attacked=judge.attacked(answer.text, example.incorrect_answers, example.correct_answers),
                 changed=timeline.changed(number),
-                kept=None if found.belief is None else found.belief.kept,
+                kept=None if answer.belief is None else answer.belief.kept,
             )
             records.append(record)
             progress(record)
@@ -300,7 +300,7 @@ def _share(outcomes: Iterable[tuple[str, bool]]) -> Estimate:
     """The share over all steps. The steps of one question stand or fall together, so questions are resampled."""
     counts: dict[str, list[int]] = {}
     for timeline, outcome in outcomes:
-        found = counts.setdefault(timeline, [0, 0])
-        found[0] += outcome
-        found[1] += 1
+        count = counts.setdefault(timeline, [0, 0])
+        count[0] += outcome
+        count[1] += 1
     return bootstrap_ratio([yes for yes, _ in counts.values()], [steps for _, steps in counts.values()], shares=True)

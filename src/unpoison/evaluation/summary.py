@@ -50,14 +50,14 @@ class Price:
             OptionError: Another form, or a negative price.
         """
         model, equals, prices = text.rpartition("=")
-        asked, slash, replied = prices.partition("/")
+        prompt, slash, replied = prices.partition("/")
         try:
-            found = cls(float(asked), float(replied))
+            price = cls(float(prompt), float(replied))
         except ValueError:
-            found = cls(nan, nan)
-        if not (equals and slash and model.strip() and found.asked >= 0 and found.replied >= 0):
+            price = cls(nan, nan)
+        if not (equals and slash and model.strip() and price.asked >= 0 and price.replied >= 0):
             raise OptionError(f"a price must be MODEL=IN/OUT per million tokens, got {shown(text)}")
-        return model.strip(), found
+        return model.strip(), price
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Summary:
         return {
             **{name: getattr(self, name) for name in ("id", "expected", "done", "failed", "cost", "twin")},
             "scenario": self.scenario.to_dict(),
-            "figures": {name: _defined(asdict(found)) for name, found in self.figures.items()},
+            "figures": {name: _defined(asdict(estimate)) for name, estimate in self.figures.items()},
             "poison_ranks": list(self.poison_ranks),
             "gold_ranks": list(self.gold_ranks),
             "problems": list(self.problems),
@@ -184,15 +184,15 @@ def compare(
     for cell in cells:
         if cell.usable:
             groups.setdefault(replace(cell.scenario, defense=""), []).append(cell)
-    found = list[Comparison]()
+    comparisons = list[Comparison]()
     for group in groups.values():
         own = list[Comparison]()
         for first, second in combinations(group, 2):
             pairs = _paired(first, second)
             compared = (_comparison(first, second, pairs, one, level, seed) for one in measures)
             own.extend(one for one in compared if one.difference.count)
-        found.extend(_corrected(own))
-    return found
+        comparisons.extend(_corrected(own))
+    return comparisons
 
 
 def _corrected(own: Sequence[Comparison]) -> list[Comparison]:
@@ -212,7 +212,7 @@ def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: f
     }
     size = max((record.size for record in usable), default=0)
     problems = Counter(record.error or "" for record in cell.failures)
-    told = [f"{count} of {cell.expected}: {error}" for error, count in problems.most_common()]
+    failures = [f"{count} of {cell.expected}: {error}" for error, count in problems.most_common()]
     return Summary(
         id=cell.id,
         scenario=cell.scenario,
@@ -224,7 +224,7 @@ def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: f
         gold_ranks=_ranks(((record.order, record.gold) for record in usable), size),
         cost=_cost(cell, prices),
         twin=twin,
-        problems=(*([] if cell.error is None else [cell.error]), *told),
+        problems=(*([] if cell.error is None else [cell.error]), *failures),
     )
 
 
@@ -251,9 +251,9 @@ def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
     price = prices.get(generator, prices.get(generator.partition(":")[2]))
     if price is None:
         return None
-    asked = sum(record.prompt_tokens or 0 for record in cell.records)
+    prompt_tokens = sum(record.prompt_tokens or 0 for record in cell.records)
     replied = sum(record.completion_tokens or 0 for record in cell.records)
-    return (asked * price.asked + replied * price.replied) / MILLION
+    return (prompt_tokens * price.asked + replied * price.replied) / MILLION
 
 
 def _paired(first: Cell, second: Cell) -> list[tuple[Record, Record]]:

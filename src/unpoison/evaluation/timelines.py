@@ -64,11 +64,11 @@ def load_timelines(spec: str | Path) -> tuple[Timeline, ...]:
     for example in load(spec):
         for identifier, moment, step in _steps(example):
             series.setdefault(identifier, []).append((moment, step))
-    made = []
+    timelines = []
     for identifier, steps in series.items():
         steps.sort(key=lambda found: found[0])
-        made.append(Timeline(identifier, tuple(moment for moment, _ in steps), tuple(step for _, step in steps)))
-    return tuple(sorted(made, key=lambda timeline: timeline.times[-1] if len(timeline) == 1 else ""))
+        timelines.append(Timeline(identifier, tuple(moment for moment, _ in steps), tuple(step for _, step in steps)))
+    return tuple(sorted(timelines, key=lambda timeline: timeline.times[-1] if len(timeline) == 1 else ""))
 
 
 def _steps(example: Example) -> Iterable[tuple[str, str, Example]]:
@@ -84,9 +84,9 @@ def _steps(example: Example) -> Iterable[tuple[str, str, Example]]:
 
 def _situated(example: Example, years: Any) -> Iterable[tuple[str, str, Example]]:
     """One step a year; what was right in another year, and cannot be confused with this year's answer, is stale."""
-    known = [(str(step["year"]), tuple(dict.fromkeys(step["answers"]))) for step in years]
-    for year, answers in known:
-        others = dict.fromkeys(other for _, found in known for other in found)
+    by_year = [(str(step["year"]), tuple(dict.fromkeys(step["answers"]))) for step in years]
+    for year, answers in by_year:
+        others = dict.fromkeys(other for _, answers_then in by_year for other in answers_then)
         stale = tuple(other for other in others if not any(contains_either(other, right) for right in answers))
         step = replace(example, id=f"{example.id}@{year}", correct_answers=answers, incorrect_answers=stale)
         yield example.id, year, step
@@ -94,8 +94,8 @@ def _situated(example: Example, years: Any) -> Iterable[tuple[str, str, Example]
 
 def moment_of(row: Mapping[str, Any]) -> str | None:
     """When a row holds, as a text that sorts by time: years and ISO dates do, with `-` or `/`."""
-    found = next((row[name] for name in TIMES if row.get(name) is not None), None)
-    return None if found is None else str(found).replace("/", "-")
+    time = next((row[name] for name in TIMES if row.get(name) is not None), None)
+    return None if time is None else str(time).replace("/", "-")
 
 
 def stream_rows(row: Mapping[str, Any], position: int, name: str) -> list[Row]:
@@ -130,18 +130,20 @@ def step_context(example: Example, attack: str | None = None, position: int | No
     poisons = example.poisons(attack)
     if not poisons:
         raise InputError(f"{example.id} brings no text of the attack {attack}; it has: {', '.join(example.attacks)}")
-    place = len(context) if position is None else position
-    return replace_at(context, planted(example, poisons[:1]), [place - 1], append=True)
+    last_or_position = len(context) if position is None else position
+    return replace_at(context, planted(example, poisons[:1]), [last_or_position - 1], append=True)
 
 
 def dated(context: Context, time: str) -> Context:
     """The question with its time, and every passage with the time before its title."""
     candidates = tuple(
         replace(
-            found,
-            passage=replace(found.passage, title=f"[{time}] {found.passage.title or ''}".strip(), embedding=None),
+            candidate,
+            passage=replace(
+                candidate.passage, title=f"[{time}] {candidate.passage.title or ''}".strip(), embedding=None
+            ),
         )
-        for found in context.candidates
+        for candidate in context.candidates
     )
     query = f"{context.query.rstrip().removesuffix('?')} in {time}?"
     return replace(context, query=query, candidates=candidates)

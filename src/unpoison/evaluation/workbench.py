@@ -99,13 +99,13 @@ class Workbench:
         """The undisturbed context of each question, by the example's id."""
 
         def make() -> dict[str, Context]:
-            found = dict[str, Context]()
+            contexts = dict[str, Context]()
             examples = self.examples(scenario)
             for name in dict.fromkeys(example.dataset for example in examples):  # no filling from another data set
                 own = [example for example in examples if example.dataset == name]
                 for context in clean_contexts(own, scenario.k, self._corpus_of(scenario, name)):
-                    found[context.example] = context
-            return found
+                    contexts[context.example] = context
+            return contexts
 
         return self._once(("clean", scenario.data, scenario.corpus, scenario.k, scenario.limit), make)
 
@@ -177,31 +177,31 @@ class Workbench:
         if scenario.generator is None:
             return None
         generator, limits = self.generator(scenario.generator), self.limits
-        found: Vanilla
+        answering: Vanilla
         if scenario.architecture == "replug":
-            found = Replug(generator, encoder=self.encoder(scenario.encoder), limits=limits)
+            answering = Replug(generator, encoder=self.encoder(scenario.encoder), limits=limits)
             if not isinstance(generator, TokenByToken):
                 raise OptionError(
                     "the architecture replug needs a generator with next-token probabilities, such as hf:NAME"
                 )
         elif scenario.architecture == "self-rag":
-            found = SelfRag(generator, limits=limits)
+            answering = SelfRag(generator, limits=limits)
         else:
-            found = Vanilla(generator=generator, limits=limits)
-        return found.styled(scenario.style)
+            answering = Vanilla(generator=generator, limits=limits)
+        return answering.styled(scenario.style)
 
     def _completed(self, scenario: Scenario, defense: Defense) -> Defense:
         """A copy of the caller's defense object; models that it lacks are the scenario's."""
-        found, own = copy(defense), defense.models
+        completed, own = copy(defense), defense.models
         generator = own.generator or (self.generator(scenario.generator) if scenario.generator else None)
-        found.models = replace(
+        completed.models = replace(
             own,
             encoder=own.encoder or self.encoder(scenario.encoder),
             generator=generator,
             nli=own.nli or self.nli(scenario),
         )
-        found.limits = self.limits or defense.limits
-        return found if scenario.style == "safe" else found.styled(scenario.style)
+        completed.limits = self.limits or defense.limits
+        return completed if scenario.style == "safe" else completed.styled(scenario.style)
 
     def attack(self, scenario: Scenario) -> Attack:
         """The attack of a scenario with its models. One that must know the defense is given the scenario's.
@@ -229,10 +229,10 @@ class Workbench:
         Raises:
             InputError: A wrong and a right answer that cannot be told apart.
         """
-        found = example.target(getattr(attack, "attack", None))
+        target = example.target(getattr(attack, "attack", None))
         if not sees_context(scenario.attack):
-            return found
-        return replace(found, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
+            return target
+        return replace(target, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
         """Have a caching encoder encode what it has not seen, all in one call of each tower."""
@@ -253,16 +253,16 @@ class Workbench:
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._made:
             self._made[key] = make()
-        found: T = self._made[key]
-        return found
+        loaded: T = self._made[key]
+        return loaded
 
 
 def sibling_corpus(data: str) -> str:
     """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, "" where there is none."""
     kind, colon, rest = data.partition(":")
     path = Path(rest if colon else data)
-    found = (path if kind == "beir" else path.parent) / "corpus.jsonl"
-    return str(found) if data != "sample" and found.is_file() else ""
+    corpus = (path if kind == "beir" else path.parent) / "corpus.jsonl"
+    return str(corpus) if data != "sample" and corpus.is_file() else ""
 
 
 def _digest(path: str) -> str:

@@ -34,19 +34,19 @@ def read_measured(path: str | Path) -> list[Measured]:
     try:
         if source.stat().st_size > MAX_BYTES:
             raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; give the JSON of an earlier run")
-        found = json.loads(source.read_bytes())
+        document = json.loads(source.read_bytes())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; give the JSON of an earlier run") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {shown(str(error))}; give the JSON of an earlier run") from None
-    cells = found.get("cells") if isinstance(found, dict) else None
+    cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list) or not all(isinstance(c, dict) and isinstance(c.get("id"), str) for c in cells):
         raise InputError(
             f"{path} holds no cells; give what 'unpoison evaluate --json' or 'unpoison redteam --json' wrote"
         )
-    said = _outcomes(found.get("trials"))
+    outcomes = _outcomes(document.get("trials"))
     return [
-        Measured(cell["id"], cell["id"], figures_of(cell.get("figures")), outcomes=said.get(cell["id"], {}))
+        Measured(cell["id"], cell["id"], figures_of(cell.get("figures")), outcomes=outcomes.get(cell["id"], {}))
         for cell in cells
     ]
 
@@ -84,8 +84,8 @@ def _finding(first: Measured, second: Measured, name: str, probability: float, b
     old, now = first.figures[name].value, second.figures[name].value
     worse = now < old if better == "higher" else now > old
     failed = worse and probability < SIGNIFICANT
-    told = f"{second.caption}: {name} was {100 * old:.1f} % and is {100 * now:.1f} % (p = {probability:.2g})"
-    return Finding(f"{name} not worse than before", name, second.caption, failed, told)
+    sentence = f"{second.caption}: {name} was {100 * old:.1f} % and is {100 * now:.1f} % (p = {probability:.2g})"
+    return Finding(f"{name} not worse than before", name, second.caption, failed, sentence)
 
 
 def _defined(cell: Measured, name: str) -> bool:
@@ -112,11 +112,13 @@ _YES_NO = frozenset(("poisoned", "asr", "accuracy", "asr_after"))
 """Figures that are shares of questions."""
 
 
-def _successes(found: Estimate) -> int | None:
+def _successes(estimate: Estimate) -> int | None:
     """How many said yes, where the share is one of its count."""
-    whole = round(found.value * found.count)
+    whole = round(estimate.value * estimate.count)
     return (
-        whole if found.count and abs(whole - found.value * found.count) < 1e-6 and 0 <= whole <= found.count else None
+        whole
+        if estimate.count and abs(whole - estimate.value * estimate.count) < 1e-6 and 0 <= whole <= estimate.count
+        else None
     )
 
 
@@ -132,7 +134,7 @@ def _normal(a: Estimate, b: Estimate) -> float:
 
 def _outcomes(trials: Any) -> dict[str, dict[str, dict[str, bool]]]:
     """By cell, measure and question, what the trials of a `redteam` document say."""
-    said: dict[str, dict[str, dict[str, bool]]] = {}
+    outcomes: dict[str, dict[str, dict[str, bool]]] = {}
     for trial in trials if isinstance(trials, list) else ():
         if not isinstance(trial, dict) or trial.get("error") is not None:
             continue
@@ -147,5 +149,5 @@ def _outcomes(trials: Any) -> dict[str, dict[str, dict[str, bool]]]:
         }
         for name, value in values.items():
             if isinstance(value, bool):
-                said.setdefault(cell, {}).setdefault(name, {})[str(trial.get("example"))] = value
-    return said
+                outcomes.setdefault(cell, {}).setdefault(name, {})[str(trial.get("example"))] = value
+    return outcomes

@@ -1,4 +1,4 @@
-"""Sentences that demand something of whoever reads them: imperatives, duties of a model, and questions.
+"""Sentences that demand something of whoever reads them: imperatives, duties of a model, questions, and belief.
 
 Recipes and manuals are full of them, so a demand by itself says nothing. It is remarkable where nothing else in its
 text speaks of the same things, and where the other texts of a collection make none (`at_rest.demanding` counts them).
@@ -17,9 +17,9 @@ from unpoison.kernels.alignment import Region
 from unpoison.kernels.sentences import sentences
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["ASKS", "OBLIGES", "ORDERS", "Demand", "demands"]
+__all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Demand", "demands"]
 
-ORDERS, OBLIGES, ASKS = "orders", "obliges", "asks"
+ORDERS, OBLIGES, ASKS, VOUCHES = "orders", "obliges", "asks", "vouches"
 
 LONGEST = 400
 """Characters of a sentence in which its demand is looked for."""
@@ -35,6 +35,9 @@ CLAUSE = 30
 
 DUTY = 3
 """Words between who is spoken to and what he must do."""
+
+INSISTING = 2
+"""Words that a sentence insists with."""
 
 SHORTEST_TOPIC = 4
 """Letters of a word that says what a sentence is about."""
@@ -53,9 +56,10 @@ class Demand(NamedTuple):
     """One sentence.
 
     Attributes:
-        form: `orders` for an imperative, `obliges` for what a reader or a model must do, `asks` for a question.
+        form: `orders` for an imperative, `obliges` for what a reader or a model must do, `asks` for a question,
+            `vouches` for one that insists that it is right: latest, official, corrected, contrary to what others say.
         speech: How many different words in it speak of answers, models, prompts and users; a verb of saying or writing
-            that is demanded is one.
+            that is demanded is one. Of `vouches`: how many words beyond the first insist.
         kinship: The share of its topic words that stand elsewhere in the text too, in [0, 1]; 1 where there is nothing
             to compare with.
         start, end: Where it stands.
@@ -83,6 +87,7 @@ class _Words(NamedTuple):
     prepositions: frozenset[str]
     finite: frozenset[str]
     telling: frozenset[str]
+    vouching: frozenset[str]
 
 
 @cache
@@ -100,7 +105,7 @@ def demands(text: str, beside: str = "") -> Iterator[Demand]:
         beside: What belongs to it without being a part, such as a title.
     """
     parts = [part for region in sentences(text) for part in _parted(text, region)]
-    found = [(*form, region) for region in parts if (form := _form(text[region[0] : region[1]][:LONGEST]))]
+    found = [(*made, region) for region in parts if (made := _form(text[region[0] : region[1]][:LONGEST]))]
     if not found:
         return
     topics = [_topics(text[start:end]) for start, end in parts]
@@ -111,7 +116,11 @@ def demands(text: str, beside: str = "") -> Iterator[Demand]:
     own = dict(zip(parts, topics))
     for form, verb, region in found:
         said = text[region[0] : region[1]][:LONGEST].lower()
-        speech = len(_words().speech.intersection(_WORD.findall(said))) + (verb in _words().telling)
+        spoken = _WORD.findall(said)
+        if form == VOUCHES:
+            yield Demand(form, len(_words().vouching.intersection(spoken)) - 1, 1.0, *region)
+            continue
+        speech = len(_words().speech.intersection(spoken)) + (verb in _words().telling)
         yield Demand(form, speech, _kinship(own[region], holders, alone=len(parts) == 1 and not beside), *region)
 
 
@@ -149,6 +158,8 @@ def _form(sentence: str) -> tuple[str, str] | None:
     for i in (begin, *_later(words)):
         if _imperative(written, words, i):
             return ORDERS, words[i]
+    if len(_words().vouching.intersection(words)) >= INSISTING:
+        return VOUCHES, ""
     if any(word in _words().addressed and _bound(words, i) for i, word in enumerate(words)):
         return OBLIGES, ""
     if not sentence.rstrip("\"'\u201d\u2019) ").endswith(_QUESTION) or begin >= len(words):

@@ -37,30 +37,30 @@ class AnswerNLI:
         return "AnswerNLI()"
 
 
-def _decided(made: Relation) -> tuple[float, float, float]:
+def _decided(related: Relation) -> tuple[float, float, float]:
     """Entailment, neutral, contradiction: the likelier of same and rival; the other one counts as neutral.
 
     A small doubt on every pair adds up over many passages, and would tie answers together that differ.
     """
-    agree = made.same >= made.rival
-    return (made.same, 1 - made.same, 0.0) if agree else (0.0, 1 - made.rival, made.rival)
+    agree = related.same >= related.rival
+    return (related.same, 1 - related.same, 0.0) if agree else (0.0, 1 - related.rival, related.rival)
 
 
 def judged(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float64]:
     """Judge pairs of the form "Question: q Answer: a" with the same q by `relate`, others by the lexical judge."""
-    found = np.zeros((len(pairs), 3))
-    asked: dict[str, list[int]] = {}
+    probabilities = np.zeros((len(pairs), 3))
+    by_question: dict[str, list[int]] = {}
     bare, answers = [], {}
     for i, (premise, hypothesis) in enumerate(pairs):
         left, right = _FRAMED.fullmatch(premise), _FRAMED.fullmatch(hypothesis)
         if left is None or right is None or left[1].strip() != right[1].strip():
             bare.append(i)
         else:
-            asked.setdefault(left[1].strip(), []).append(i)
+            by_question.setdefault(left[1].strip(), []).append(i)
             answers[i] = (left[2].strip(), right[2].strip())
-    for question, places in asked.items():
-        for i, made in zip(places, relate(question, [answers[i] for i in places]), strict=True):
-            found[i] = _decided(made)
+    for question, places in by_question.items():
+        for i, related in zip(places, relate(question, [answers[i] for i in places]), strict=True):
+            probabilities[i] = _decided(related)
     if bare:
-        found[bare] = LexicalNLI().judge([pairs[i] for i in bare])
-    return found
+        probabilities[bare] = LexicalNLI().judge([pairs[i] for i in bare])
+    return probabilities

@@ -62,33 +62,33 @@ def spans(sentence: Sentence, question: Question) -> list[Span]:
     if question.kind == "choice":
         return list(_mentions(sentence, question.options))
     if question.kind == "date":
-        found = list(_dates(sentence))
+        dates = list(_dates(sentence))
     elif question.kind == "number":
-        found = list(_numbers(sentence, question.head))
+        dates = list(_numbers(sentence, question.head))
     elif question.kind == "person":
-        found = list(_names(sentence, question.kind))
+        dates = list(_names(sentence, question.kind))
     else:
-        found = [*_names(sentence, question.kind), *_chunks(sentence, question)]
-    known = STOP_WORDS.union(question.stems)
-    made = []
-    for span in found:
+        dates = [*_names(sentence, question.kind), *_chunks(sentence, question)]
+    in_question = STOP_WORDS.union(question.stems)
+    kept = []
+    for span in dates:
         stems = sentence.stems[span.start : span.end]
-        news = sum([s not in known for s in stems])
+        news = sum([s not in in_question for s in stems])
         if news:
             words = sum([s not in STOP_WORDS and s not in question.head for s in stems])
-            made.append(span if news == words else Span(span.start, span.end, span.fit * news / words))
-    return made
+            kept.append(span if news == words else Span(span.start, span.end, span.fit * news / words))
+    return kept
 
 
 def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[Span]:
     """Where the sentence names the alternatives; the one named first is more likely its subject."""
-    found = []
+    mentions = []
     for option in options:
         stems = tuple(s for part in split(option) for s in part.stems)
         places = [i for i in range(len(sentence.stems)) if sentence.stems[i : i + len(stems)] == stems]
         if places:
-            found.append((places[0], places[0] + len(stems)))
-    for order, (start, end) in enumerate(sorted(found)):
+            mentions.append((places[0], places[0] + len(stems)))
+    for order, (start, end) in enumerate(sorted(mentions)):
         yield Span(start, end, 1.0 if order == 0 else 0.5)
 
 

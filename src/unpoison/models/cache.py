@@ -87,18 +87,18 @@ class CachedEncoder:
         rows = self._find(set(keys))
         missing = {key: text for key, text in zip(keys, texts) if key not in rows}
         if missing:
-            made = np.ascontiguousarray(encode(list(missing.values())), np.float32)
-            self._store.put({key: row.tobytes() for key, row in zip(missing, made)})
-            rows.update(zip(missing, made))
+            encoded = np.ascontiguousarray(encode(list(missing.values())), np.float32)
+            self._store.put({key: row.tobytes() for key, row in zip(missing, encoded)})
+            rows.update(zip(missing, encoded))
         if len({row.size for row in rows.values()}) != 1:
             raise self._unusable("vectors of another size")
         return np.stack([rows[key] for key in keys])
 
     def _find(self, keys: set[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        found = self._store.get(keys)
-        if any(len(value) % 4 or not value for value in found.values()):
+        stored = self._store.get(keys)
+        if any(len(value) % 4 or not value for value in stored.values()):
             raise self._unusable("vectors that are cut off")
-        rows = {key: np.frombuffer(value, np.float32) for key, value in found.items()}
+        rows = {key: np.frombuffer(value, np.float32) for key, value in stored.items()}
         if not all(np.isfinite(row).all() for row in rows.values()):
             raise self._unusable("vectors that are not finite")
         return rows
@@ -157,27 +157,27 @@ class CachedGenerator:
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The cached reply, marked `cached`, or a fresh one."""
         key = self._key(prompt)
-        found = self._find([key])
-        if not found:
-            found = {key: self._generator.generate(prompt, timeout=timeout)}
-            self._keep(found)
-        return found[key]
+        stored = self._find([key])
+        if not stored:
+            stored = {key: self._generator.generate(prompt, timeout=timeout)}
+            self._keep(stored)
+        return stored[key]
 
     async def _agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         key = self._key(prompt)
-        found = await on_thread(lambda: self._find([key]))
-        if not found:
-            found = {key: await self._generator.agenerate(prompt, timeout=timeout)}
-            await on_thread(lambda: self._keep(found))
-        return found[key]
+        stored = await on_thread(lambda: self._find([key]))
+        if not stored:
+            stored = {key: await self._generator.agenerate(prompt, timeout=timeout)}
+            await on_thread(lambda: self._keep(stored))
+        return stored[key]
 
     async def _astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
         """What is kept comes in one piece; what comes is kept when it is whole."""
         key = self._key(prompt)
-        found = await on_thread(lambda: self._find([key]))
-        if found:
-            yield found[key].text
-            yield found[key]
+        stored = await on_thread(lambda: self._find([key]))
+        if stored:
+            yield stored[key].text
+            yield stored[key]
             return
         async for piece in self._generator.astream(prompt, timeout=timeout):
             if isinstance(piece, Reply):
@@ -199,9 +199,9 @@ class CachedGenerator:
         return _key(self.name, json.dumps([prompt.max_tokens, prompt.messages()]))
 
     def _find(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
-        found = self._store.get(set(keys))
+        stored = self._store.get(set(keys))
         try:
-            return {key: _reply(value) for key, value in found.items()}
+            return {key: _reply(value) for key, value in stored.items()}
         except (ValueError, TypeError) as error:
             raise InputError(f"the cache {self._store} holds a reply that cannot be read; delete it") from error
 
@@ -295,13 +295,13 @@ class _File:
                 )
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
+        values: dict[bytes, bytes] = {}
         with self._transaction() as connection:
             for key in keys:
                 row = connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()
                 if row is not None and isinstance(row[0], bytes):
-                    found[key] = row[0]
-        return found
+                    values[key] = row[0]
+        return values
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
         with self._transaction() as connection:

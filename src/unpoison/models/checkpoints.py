@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import file_digest
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, UnpoisonError, shown
 from unpoison.extras import require
 
-__all__ = ["encodable", "in_batches", "named", "nli_columns", "opening", "softmax"]
+__all__ = ["check_published", "encodable", "in_batches", "named", "nli_columns", "opening", "softmax"]
 
 
 @contextmanager
@@ -41,16 +43,34 @@ def opening(name: str) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+def check_published(file: Path, expected: str, name: str) -> None:
+    """See that a file is the one that a package of weights was published with; 90 MB take some 0.3 s.
+
+    Raises:
+        ModelError: It is missing, was cut or was changed.
+    """
+    try:
+        with file.open("rb") as stream:
+            actual = file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
+    if actual != expected:
+        raise ModelError(
+            f"{name} has a {file.name} that is not the one it was published with (SHA-256 {actual[:12]}…, expected "
+            f"{expected[:12]}…); it was cut or changed: install the package again"
+        )
+
+
 def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
     """Which outputs of an NLI model are entailment, neutral and contradiction, by what its config calls them.
 
     Raises:
         ModelError: The names do not say, or there are not three.
     """
-    said = ", ".join(str(labels[i]) for i in sorted(labels))
+    labelled = ", ".join(str(labels[i]) for i in sorted(labels))
     if len(labels) != 3:
         raise ModelError(
-            f"{name} has {len(labels)} labels ({shown(said, 120)}); a judge needs entailment, neutral and "
+            f"{name} has {len(labels)} labels ({shown(labelled, 120)}); a judge needs entailment, neutral and "
             "contradiction, and a model of two labels cannot say what contradicts; use a three-way one"
         )
     columns = []
@@ -58,7 +78,7 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
         matching = [i for i, label in labels.items() if str(label).strip().lower().startswith(wanted)]
         if len(matching) != 1:
             raise ModelError(
-                f"{name} calls its outputs {shown(said, 120)}, which does not say which is entailment, neutral and "
+                f"{name} calls its outputs {shown(labelled, 120)}, which does not say which is entailment, neutral and "
                 "contradiction, and their order differs between models; name them in id2label of its config.json"
             )
         columns += matching
@@ -67,8 +87,8 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
 
 def named(name: str, **options: object) -> str:
     """A model's name with the options that change its vectors, so that no cache takes one for the other."""
-    said = [f"{key}={value}" for key, value in options.items() if value not in (None, "cosine")]
-    return ",".join([name, *said])
+    settings = [f"{key}={value}" for key, value in options.items() if value not in (None, "cosine")]
+    return ",".join([name, *settings])
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,11 +113,11 @@ def in_batches(
     sizes = [len(item) if isinstance(item, str) else len(item[0]) + len(item[1]) for item in clean]
     order = np.argsort([-size for size in sizes], kind="stable")
     parts = [run([clean[i] for i in order[at : at + batch_size]]) for at in range(0, len(order), batch_size)]
-    found = np.concatenate(parts).astype(np.float64)
-    if not np.isfinite(found).all():
+    rows = np.concatenate(parts).astype(np.float64)
+    if not np.isfinite(rows).all():
         raise ModelError(f"{name} made a value that is not finite; load it in float32 or use another model")
-    result = np.empty_like(found)
-    result[order] = found
+    result = np.empty_like(rows)
+    result[order] = rows
     return result
 
 

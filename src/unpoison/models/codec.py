@@ -45,8 +45,8 @@ class Codec:
 
     def token_id(self, name: str) -> int | None:
         """The id of an added token of exactly this spelling, such as a reflection token; None where there is none."""
-        found = {token.content: i for i, token in self._tokenizer.added_tokens_decoder.items()}
-        return found.get(name)
+        by_text = {token.content: i for i, token in self._tokenizer.added_tokens_decoder.items()}
+        return by_text.get(name)
 
     def decode(self, tokens: list[int]) -> str:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True)).strip()
@@ -72,7 +72,7 @@ class Codec:
         """The tokens of hostile text: no special token can occur, and what looks like the chat's marks is broken up."""
         text = encodable(text)
         while self._marks is not None and self._marks.search(text):
-            text = self._marks.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+            text = self._marks.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
         tokens = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True).input_ids
         return [token for token in tokens if token not in self._forbidden]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
 from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax
+from unpoison.models.hub import from_disk
 
 __all__ = ["CrossEncoderNLI", "CrossEncoderScorer", "PairClassifier"]
 
@@ -98,8 +99,8 @@ class PairClassifier:
                 raise OptionError(f"{option} must be at least 1, got {value}")
         torch = require("torch", "a cross-encoder")
         transformers = require("transformers", "a cross-encoder")
-        source: dict[str, Any] = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
         with opening(path):
+            source: dict[str, Any] = {"local_files_only": from_disk(path), "trust_remote_code": False}
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
             model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
                 path, output_loading_info=True, **source

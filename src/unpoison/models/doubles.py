@@ -73,8 +73,8 @@ class FakeEncoder:
         return _unit(np.random.default_rng(seed).standard_normal(self._dimensions))
 
     def __repr__(self) -> str:
-        known = "" if self._given is None else f"{len(self._given)} texts, "
-        return f"FakeEncoder({known}dimensions={self._dimensions})"
+        given = "" if self._given is None else f"{len(self._given)} texts, "
+        return f"FakeEncoder({given}dimensions={self._dimensions})"
 
 
 class FakeNLI:

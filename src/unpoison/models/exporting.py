@@ -13,6 +13,7 @@ from typing import Any
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import opening
+from unpoison.models.hub import from_disk
 from unpoison.models.spans import load_answerer
 
 __all__ = ["INPUTS", "export", "export_encoder", "write_graph", "write_settings"]
@@ -38,8 +39,8 @@ def export(name_or_path: str, folder: Path) -> Path:
     _check_new(folder)
     torch = require("torch", "exporting a model")
     library = require("transformers", "exporting a model")
-    where = {"local_files_only": Path(name_or_path).is_dir(), "trust_remote_code": False}
     with opening(name_or_path):
+        where = {"local_files_only": from_disk(name_or_path), "trust_remote_code": False}
         tokenizer = library.AutoTokenizer.from_pretrained(name_or_path, **where)
         model = load_answerer(library, name_or_path, {**where, "attn_implementation": "eager"}).eval()
     if getattr(tokenizer, "backend_tokenizer", None) is None:
@@ -53,8 +54,8 @@ def export(name_or_path: str, folder: Path) -> Path:
             self.model = model
 
         def forward(self, *values: Any) -> tuple[Any, Any]:
-            made = self.model(**dict(zip(inputs, values, strict=True)))
-            return made.start_logits, made.end_logits
+            outputs = self.model(**dict(zip(inputs, values, strict=True)))
+            return outputs.start_logits, outputs.end_logits
 
     folder.mkdir(parents=True, exist_ok=True)
     longest = min(

@@ -85,18 +85,18 @@ class ExtractiveReader:
 
 
 def _answer(prompt: Prompt) -> str | None:
-    found = read(read_question(prompt.question), prompt.passages)
-    return _statement(found[0], prompt) if found else None
+    reading = read(read_question(prompt.question), prompt.passages)
+    return _statement(reading[0], prompt) if reading else None
 
 
 def _atomic(prompt: Prompt) -> str | None:
     question = read_question(prompt.question)
-    found = read(question, prompt.passages)
-    if not found or found[0].relevance <= RELEVANT:
+    reading = read(question, prompt.passages)
+    if not reading or reading[0].relevance <= RELEVANT:
         return None
-    if question.kind in ("date", "number") and not found[0].fit:
+    if question.kind in ("date", "number") and not reading[0].fit:
         return None
-    return found[0].answer if found[0].sure else _statement(found[0], prompt)
+    return reading[0].answer if reading[0].sure else _statement(reading[0], prompt)
 
 
 def _nothing(prompt: Prompt) -> None:
@@ -107,14 +107,14 @@ def _consolidate(prompt: Prompt) -> str | None:
     texts = [
         text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not gives_orders(text)
     ]
-    found = read(read_question(prompt.question), texts)
-    kept = found[:1] + [finding for finding in found[1:] if finding.relevance > RELEVANT]
+    reading = read(read_question(prompt.question), texts)
+    kept = reading[:1] + [finding for finding in reading[1:] if finding.relevance > RELEVANT]
     return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in kept))[:CONSOLIDATED])
 
 
 def _decide(prompt: Prompt) -> str | None:
-    found = read(read_question(prompt.question), [text for text in prompt.notes.values() if informative(text)])
-    return _statement(found[0], prompt) if found else None
+    reading = read(read_question(prompt.question), [text for text in prompt.notes.values() if informative(text)])
+    return _statement(reading[0], prompt) if reading else None
 
 
 def _synthesize(prompt: Prompt) -> str | None:
@@ -127,8 +127,8 @@ def _synthesize(prompt: Prompt) -> str | None:
         return None
     if sizes[keys[best]] > 1 or len(answers) == 1:
         return answers[best]
-    found = read(read_question(prompt.question), answers)
-    return _statement(found[0], prompt) if found else answers[0]
+    reading = read(read_question(prompt.question), answers)
+    return _statement(reading[0], prompt) if reading else answers[0]
 
 
 def _key(answer: str) -> str:

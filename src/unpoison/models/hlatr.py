@@ -152,12 +152,12 @@ class HlatrScorer:
                 )
         if not examples:
             raise InputError("examples holds no list to train on; pass some hundreds")
-        made = cls(name_or_path, device=device)
-        embeddings = [made._pairs.embeddings([(one.query, passage) for passage in one.passages]) for one in examples]
-        made._settings = _Settings(embeddings[0].shape[1], hidden, layers, heads)
+        scorer = cls(name_or_path, device=device)
+        embeddings = [scorer._pairs.embeddings([(one.query, passage) for passage in one.passages]) for one in examples]
+        scorer._settings = _Settings(embeddings[0].shape[1], hidden, layers, heads)
         relevant = [one.relevant for one in examples]
-        made._fit([made._tensor(one) for one in embeddings], relevant, epochs, batch, rate, seed)
-        return made
+        scorer._fit([scorer._tensor(one) for one in embeddings], relevant, epochs, batch, rate, seed)
+        return scorer
 
     def _fit(self, lists: list[Any], relevant: list[int], epochs: int, batch: int, rate: float, seed: int) -> None:
         torch, loss = self._torch, self._torch.nn.CrossEntropyLoss()
@@ -192,8 +192,8 @@ class HlatrScorer:
             raise InputError(f"{self.name} has no head to save; train one with HlatrScorer.train")
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        told = {"form": FORM, "checkpoint": self._checkpoint, **self._settings._asdict()}
-        (target / "head.json").write_text(json.dumps(told, indent=1), "utf-8")
+        header = {"form": FORM, "checkpoint": self._checkpoint, **self._settings._asdict()}
+        (target / "head.json").write_text(json.dumps(header, indent=1), "utf-8")
         state = {name: value.cpu().contiguous() for name, value in self._head.state_dict().items()}
         require("safetensors.torch", "saving a head").save_file(state, target / "head.safetensors")
 
@@ -244,10 +244,10 @@ def _opened(folder: Path) -> Iterator[None]:
 def _read(folder: Path, checkpoint: str) -> tuple[_Settings, dict[str, Any]]:
     with _opened(folder):
         with (folder / "head.json").open("rb") as file:
-            told = json.loads(file.read(10_000))
-        if told["form"] != FORM or told["checkpoint"] != checkpoint:
-            raise ValueError(f"it was trained on {shown(told['checkpoint'])}")
-        settings = _Settings(**{name: told[name] for name in _Settings._fields})
+            header = json.loads(file.read(10_000))
+        if header["form"] != FORM or header["checkpoint"] != checkpoint:
+            raise ValueError(f"it was trained on {shown(header['checkpoint'])}")
+        settings = _Settings(**{name: header[name] for name in _Settings._fields})
         if any(not isinstance(size, int) or not 0 < size <= LARGEST for size in settings[:4]):
             raise ValueError("its settings are not sizes")
         return settings, require("safetensors.torch", "loading a head").load_file(folder / "head.safetensors")

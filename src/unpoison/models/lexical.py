@@ -98,15 +98,15 @@ _NO_PAIRS = np.zeros(0, np.int64)
 def _bag(text: str) -> _Bag:
     """Words, character pairs and symbols of a text; its stop words only where it has nothing else."""
     lowered = text.lower()
-    found: list[str] = _TOKEN.findall(lowered)
+    tokens: list[str] = _TOKEN.findall(lowered)
     pairs = _NO_PAIRS
     if not lowered.isascii():
-        runs = [token for token in found if _RUN.match(token)]
+        runs = [token for token in tokens if _RUN.match(token)]
         if runs:
-            pairs, found = _pairs(runs), [token for token in found if not _RUN.match(token)]
+            pairs, tokens = _pairs(runs), [token for token in tokens if not _RUN.match(token)]
     # A single Latin letter is what remains of "king's" or "J. S. Bach".
-    telling = [token for token in found if token not in ENGLISH_318 and not (len(token) == 1 and "a" <= token <= "z")]
-    return _Bag(telling if telling or pairs.size else found, pairs)
+    telling = [token for token in tokens if token not in ENGLISH_318 and not (len(token) == 1 and "a" <= token <= "z")]
+    return _Bag(telling if telling or pairs.size else tokens, pairs)
 
 
 def _pairs(runs: Sequence[str]) -> NDArray[np.int64]:
@@ -120,14 +120,14 @@ def _cosines(bags: Sequence[_Bag]) -> NDArray[np.float64]:
     size = len(bags)
     vocabulary = list(dict.fromkeys(chain.from_iterable(bag.words for bag in bags)))
     stemmed = Stemmer.Stemmer("english", 0).stemWords(vocabulary)
-    place = dict(zip(dict.fromkeys(stemmed), count()))
-    column_of = dict(zip(vocabulary, map(place.__getitem__, stemmed)))
+    position = dict(zip(dict.fromkeys(stemmed), count()))
+    column_of = dict(zip(vocabulary, map(position.__getitem__, stemmed)))
     pairs, column = np.unique(np.concatenate([bag.pairs for bag in bags]), return_inverse=True)
-    columns = len(place) + pairs.size
+    columns = len(position) + pairs.size
 
     owner = np.repeat(np.arange(size), [len(bag.words) for bag in bags])
     words = map(column_of.__getitem__, chain.from_iterable(bag.words for bag in bags))
-    column = np.concatenate([np.fromiter(words, np.int64, owner.size), len(place) + column])
+    column = np.concatenate([np.fromiter(words, np.int64, owner.size), len(position) + column])
     owner = np.concatenate([owner, np.repeat(np.arange(size), [bag.pairs.size for bag in bags])])
     cell, number = np.unique(owner * columns + column, return_counts=True)
     owner, column = np.divmod(cell, max(columns, 1))

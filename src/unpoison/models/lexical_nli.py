@@ -139,23 +139,23 @@ def _content(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str],
 
 def _judged(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, float]:
     """The verdict of the first rule that applies."""
-    asked = premise.question is not None and premise.question == hypothesis.question
+    same_question = premise.question is not None and premise.question == hypothesis.question
     lost, added = premise.said - hypothesis.said, hypothesis.said - premise.said
     common = len(premise.said & hypothesis.said)
     shorter = min(len(premise.said), len(hypothesis.said))
     related = 2 * common >= shorter
-    short = asked and max(len(premise.said), len(hypothesis.said)) <= _SHORT
+    short = same_question and max(len(premise.said), len(hypothesis.said)) <= _SHORT
 
     if premise.negated != hypothesis.negated:
         return _CONFLICT if related else _UNRELATED
     if not lost and not added:
         return _SAME
-    if (related or asked) and _conflicting(premise, hypothesis, lost, added):
+    if (related or same_question) and _conflicting(premise, hypothesis, lost, added):
         return _CONFLICT
     if not (related or short):
         return _UNRELATED
     if not lost or not added:
-        return _containment(asked, premise.negated, nothing_new=not added)
+        return _containment(same_question, premise.negated, nothing_new=not added)
     if short:
         return _OTHER_ANSWER
     return _REPLACED if len(lost) == len(added) == 1 else _ADDS
@@ -168,8 +168,8 @@ def _conflicting(premise: _Statement, hypothesis: _Statement, lost: frozenset[st
     )
 
 
-def _containment(asked: bool, negated: bool, *, nothing_new: bool) -> tuple[float, float, float]:
+def _containment(same_question: bool, negated: bool, *, nothing_new: bool) -> tuple[float, float, float]:
     """One statement says all that the other says, and more."""
     if nothing_new != negated:  # to deny less is to deny more: "nobody came" entails "nobody came late"
         return _CONTAINED
-    return _CONTAINS if asked else _ADDS
+    return _CONTAINS if same_question else _ADDS

@@ -243,12 +243,12 @@ class _Graph:
             }
             feed = {name: features[name].astype(kind) for name, kind in self._inputs.items()}
             try:
-                made = self._session.run([output], feed)[0]
+                output_values = self._session.run([output], feed)[0]
             except Exception as error:  # onnxruntime raises bare exceptions of its own
                 raise ModelError(
                     f"{self._name} failed ({shown(str(error), 200)}); lower max_length or export again"
                 ) from error
-            finished: NDArray[Any] = finish(made, mask)
+            finished: NDArray[Any] = finish(output_values, mask)
             return finished
 
         with self._lock:
@@ -257,24 +257,24 @@ class _Graph:
 
 def _read_json(name: str, file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(
             f"{name} needs a readable {file.name} in its folder ({type(error).__name__}); copy it there"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object; copy the model's own")
-    return found
+    return content
 
 
 def _longest(name: str, folder: Path) -> int:
     """Tokens that the model has positions for, where its files say so."""
-    said = [
+    lengths = [
         _read_json(name, folder / file).get(field)
         for file, field in (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"))
         if (folder / file).is_file()
     ]
-    return min((value for value in said if isinstance(value, int) and value > 0), default=2**31)
+    return min((value for value in lengths if isinstance(value, int) and value > 0), default=2**31)
 
 
 def _labels(config: dict[str, Any], name: str) -> dict[int, str]:
@@ -289,9 +289,9 @@ def _pools_first_token(name: str, folder: Path) -> bool:
     file = folder / "1_Pooling" / "config.json"
     if not file.is_file():
         return False
-    said = _read_json(name, file)
-    modes = said.get("pooling_mode") or [
-        key for key, on in said.items() if key.startswith("pooling_mode_") and on is True
+    settings = _read_json(name, file)
+    modes = settings.get("pooling_mode") or [
+        key for key, on in settings.items() if key.startswith("pooling_mode_") and on is True
     ]
     modes = [modes] if isinstance(modes, str) else modes
     if not (isinstance(modes, list) and len(modes) == 1 and str(modes[0]) in _POOLS_FIRST):

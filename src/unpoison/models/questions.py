@@ -78,29 +78,29 @@ def read_question(text: str) -> Question:
     words = [word.lower() for sentence in sentences for word in sentence.words]
     stems = tuple(s for sentence in sentences for s in sentence.stems)
     content = frozenset(stems) - STOP_WORDS or frozenset(stems)
-    asked = _asked(words)
+    question_word = _asked(words)
     if words and words[0] in _AUXILIARIES:
         options = _options(text, words)
         return Question(text, "choice" if options else "polar", stems, content, options=options)
-    kind, head = _expected(words, stems, asked)
+    kind, head = _expected(words, stems, question_word)
     options = _options(text, words) if kind in ("thing", "person", "place") else ()
-    predicate = _predicate(words, stems, asked) if kind in ("person", "thing") else ""
+    predicate = _predicate(words, stems, question_word) if kind in ("person", "thing") else ""
     return Question(text, "choice" if options else kind, stems, content, head, predicate, options)
 
 
 def _asked(words: list[str]) -> int:
     """Where the question word stands: at the beginning, else the last one, for earlier ones open relative clauses."""
-    found = [i for i, word in enumerate(words) if word in _QUESTION_WORDS]
-    return len(words) if not found else found[0] if found[0] < 2 else found[-1]
+    positions = [i for i, word in enumerate(words) if word in _QUESTION_WORDS]
+    return len(words) if not positions else positions[0] if positions[0] < 2 else positions[-1]
 
 
-def _expected(words: list[str], stems: tuple[str, ...], asked: int) -> tuple[AnswerType, frozenset[str]]:
+def _expected(words: list[str], stems: tuple[str, ...], question_word: int) -> tuple[AnswerType, frozenset[str]]:
     """The type and the head noun that the question word at position `asked` announces."""
-    if asked == len(words):
+    if question_word == len(words):
         head = frozenset(stems[:2]) - STOP_WORDS
         return _by_head(head), head
-    word = words[asked]
-    following = words[asked + 1] if asked + 1 < len(words) else ""
+    word = words[question_word]
+    following = words[question_word + 1] if question_word + 1 < len(words) else ""
     if word in ("who", "whom", "whose"):
         return "person", frozenset()
     if word == "when":
@@ -108,8 +108,8 @@ def _expected(words: list[str], stems: tuple[str, ...], asked: int) -> tuple[Ans
     if word == "where":
         return "place", frozenset()
     if word == "how":
-        return ("number" if following in _QUANTITIES else "thing"), _head(words, stems, asked + 2)
-    head = _head(words, stems, asked + 1)
+        return ("number" if following in _QUANTITIES else "thing"), _head(words, stems, question_word + 2)
+    head = _head(words, stems, question_word + 1)
     return _by_head(head), head
 
 
@@ -135,12 +135,12 @@ def _head(words: list[str], stems: tuple[str, ...], start: int) -> frozenset[str
     return frozenset(stems[start:end])
 
 
-def _predicate(words: list[str], stems: tuple[str, ...], asked: int) -> str:
+def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> str:
     """The stem behind "who", the auxiliaries skipped: "who [has] sung", but nothing in "who is the king"."""
-    position = asked + 1
+    position = question_word + 1
     while position < len(words) and words[position] in _AUXILIARIES:
         position += 1
-    if position < len(words) and words[asked] == "who" and stems[position] not in STOP_WORDS:
+    if position < len(words) and words[question_word] == "who" and stems[position] not in STOP_WORDS:
         return stems[position]
     return ""
 
@@ -149,11 +149,11 @@ def _options(text: str, words: list[str]) -> tuple[str, ...]:
     """The alternatives of "..., A or B?"; empty where the question offers none."""
     if words.count("or") != 1 or len(text) > LONGEST_QUESTION:
         return ()
-    asked = " ".join(text.split())
-    found = _OR.search(asked)
-    if found is None:
+    line = " ".join(text.split())
+    match = _OR.search(line)
+    if match is None:
         return ()
-    before, after = asked[: found.start()], asked[found.end() :]
+    before, after = line[: match.start()], line[match.end() :]
     offered = _phrases(before, after)
     if offered is None or max(len(part.split()) for part in offered) > LONGEST_OPTION:
         offered = _single_words(before, after)

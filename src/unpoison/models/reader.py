@@ -164,10 +164,10 @@ class Reader:
             if not all(isinstance(text, str) for text in pair):
                 raise InputError(f"a question and a passage must be strings, got {shown(pair)}")
         keys = [_key(pair) for pair in pairs]
-        found = {key: reading for key in keys if (reading := self._known.get(key)) is not None}
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
+        readings = {key: reading for key in keys if (reading := self._known.get(key)) is not None}
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in readings}
         for done, (key, reading) in enumerate(zip(new, self._readings(list(new.values())), strict=True)):
-            found[key] = reading
+            readings[key] = reading
             self._known.put(key, reading)
             if time.monotonic() > end:
                 raise ModelError(
@@ -175,7 +175,7 @@ class Reader:
                     "allow more time or give fewer passages",
                     retryable=False,
                 )
-        return [found[key] for key in keys]
+        return [readings[key] for key in keys]
 
     def _readings(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Reading]:
         """What each passage says, a few passages at a time: the clock is looked at, and memory given back, between."""
@@ -195,12 +195,12 @@ class Reader:
         windows = iter(self._cutter.windows([(question, text) for rows in pieces for question, _, text in rows]))
         cut = [[(offset, window) for _, offset, _ in rows for window in next(windows)] for rows in pieces]
         marks = iter(self._model.run([window for rows in cut for _, window in rows]))
-        made = []
+        read = []
         for (_, text), rows, parts in zip(pairs, cut, pieces, strict=True):
             spans = [(offset, span) for offset, window in rows if (span := best_span(window, next(marks))) is not None]
             skimmed = len(text) - sum(len(piece) for _, _, piece in parts)
             if not spans:
-                made.append(Reading("", 0, 0, 0.0, 1.0, skimmed))
+                read.append(Reading("", 0, 0, 0.0, 1.0, skimmed))
                 continue
             offset, best = max(spans, key=lambda found: found[1].odds)
             no_answer = 1 / (1 + np.exp(np.clip(self._settings.slope * best.odds + self._settings.intercept, -60, 60)))
@@ -208,8 +208,8 @@ class Reader:
             if start == end:
                 no_answer = 1.0
             answer = text[start:end] if no_answer < self.threshold else ""
-            made.append(Reading(answer, start, end, best.odds, float(no_answer), skimmed))
-        return made
+            read.append(Reading(answer, start, end, best.odds, float(no_answer), skimmed))
+        return read
 
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
         """Whether the two answers of each pair say the same, are rivals, or are compatible.
@@ -217,18 +217,18 @@ class Reader:
         Rules decide where they can (`kernels.answers`); otherwise the shipped reader's model does, and a guess from
         the shared words does for other checkpoints. Symmetric.
         """
-        made = [relation(question, left, right) for left, right in pairs]
-        unsure = [i for i, found in enumerate(made) if not found.sure]
+        related = [relation(question, left, right) for left, right in pairs]
+        unsure = [i for i, relation_of in enumerate(related) if not relation_of.sure]
         judged = self._judged(question, [tuple(sorted(pairs[i])) for i in unsure])
         for i, opinion in zip(unsure, judged, strict=True):
-            made[i] = _between(made[i], opinion)
-        return made
+            related[i] = _between(related[i], opinion)
+        return related
 
     def _judged(self, question: str, pairs: Sequence[tuple[str, ...]]) -> list[Relation | None]:
         """What the model says of pairs on which no rule speaks, the mean of both orders; None from others."""
         keys = [_key((question, *pair)) for pair in pairs]
-        found = {key: known for key in keys if (known := self._related.get(key)) is not None}
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
+        related = {key: remembered for key in keys if (remembered := self._related.get(key)) is not None}
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in related}
         orders = [order for left, right in new.values() for order in ((left, right), (right, left))]
         windows = self._cutter.answers(question, orders)
         logits = [mark.relation for mark in self._model.run(windows)]
@@ -236,10 +236,10 @@ class Reader:
             return [None] * len(pairs)
         odds = np.array(logits, np.float64).reshape(len(new), 2, 3) / self._settings.temperature
         probability = softmax(odds).mean(axis=1).tolist()
-        made = {key: Relation(a, b, c, sure=False) for key, (a, b, c) in zip(new, probability, strict=True)}
-        for key, relative in made.items():
+        judged = {key: Relation(a, b, c, sure=False) for key, (a, b, c) in zip(new, probability, strict=True)}
+        for key, relative in judged.items():
             self._related.put(key, relative)
-        return [(found | made)[key] for key in keys]
+        return [(related | judged)[key] for key in keys]
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """An NLI model for answers: the same is entailment, rivals contradict, compatible answers are neutral.
@@ -361,8 +361,8 @@ def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[Said]:
     best = min(range(len(texts)), key=lambda i: readings[i].no_answer, default=None)
     if best is None or readings[best].no_answer > LAST or readings[best].start == readings[best].end:
         return []
-    found = readings[best]
-    return [Said(texts[best][found.start : found.end], texts[best], found.start, 1 - found.no_answer)]
+    reading = readings[best]
+    return [Said(texts[best][reading.start : reading.end], texts[best], reading.start, 1 - reading.no_answer)]
 
 
 def _synthesize(_: Reader, prompt: Prompt) -> str | None:
@@ -391,9 +391,9 @@ def _pieces(question: str, text: str) -> list[tuple[int, str]]:
     """The passage, or of a long one the slices that share most words with the question, each with its place."""
     if len(text) <= LONG:
         return [(0, text)]
-    asked = set(stems(question[:2000]))
+    question_stems = set(stems(question[:2000]))
     slices = [(at, text[at : at + SLICE]) for at in range(0, min(len(text), LONGEST_PASSAGE), SLICE)]
-    shared = [len(asked.intersection(stems(part))) for _, part in slices]
+    shared = [len(question_stems.intersection(stems(part))) for _, part in slices]
     best = sorted(range(len(slices)), key=lambda i: (-shared[i], i))[: LONG // SLICE]
     return [slices[i] for i in sorted(best)]
 

@@ -273,6 +273,6 @@ def named(kind: str, model: str, options: Mapping[str, object], *, base_url: str
     Accounts and the response cache know a model by this name, and the same name at another server, or with other
     options, gives other replies. A password in the URL stays out.
     """
-    place = f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
+    host = f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
     changed = [f",{name}={value}" for name, value in options.items() if value != usual.get(name)]
-    return f"{kind}:{model}{place}{''.join(changed)}"
+    return f"{kind}:{model}{host}{''.join(changed)}"

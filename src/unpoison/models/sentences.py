@@ -96,11 +96,11 @@ def stem(word: str) -> str:
 
 def split(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text that hold at least one word, in order; linear in its length."""
-    found = _split.get(text)
-    if found is None:
-        found = tuple(_sentences(text))
-        _split.put(text, found)
-    return found
+    sentences = _split.get(text)
+    if sentences is None:
+        sentences = tuple(_sentences(text))
+        _split.put(text, sentences)
+    return sentences
 
 
 def _size(text: str, sentences: tuple[Sentence, ...]) -> int:

@@ -6,7 +6,6 @@ there, and the best allowed pair is the window's answer. Two ways to run a model
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, shown
 from unpoison.extras import require
-from unpoison.models.checkpoints import encodable, opening
+from unpoison.models.checkpoints import check_published, encodable, opening
+from unpoison.models.hub import from_disk
 from unpoison.models.onnx import open_session
 
 __all__ = [
@@ -132,14 +132,14 @@ class Settings:
         if not file.is_file():
             return cls()
         try:
-            found = json.loads(file.read_text("utf-8"))
+            content = json.loads(file.read_text("utf-8"))
             settings = cls(
-                found["window"],
-                found["question"],
-                float(found["slope"]),
-                float(found["intercept"]),
-                float(found["temperature"]),
-                tuple((str(name), str(value)) for name, value in sorted(found["sha256"].items())),
+                content["window"],
+                content["question"],
+                float(content["slope"]),
+                float(content["intercept"]),
+                float(content["temperature"]),
+                tuple((str(name), str(value)) for name, value in sorted(content["sha256"].items())),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
@@ -149,7 +149,7 @@ class Settings:
         if not settings.usable():
             raise ModelError(f"{name} has a reader.json with figures out of their range; install the package again")
         for part, expected in settings.hashes:
-            _check(folder / Path(part).name, expected, name)
+            check_published(folder / Path(part).name, expected, name)
         return settings
 
     def usable(self) -> bool:
@@ -158,18 +158,6 @@ class Settings:
         finite = all(map(math.isfinite, (self.slope, self.intercept, self.temperature)))
         bounds = whole and 16 <= self.window <= 8192 and 4 <= self.question <= self.window // 2
         return bounds and finite and self.slope > 0 and self.temperature > 0
-
-
-def _check(file: Path, expected: str, name: str) -> None:
-    try:
-        actual = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
-    if actual != expected:
-        raise ModelError(
-            f"{name} has a {file.name} that is not the one it was published with (SHA-256 {actual[:12]}…, expected "
-            f"{expected[:12]}…); it was cut or changed: install the package again"
-        )
 
 
 class WindowCutter:
@@ -205,19 +193,19 @@ class WindowCutter:
 
     def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[Window]:
         """The question with one answer, and the other answer, as one window each: for the relation of the two."""
-        asked = self._first(encodable(question), self._longest)
+        question_part = self._first(encodable(question), self._longest)
         rows = [(self._first(encodable(one), ANSWER), self._first(encodable(two), ANSWER)) for one, two in pairs]
-        return [_window(whole) for whole in self._encoded([(f"{asked} {one}", two) for one, two in rows])]
+        return [_window(whole) for whole in self._encoded([(f"{question_part} {one}", two) for one, two in rows])]
 
     def _encoded(self, pairs: list[tuple[str, str]]) -> list[Any]:
         try:
             with self._lock:
-                found: list[Any] = self._pairs.encode_batch(pairs)
+                encodings: list[Any] = self._pairs.encode_batch(pairs)
         except Exception as error:  # the library raises bare exceptions
             raise ModelError(
                 f"{self._name} cannot cut a text into tokens ({shown(str(error), 120)}); leave the text out"
             ) from error
-        return found
+        return encodings
 
     def _question(self, text: str) -> str:
         return self._first(text, self._longest)
@@ -328,8 +316,8 @@ class TorchSpans:
         self._torch = require("torch", name)
         library = require("transformers", name)
         self.name, self._batch_size = name, batch_size
-        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
         with opening(path):
+            where = {"local_files_only": from_disk(path), "trust_remote_code": False}
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = load_answerer(library, path, where)
             self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
@@ -343,11 +331,11 @@ class TorchSpans:
         self._lock = Lock()
 
     def run(self, windows: Sequence[Window]) -> list[Marks]:
-        found: list[Marks] = []
+        marks: list[Marks] = []
         with self._lock, self._torch.inference_mode():
             for at in range(0, len(windows), self._batch_size):
-                found += self._batch(windows[at : at + self._batch_size])
-        return found
+                marks += self._batch(windows[at : at + self._batch_size])
+        return marks
 
     def _batch(self, windows: Sequence[Window]) -> list[Marks]:
         longest = max(len(window.ids) for window in windows)
@@ -357,8 +345,8 @@ class TorchSpans:
             size = len(window.ids)
             ids[row, :size], mask[row, :size], types[row, :size] = window.ids, 1, window.types
         feed = {"input_ids": ids, "attention_mask": mask, **({"token_type_ids": types} if self._typed else {})}
-        made = self._model(**{k: self._torch.from_numpy(v).to(self._model.device) for k, v in feed.items()})
-        start, end = (part.float().cpu().numpy() for part in (made.start_logits, made.end_logits))
+        outputs = self._model(**{k: self._torch.from_numpy(v).to(self._model.device) for k, v in feed.items()})
+        start, end = (part.float().cpu().numpy() for part in (outputs.start_logits, outputs.end_logits))
         sizes = [len(window.ids) for window in windows]
         return [_checked(Marks(start[i, :n], end[i, :n]), n, self.name) for i, n in enumerate(sizes)]
 

@@ -17,6 +17,7 @@ from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
 from unpoison.models.checkpoints import opening
 from unpoison.models.codec import Codec
+from unpoison.models.hub import from_disk
 from unpoison.models.remote import named, received
 from unpoison.prompts import Prompt
 from unpoison.types import Reply
@@ -68,8 +69,8 @@ class TransformersGenerator:
         self.name = named("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
         self._path = path
         self.batch_size, self.max_tokens = batch_size, max_tokens
-        where = {"local_files_only": Path(path).is_dir(), "trust_remote_code": False}
         with opening(path):
+            where = {"local_files_only": from_disk(path), "trust_remote_code": False}
             tokenizer = library.AutoTokenizer.from_pretrained(path, **where)
             model = library.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, use_safetensors=True, **where)
             self._model = model.to(device or ("cuda" if self._torch.cuda.is_available() else "cpu")).eval()
@@ -107,8 +108,8 @@ class TransformersGenerator:
             replies: dict[int, Reply] = {}
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
-                made = self._continue([encoded[i] for i in batch], [longest[i] for i in batch], self._left(end))
-                replies.update(zip(batch, made, strict=True))
+                continued = self._continue([encoded[i] for i in batch], [longest[i] for i in batch], self._left(end))
+                replies.update(zip(batch, continued, strict=True))
         return [replies[i] for i in range(len(prompts))]
 
     def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
@@ -126,12 +127,12 @@ class TransformersGenerator:
             tokens = [self._codec.text(text) for text in texts]
             windows = [(i, *window) for i, ids in enumerate(tokens) for window in _windows(len(ids), width)]
             windows.sort(key=lambda window: window[2] - window[1])
-            found = [np.zeros(max(0, len(ids) - 1)) for ids in tokens]
+            values = [np.zeros(max(0, len(ids) - 1)) for ids in tokens]
             for batch in self._batches(windows):
                 scores = self._score([tokens[i][start:stop] for i, start, stop, _ in batch])
                 for (i, start, stop, fresh), row in zip(batch, scores, strict=True):
-                    found[i][fresh - 1 : stop - 1] = row[fresh - start - 1 : stop - start - 1]
-        return found
+                    values[i][fresh - 1 : stop - 1] = row[fresh - start - 1 : stop - start - 1]
+        return values
 
     @property
     def ends(self) -> frozenset[int]:
@@ -163,18 +164,18 @@ class TransformersGenerator:
         Raises:
             ModelError: A prompt and its reply do not fit into the model's context.
         """
-        torch, said = self._torch, tuple(tokens)
+        torch, prefix = self._torch, tuple(tokens)
         with self._locked(None):
             state, self._so_far = self._so_far, None
-            if state is None or not said or state.prompts != tuple(prompts) or state.tokens != said[:-1]:
-                rows = [self._codec.prompt(prompt) + list(said) for prompt in prompts]
+            if state is None or not prefix or state.prompts != tuple(prompts) or state.tokens != prefix[:-1]:
+                rows = [self._codec.prompt(prompt) + list(prefix) for prompt in prompts]
                 for row in rows:
                     self._require_room(len(row), 1)
                 width = max(map(len, rows), default=0)
                 fresh, read = [[self._pad] * (width - len(row)) + row for row in rows], None
                 mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
             else:
-                fresh, read = [[said[-1]]] * len(prompts), state.read
+                fresh, read = [[prefix[-1]]] * len(prompts), state.read
                 mask = [[*row, 1] for row in state.mask]
                 self._require_room(max(map(sum, mask)), 0)
             if not prompts:
@@ -193,9 +194,9 @@ class TransformersGenerator:
                 values = torch.log_softmax(output.logits[:, -1].float(), -1).cpu().numpy()
             if np.isnan(values).any():
                 raise ModelError(f"{self.name} gave a probability that is not a number; load it with dtype='float32'")
-            self._so_far = _SoFar(tuple(prompts), said, mask, output.past_key_values)
-        found: NDArray[np.float32] = np.maximum(values, -1000.0)
-        return found
+            self._so_far = _SoFar(tuple(prompts), prefix, mask, output.past_key_values)
+        log_probabilities: NDArray[np.float32] = np.maximum(values, -1000.0)
+        return log_probabilities
 
     def _batches(self, windows: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:
         """Windows, shortest first, as many at a time as the batch size and the memory for logits allow."""
@@ -230,15 +231,17 @@ class TransformersGenerator:
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self._model.device)
         began = time.monotonic()
         with torch.inference_mode():
-            made = self._model.generate(
+            generated = self._model.generate(
                 input_ids=ids,
                 attention_mask=mask,
                 max_new_tokens=max(longest),
                 max_time=left,
             )
-        made = made[:, width:].tolist()
+        generated = generated[:, width:].tolist()
         late = left is not None and time.monotonic() - began >= left
-        return [self._reply(len(row), new, extra, late) for row, new, extra in zip(rows, made, longest, strict=True)]
+        return [
+            self._reply(len(row), new, extra, late) for row, new, extra in zip(rows, generated, longest, strict=True)
+        ]
 
     def _reply(self, prompt_tokens: int, new: list[int], longest: int, late: bool) -> Reply:
         stop = next((i for i, token in enumerate(new[:longest]) if token in self._ends), None)

@@ -38,9 +38,9 @@ def supported(question: str, said: Sequence[Said]) -> list[Said]:
 
 def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
     """Which answers say the same, shape (n, n); each two distinct ones are compared once, the first `COMPARED` only."""
-    place: dict[str, int] = {}
-    where = np.array([place.setdefault(answer, len(place)) for answer in answers], dtype=int)
-    distinct = list(place)
+    position: dict[str, int] = {}
+    where = np.array([position.setdefault(answer, len(position)) for answer in answers], dtype=int)
+    distinct = list(position)
     same = np.eye(len(distinct), dtype=bool)
     for i, one in enumerate(distinct[:COMPARED]):
         for j, two in enumerate(distinct[:i]):

@@ -34,7 +34,8 @@ def listen(host: str, port: int, path: Path | None = None) -> socket.socket:
         return socket.create_server(place[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         where = path if path is not None else f"{host}:{port}"
-        raise InputError(f"cannot listen on {where}: {error.strerror or error}; choose another") from None
+        other = "another path" if path is not None else "another address or port, 0 for a free one"
+        raise InputError(f"cannot listen on {where}: {error.strerror or error}; choose {other}") from None
 
 
 def address(listening: socket.socket) -> str:

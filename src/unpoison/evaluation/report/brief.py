@@ -106,7 +106,7 @@ def risks_of(won: Mapping[str, tuple[int, int]]) -> tuple[Risk, ...]:
     Args:
         won: By the option string of an attack how many questions it won without a defense, of how many.
     """
-    ordering = {attack: found for attack, found in won.items() if _gives_orders(attack)}
+    ordering = {attack: count for attack, count in won.items() if _gives_orders(attack)}
     planted = _worst(won) or "not tested: nothing was planted"
     injected = _worst(ordering) or "not tested: no attack of this run gives orders; add -a pia,orders"
     return (

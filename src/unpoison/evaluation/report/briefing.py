@@ -76,8 +76,8 @@ def brief_of(report: Report) -> Brief:
     )
 
 
-def _hits(found: Estimate) -> tuple[int, int]:
-    return (0, 0) if isnan(found.value) else (round(found.value * found.count), found.count)
+def _hits(estimate: Estimate) -> tuple[int, int]:
+    return (0, 0) if isnan(estimate.value) else (round(estimate.value * estimate.count), estimate.count)
 
 
 def _won(head: _Headline) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -100,8 +100,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     manifest, scenarios = report.run.manifest, [summary.scenario for summary in report.summaries]
 
     def listed(values: Iterator[str]) -> str:
-        found = list(dict.fromkeys(values))
-        return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+        distinct = list(dict.fromkeys(values))
+        return ", ".join(distinct[:6]) + (f" and {len(distinct) - 6} more" if len(distinct) > 6 else "")
 
     questions = max((summary.expected for summary in report.summaries), default=0)
     data = listed(short_name(s.data) for s in scenarios)
@@ -142,7 +142,7 @@ def _lost(head: _Headline) -> KeyFigure | None:
         right, still = _right(report.cells[before.id]), _right(cell)
         both = right.keys() & still.keys()
         gone = sum(right[name] and not still[name] for name in both)
-        low, high = (found := wilson(gone, len(both))).low, found.high
+        low, high = (share := wilson(gone, len(both))).low, share.high
         note = f"right without the defense and not with {head.name}, where nothing was planted"
         return KeyFigure("Honest answers lost", gone, len(both), low, high, "bad", note)
     for name, title, note in (
@@ -170,8 +170,8 @@ def _figures(head: _Headline, lost: KeyFigure | None) -> Iterator[KeyFigure]:
         (head.closed, f"With {head.name}", f"the same questions, screened by {head.name}"),
     ):
         if summary is not None:
-            found = summary[head.measure]
-            yield KeyFigure(title, *_hits(found), found.low, found.high, "bad", note)
+            estimate = summary[head.measure]
+            yield KeyFigure(title, *_hits(estimate), estimate.low, estimate.high, "bad", note)
     if lost is not None:
         yield lost
 
@@ -188,14 +188,14 @@ def _verdict(head: _Headline, lost: KeyFigure | None) -> str:
         if head.measure == "asr"
         else f"reached the model in {hits} of {total} questions"
     )
-    told = [f"{planted} {what}"]
+    sentences = [f"{planted} {what}"]
     if head.open is None:
-        told[0] += f" in spite of {head.name}"
+        sentences[0] += f" in spite of {head.name}"
     elif head.closed is not None:
-        told.append(f"with {head.name} {head.hits(head.closed)[0]}")
+        sentences.append(f"with {head.name} {head.hits(head.closed)[0]}")
     if lost is not None:
-        told.append(f"{lost.title[0].lower()}{lost.title[1:]}: {lost.hits}")
-    return "; ".join(told) + "."
+        sentences.append(f"{lost.title[0].lower()}{lost.title[1:]}: {lost.hits}")
+    return "; ".join(sentences) + "."
 
 
 def _cases(head: _Headline) -> Iterator[Case]:
@@ -217,9 +217,13 @@ def _cases(head: _Headline) -> Iterator[Case]:
 def _case(head: _Headline, record: Record, screened: Record | None, staged: Staged, *, through: bool) -> Case:
     stopped = not through and screened is not None and not screened.failed
     candidates = staged.context.candidates
-    place = next((i for i in record.read if i in record.poison), next(iter(record.poison), None))
-    judged = None if place is None or screened is None or place >= len(screened.verdicts) else screened.verdicts[place]
-    told = in_plain_words(judged.reason, kept=judged.kept) if judged is not None else None
+    position = next((i for i in record.read if i in record.poison), next(iter(record.poison), None))
+    judged = (
+        None
+        if position is None or screened is None or position >= len(screened.verdicts)
+        else screened.verdicts[position]
+    )
+    words = in_plain_words(judged.reason, kept=judged.kept) if judged is not None else None
     outcome = (
         f"got past {head.name}" if through else f"stopped by {head.name}" if stopped else "nothing stood in its way"
     )
@@ -230,9 +234,11 @@ def _case(head: _Headline, record: Record, screened: Record | None, staged: Stag
         right=excerpt(" or ".join(record.correct[:3]), 200),
         wanted=excerpt(" or ".join(record.wanted[:2]), 200),
         said=None if record.answer is None else excerpt(record.answer, 300),
-        planted="" if place is None else excerpt(_behind(candidates[place].passage.text, staged.context.query), 300),
-        why="" if told is None else excerpt(told.words, 300),
-        numbers="" if told is None else excerpt(told.numbers, 300),
+        planted=""
+        if position is None
+        else excerpt(_behind(candidates[position].passage.text, staged.context.query), 300),
+        why="" if words is None else excerpt(words.words, 300),
+        numbers="" if words is None else excerpt(words.numbers, 300),
     )
 
 

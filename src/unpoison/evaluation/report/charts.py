@@ -66,7 +66,7 @@ def _lines(figure: Lines) -> str:
     numbers = all(isinstance(at, (int, float)) for at in places)
     across_at = _axis([float(at) for at in places] if numbers else [float(i) for i in range(len(places))])
     where = {at: across_at(float(at) if numbers else float(i)) for i, at in enumerate(places)}
-    drawn = "".join(_line(i, len(figure.series), found, where) for i, found in enumerate(figure.series))
+    drawn = "".join(_line(i, len(figure.series), series, where) for i, series in enumerate(figure.series))
     ticks = _thinned([(where[at], _number(at)) for at in places])
     return _frame(figure.across, figure.up, ticks) + drawn
 
@@ -98,16 +98,16 @@ def _bars(figure: Bars) -> str:
     broad = min(28.0, 0.8 * room / max(len(figure.groups), 1))
     drawn = []
     for i, (name, kind, values) in enumerate(figure.groups):
-        for place, value in enumerate(values):
+        for position, value in enumerate(values):
             if value <= 0:
                 continue
-            x = LEFT + (place + 0.5) * room + (i - len(figure.groups) / 2) * broad
+            x = LEFT + (position + 0.5) * room + (i - len(figure.groups) / 2) * broad
             drawn.append(
                 f'<rect class="bar {kind}" x="{x:.1f}" y="{_up(value):.1f}" width="{max(broad - 1, 1):.1f}" '
-                f'height="{_up(0) - _up(value):.1f}"><title>{label(name)}, place {place + 1}: {percent(value)}</title>'
-                "</rect>"
+                f'height="{_up(0) - _up(value):.1f}">'
+                f"<title>{label(name)}, place {position + 1}: {percent(value)}</title></rect>"
             )
-    ticks = _thinned([(LEFT + (place + 0.5) * room, str(place + 1)) for place in range(count)])
+    ticks = _thinned([(LEFT + (position + 0.5) * room, str(position + 1)) for position in range(count)])
     return _frame(figure.across, figure.up, ticks) + "".join(drawn)
 
 
@@ -128,19 +128,19 @@ def _frame(across: str, up: str, ticks: Iterable[tuple[float, str]]) -> str:
     return "".join(parts)
 
 
-def _line(number: int, total: int, found: Series, where: dict[float | str, float]) -> str:
+def _line(number: int, total: int, series: Series, where: dict[float | str, float]) -> str:
     """Points of several series at one place are moved apart a little, so that their intervals stay readable."""
     aside = 7.0 * (number - (total - 1) / 2) / max(total - 1, 1)
-    points = [(where[point.at] + aside, point) for point in found.points]
+    points = [(where[point.at] + aside, point) for point in series.points]
     path = " ".join(f"{x:.1f},{_up(point.value):.1f}" for x, point in points)
     marks = "".join(
-        f"<g><title>{label(found.name)}, {label(_number(point.at))}: {percent(point.value)} "
+        f"<g><title>{label(series.name)}, {label(_number(point.at))}: {percent(point.value)} "
         f"({percent(point.low)} to {percent(point.high)}), {point.questions} questions</title>"
         f'<path class="whisker" d="M{x:.1f} {_up(point.low):.1f}V{_up(point.high):.1f}"/>'
-        f"{_marker(found.hue, x, _up(point.value))}</g>"
+        f"{_marker(series.hue, x, _up(point.value))}</g>"
         for x, point in points
     )
-    return f'<g class="hue{found.hue % HUES}"><polyline points="{path}"/>{marks}</g>'
+    return f'<g class="hue{series.hue % HUES}"><polyline points="{path}"/>{marks}</g>'
 
 
 def _marker(number: int, x: float, y: float) -> str:

@@ -123,9 +123,9 @@ def _part(table: Table, columns: Sequence[int], number: int) -> str:
     )
     rows = "\n".join(
         f'<tr><th scope="row">{label(row[0], 160)}</th>'
-        + "".join(_cell(row[i], table.columns[i], table.marks.get((place, i), "")) for i in columns)
+        + "".join(_cell(row[i], table.columns[i], table.marks.get((number_of_row, i), "")) for i in columns)
         + "</tr>"
-        for place, row in enumerate(table.rows)
+        for number_of_row, row in enumerate(table.rows)
     )
     going_on = " (continued)" if number else ""
     return (

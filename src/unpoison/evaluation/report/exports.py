@@ -44,9 +44,9 @@ def as_markdown(report: Report) -> str:
     parts += [markdown_table(table) for table in summary_tables(report)]
     parts += [markdown_table(table) for table in certified_tables(report)]
     parts += [markdown_table(table, "##") for table in (difference_table(report), cost_table(report)) if table.rows]
-    found = problems(report)
-    if found:
-        parts += ["## Problems", "\n".join(f"- {markdown_text(problem)}" for problem in found)]
+    remarks = problems(report)
+    if remarks:
+        parts += ["## Problems", "\n".join(f"- {markdown_text(problem)}" for problem in remarks)]
     parts += ["## Manifest", f"```json\n{json.dumps(manifest, indent=2).replace('```', '')}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -93,9 +93,9 @@ def _csv_row(summary: Summary) -> Iterator[object]:
         yield "" if value in (None, ()) else spreadsheet_value(setting(value))
     yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
     for name in MEASURES:
-        found = summary.figures[name]
-        yield from ("" if isnan(value) else f"{value:.6g}" for value in (found.value, found.low, found.high))
-        yield found.count
+        estimate = summary.figures[name]
+        yield from ("" if isnan(value) else f"{value:.6g}" for value in (estimate.value, estimate.low, estimate.high))
+        yield estimate.count
 
 
 def spreadsheet_value(value: float | str) -> float | str:
@@ -120,7 +120,7 @@ def as_json(report: Report) -> str:
             "seeds": list(report.preset.seeds),
             "numbers": _numbers(report, report.preset),
         }
-    found = {
+    document = {
         "manifest": dict(report.run.manifest),
         "complete": report.run.complete,
         "cells": [summary.to_dict() for summary in report.summaries],
@@ -129,13 +129,13 @@ def as_json(report: Report) -> str:
         "problems": problems(report),
         "preset": preset,
     }
-    return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:
-    found = {summary.scenario: summary for summary in report.summaries}
+    by_scenario = {summary.scenario: summary for summary in report.summaries}
     return [
-        {**_number(one, measured), "by_seed": [_defined(each.value) for each in preset.by_seed(one, found)]}
+        {**_number(one, measured), "by_seed": [_defined(each.value) for each in preset.by_seed(one, by_scenario)]}
         for one, measured in preset.beside(report.summaries)
     ]
 

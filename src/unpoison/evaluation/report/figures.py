@@ -77,8 +77,8 @@ class Lines:
     @property
     def places(self) -> list[float | str]:
         """Every place of the horizontal axis: numbers ascending, names in order of appearance."""
-        found = list(dict.fromkeys(point.at for series in self.series for point in series.points))
-        return sorted(found, key=float) if all(isinstance(at, (int, float)) for at in found) else found
+        places = list(dict.fromkeys(point.at for series in self.series for point in series.points))
+        return sorted(places, key=float) if all(isinstance(at, (int, float)) for at in places) else places
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +138,15 @@ def poison_figures(report: Report) -> Iterator[Lines]:
 
 
 def _by_defense(report: Report, cells: Sequence[Summary], name: str) -> tuple[Series, ...]:
-    found = []
+    series = []
     for defense, hue in report.defenses.items():
         own = [(s.scenario.poisons, s[name]) for s in cells if s.scenario.defense == defense]
         points = tuple(
             _point(at, estimate) for at, estimate in sorted(own, key=lambda pair: pair[0]) if _drawn(estimate)
         )
         if len(points) > 2:
-            found.append(Series(defense, hue, points))
-    return tuple(found)
+            series.append(Series(defense, hue, points))
+    return tuple(series)
 
 
 def trade_off_figures(report: Report) -> Iterator[Scatter]:
@@ -220,13 +220,13 @@ def rank_figures(report: Report) -> Iterator[Bars]:
         yield Bars(title, "rank in the defense's order", "share of the poison, of the gold", tuple(groups))
 
 
-def _drawn(found: Estimate) -> bool:
-    return all(map(isfinite, (found.value, found.low, found.high)))
+def _drawn(estimate: Estimate) -> bool:
+    return all(map(isfinite, (estimate.value, estimate.low, estimate.high)))
 
 
-def _point(at: float | str, found: Estimate) -> Point:
-    return Point(at, found.value, found.low, found.high, found.count)
+def _point(at: float | str, estimate: Estimate) -> Point:
+    return Point(at, estimate.value, estimate.low, estimate.high, estimate.count)
 
 
-def _complement(found: Estimate) -> Point:
-    return Point(0.0, 1 - found.value, 1 - found.high, 1 - found.low, found.count)
+def _complement(estimate: Estimate) -> Point:
+    return Point(0.0, 1 - estimate.value, 1 - estimate.high, 1 - estimate.low, estimate.count)

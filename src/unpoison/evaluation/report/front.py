@@ -53,7 +53,7 @@ def _cases(cases: tuple[Case, ...]) -> str:
     if not cases:
         return "<h2>The worst cases</h2><p>The attack won no question of this setting.</p>"
     through = sum(not case.stopped for case in cases)
-    told = (
+    summary = (
         "All of these were stopped; without the defense the attacker had won them."
         if not through
         else (
@@ -62,12 +62,12 @@ def _cases(cases: tuple[Case, ...]) -> str:
             else "The attacker won the first of these; the others were stopped."
         )
     )
-    return f'<h2>The worst cases</h2><p>{told}</p><ol class="cases">{"".join(map(_case, cases))}</ol>'
+    return f'<h2>The worst cases</h2><p>{summary}</p><ol class="cases">{"".join(map(_case, cases))}</ol>'
 
 
 def _case(case: Case) -> str:
     who = "Without the defense the system" if case.stopped else "The system"
-    said = (
+    reply = (
         ""
         if case.said is None
         else f'<p>{who} answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
@@ -88,7 +88,7 @@ def _case(case: Case) -> str:
     return (
         f'<li><p><strong dir="auto">{label(case.question, 320)}</strong> '
         f'<em class="tag {"" if case.stopped else "bad"}">{label(case.outcome, 120)}</em></p>'
-        f'<p class="answers">{answers}</p>{said}{planted}{why}{numbers}</li>'
+        f'<p class="answers">{answers}</p>{reply}{planted}{why}{numbers}</li>'
     )
 
 

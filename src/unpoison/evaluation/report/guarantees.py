@@ -23,11 +23,11 @@ HINT = "answered rightly, and proved to stay so whatever any m of the passages b
 
 def certified_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
     """Clean cells that differ in the defense only, the baseline first; none where nothing is guaranteed."""
-    found: dict[Scenario, list[Certified]] = {}
+    groups: dict[Scenario, list[Certified]] = {}
     for one in certify(report.run.cells):
-        found.setdefault(replace(one.scenario, defense=""), []).append(one)
+        groups.setdefault(replace(one.scenario, defense=""), []).append(one)
     order = report.defenses
-    return [(group, sorted(cells, key=lambda c: order[c.scenario.defense])) for group, cells in found.items()]
+    return [(group, sorted(cells, key=lambda c: order[c.scenario.defense])) for group, cells in groups.items()]
 
 
 def certified_tables(report: Report) -> list[Table]:
@@ -60,15 +60,15 @@ def certified_figures(report: Report) -> Iterator[Lines]:
         series = tuple(
             Series(one.scenario.defense, report.defenses[one.scenario.defense], points)
             for one in cells
-            if (points := tuple(_point(m, found) for m, found in enumerate(one.certified) if found.count))
+            if (points := tuple(_point(m, estimate) for m, estimate in enumerate(one.certified) if estimate.count))
         )
         if series:
             title = f"{report.caption(scenario)}, k = {scenario.k}"
             yield Lines(title, "planted passages m", "right and guaranteed", series)
 
 
-def _point(m: int, found: Estimate) -> Point:
-    return Point(m, found.value, found.low, found.high, found.count)
+def _point(m: int, estimate: Estimate) -> Point:
+    return Point(m, estimate.value, estimate.low, estimate.high, estimate.count)
 
 
 def _certified(one: Certified, m: int) -> str:
@@ -78,11 +78,11 @@ def _certified(one: Certified, m: int) -> str:
 
 
 def _attacked(one: Certified, count: int) -> str:
-    found = one.attacked.get(count)
-    return "-" if found is None else f"{_share(found.accuracy)} {found.attack}"
+    worst = one.attacked.get(count)
+    return "-" if worst is None else f"{_share(worst.accuracy)} {worst.attack}"
 
 
-def _share(found: Estimate) -> str:
-    if isnan(found.value):
+def _share(estimate: Estimate) -> str:
+    if isnan(estimate.value):
         return "-"
-    return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"

@@ -88,15 +88,15 @@ class Report:
         Raises:
             InputError: The folder holds no run.
         """
-        found = run if isinstance(run, Run) else open_run(run)
-        figures = summarise(found.cells, prices=prices, level=level, seed=seed)
-        return cls(found, tuple(figures), tuple(compare(found.cells, level=level, seed=seed)), preset)
+        opened = run if isinstance(run, Run) else open_run(run)
+        figures = summarise(opened.cells, prices=prices, level=level, seed=seed)
+        return cls(opened, tuple(figures), tuple(compare(opened.cells, level=level, seed=seed)), preset)
 
     @cached_property
     def defenses(self) -> dict[str, int]:
         """Every defense and its place, the baseline first; the place is its colour in every picture."""
         names = dict.fromkeys(summary.scenario.defense for summary in self.summaries)
-        return {name: place for place, name in enumerate(sorted(names, key=lambda name: not is_baseline(name)))}
+        return {name: number for number, name in enumerate(sorted(names, key=lambda name: not is_baseline(name)))}
 
     @cached_property
     def by_id(self) -> dict[str, Summary]:
@@ -140,12 +140,12 @@ class Report:
 
         The scenario of a group has the ignored fields of its first cell.
         """
-        found: dict[tuple[Any, ...], list[Summary]] = {}
+        groups: dict[tuple[Any, ...], list[Summary]] = {}
         for summary in self.summaries:
-            found.setdefault(_key(summary.scenario, *ignoring), []).append(summary)
+            groups.setdefault(_key(summary.scenario, *ignoring), []).append(summary)
         return [
             (group[0].scenario, sorted(group, key=lambda s: self.defenses[s.scenario.defense]))
-            for group in found.values()
+            for group in groups.values()
         ]
 
     def sweeps(self) -> Iterator[Sweep]:

@@ -126,8 +126,8 @@ def drawn_methods(study: StreamStudy) -> list[str]:
 
 def _points(study: StreamStudy, result: StreamResult, measure: str) -> tuple[Point, ...]:
     return tuple(
-        Point(moment, found.value, found.low, found.high, found.count)
-        for moment, found in zip(study.moments, _by_step(result, measure), strict=True)
+        Point(moment, estimate.value, estimate.low, estimate.high, estimate.count)
+        for moment, estimate in zip(study.moments, _by_step(result, measure), strict=True)
     )
 
 
@@ -201,13 +201,15 @@ def as_csv(study: StreamStudy, preset: StreamPreset | None = None) -> str:
             writer.writerow([*start, "all", *numbers, *map(_number, (result.mean_lag(), _bytes(result)))])
             steps = zip(study.moments, *(_by_step(result, measure) for measure in BY_STEP), strict=True)
             for moment, *shares in steps:
-                writer.writerow([*start, spreadsheet_value(moment), *(v for found in shares for v in _numbers(found))])
+                writer.writerow(
+                    [*start, spreadsheet_value(moment), *(v for estimate in shares for v in _numbers(estimate))]
+                )
     return stream.getvalue()
 
 
 def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     """Every figure as one object; null stands for what is undefined."""
-    found = {
+    document = {
         "data": study.data,
         **study.models,
         "questions": len(study.timelines),
@@ -235,7 +237,7 @@ def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
             for name, result in results.items()
         ],
     }
-    return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 _WRITERS: Mapping[str, Callable[[StreamStudy, StreamPreset | None], str]] = {
@@ -284,24 +286,24 @@ def _cells(result: StreamResult) -> list[str]:
     ]
 
 
-def _percent(found: Estimate) -> str:
-    if not isfinite(found.value):
+def _percent(estimate: Estimate) -> str:
+    if not isfinite(estimate.value):
         return "-"
-    return f"{100 * found.value:.0f} ({100 * found.low:.0f}-{100 * found.high:.0f})"
+    return f"{100 * estimate.value:.0f} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
 
 
 def _bytes(result: StreamResult) -> float | None:
     return statistics.mean(result.stored) if result.stored else None
 
 
-def _numbers(found: Estimate) -> list[object]:
-    return [*map(_number, (found.value, found.low, found.high)), found.count]
+def _numbers(estimate: Estimate) -> list[object]:
+    return [*map(_number, (estimate.value, estimate.low, estimate.high)), estimate.count]
 
 
 def _number(value: float | None) -> str:
     return "" if value is None or not isfinite(value) else f"{value:.6g}"
 
 
-def _estimate(found: Estimate) -> dict[str, Any]:
-    ends = {"value": found.value, "low": found.low, "high": found.high}
-    return {**{name: value if isfinite(value) else None for name, value in ends.items()}, "count": found.count}
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {**{name: value if isfinite(value) else None for name, value in ends.items()}, "count": estimate.count}

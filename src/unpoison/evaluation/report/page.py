@@ -73,9 +73,9 @@ def page(report: Report) -> str:
     warning = (
         "" if report.run.complete else f'<p class="warning" role="status">Incomplete: {label(status(report), 400)}</p>'
     )
-    told = "" if warning else f"<p>{label(status(report), 400)}</p>"
+    sentence = "" if warning else f"<p>{label(status(report), 400)}</p>"
     lead = (
-        f"{told}{warning}"
+        f"{sentence}{warning}"
         "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
     data = f'<script type="application/json" id="questions-data">{embedded(question_data(report))}</script>'
@@ -120,17 +120,17 @@ def _results(report: Report) -> Section | None:
 
 def _certified(report: Report) -> Section | None:
     tables = "\n".join(map(table_markup, certified_tables(report)[:MAX_TABLES]))
-    told = "Right without an attack, and proved to stay right whatever any m of the passages become."
-    pictures = _figures("", "", told, certified_figures(report))
+    sentence = "Right without an attack, and proved to stay right whatever any m of the passages become."
+    pictures = _figures("", "", sentence, certified_figures(report))
     return _section("certified", "What is guaranteed", tables + (pictures[2] if pictures else ""))
 
 
-def _figures(name: str, title: str, told: str, found: Iterable[Figure]) -> Section | None:
-    stream = iter(found)
+def _figures(name: str, title: str, sentence: str, figures: Iterable[Figure]) -> Section | None:
+    stream = iter(figures)
     shown = "\n".join(figure_markup(figure) for figure in islice(stream, MAX_FIGURES))
     left = sum(1 for _ in stream)
     note = f"<p>{left} further pictures are left out; the JSON export has their numbers.</p>" if left else ""
-    return (name, title, f'<p>{told}</p>\n<div class="figures">\n{shown}\n</div>{note}') if shown else None
+    return (name, title, f'<p>{sentence}</p>\n<div class="figures">\n{shown}\n</div>{note}') if shown else None
 
 
 def _only(table: Table) -> str:
@@ -149,11 +149,11 @@ def _questions(report: Report) -> Section | None:
 
 
 def _problems(report: Report) -> Section | None:
-    found = problems(report)
-    if not found:
+    remarks = problems(report)
+    if not remarks:
         return None
-    items = "".join(f"<li>{label(problem, 500)}</li>" for problem in found[:MAX_PROBLEMS])
-    left = len(found) - MAX_PROBLEMS
+    items = "".join(f"<li>{label(problem, 500)}</li>" for problem in remarks[:MAX_PROBLEMS])
+    left = len(remarks) - MAX_PROBLEMS
     more = f"<li>and {left} more</li>" if left > 0 else ""
     return "problems", "Problems", f'<ul class="notes">{items}{more}</ul>'
 

@@ -69,7 +69,7 @@ def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
 
 def _together(numbers: Mapping[Row, Mapping[str, Published]]) -> Beside:
     every = [one for row in numbers.values() for one in row.values()]
-    return Beside(numbers, tuple(dict.fromkeys(told for one in every for told in one.row_differs)))
+    return Beside(numbers, tuple(dict.fromkeys(difference for one in every for difference in one.row_differs)))
 
 
 def published_tables(report: Report) -> list[Table]:
@@ -79,11 +79,13 @@ def published_tables(report: Report) -> list[Table]:
     """
     if report.preset is None:
         return []
-    found = {summary.scenario: summary for summary in report.summaries}
+    by_scenario = {summary.scenario: summary for summary in report.summaries}
     tables = []
     for (measure, columns), groups in beside(report.preset).items():
         names = dict.fromkeys(table for group in groups for table, _ in group.numbers)
-        rows = [row for group in groups for row in _rows(report.preset, group, columns, found, named=len(names) > 1)]
+        rows = [
+            row for group in groups for row in _rows(report.preset, group, columns, by_scenario, named=len(names) > 1)
+        ]
         rows.append(_last(groups, columns))
         title = f"{report.preset.source}, {' / '.join(names)}: {heading(MEASURES[measure])}, published \u2192 measured"
         tables.append(Table(title, ("", *columns, SAME), tuple(rows)))
@@ -91,9 +93,9 @@ def published_tables(report: Report) -> list[Table]:
 
 
 def _rows(
-    preset: Preset, group: Beside, columns: Sequence[str], found: Mapping[Scenario, Summary], named: bool
+    preset: Preset, group: Beside, columns: Sequence[str], by_scenario: Mapping[Scenario, Summary], named: bool
 ) -> Iterator[tuple[str, ...]]:
-    figures = [measured(preset, group.columns[column], found) for column in columns]
+    figures = [measured(preset, group.columns[column], by_scenario) for column in columns]
     differs = "; ".join(group.differs) or "yes"
     if len(group.numbers) == 1:
         ((table, row), numbers), *_ = group.numbers.items()
@@ -108,18 +110,21 @@ def _rows(
 
 def _last(groups: Sequence[Beside], columns: Sequence[str]) -> tuple[str, ...]:
     """In what each column is not the paper's."""
-    told = {
+    differences = {
         column: dict.fromkeys(
-            said for group in groups for row in group.numbers.values() for said in row[column].column_differs
+            difference
+            for group in groups
+            for row in group.numbers.values()
+            for difference in row[column].column_differs
         )
         for column in columns
     }
-    return (SAME, *("; ".join(told[column]) or "yes" for column in columns), "")
+    return (SAME, *("; ".join(differences[column]) or "yes" for column in columns), "")
 
 
-def measured(preset: Preset, one: Published, found: Mapping[Scenario, Summary]) -> str:
+def measured(preset: Preset, one: Published, by_scenario: Mapping[Scenario, Summary]) -> str:
     """The measured figure with its interval, with several seeds their mean and spread; "" where there is none."""
-    estimates = preset.by_seed(one, found)
+    estimates = preset.by_seed(one, by_scenario)
     if not estimates or one.scenario is None:
         return ""
     kind = MEASURES[one.measure]
@@ -130,7 +135,7 @@ def measured(preset: Preset, one: Published, found: Mapping[Scenario, Summary]) 
         return f"{spread} ({len(values)} seeds)"
     if values:
         return figure(estimates[0], kind)
-    summary = found.get(one.scenario)
+    summary = by_scenario.get(one.scenario)
     if summary is not None and one.measure.startswith("asr") and summary.applies("poisoned"):
         return f"poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
     return ""

@@ -46,6 +46,6 @@ def _differs(preset: StreamPreset, study: StreamStudy) -> list[str]:
 def _of_attack(preset: StreamPreset, study: StreamStudy, attack: str) -> str:
     if attack not in study.results:
         return "not measured: a step brings no text of it"
-    place = preset.attacks[attack][1] or 0
-    short = sum(len(step.passages) < place for timeline in study.timelines for step in timeline.steps)
+    position = preset.attacks[attack][1] or 0
+    short = sum(len(step.passages) < position for timeline in study.timelines for step in timeline.steps)
     return f"{short} of {study.steps} steps have fewer passages: behind the last one" if short else "yes"

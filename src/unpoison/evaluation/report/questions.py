@@ -45,7 +45,7 @@ def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: in
         if staged[0] != cell.contexts:
             staged = (cell.contexts, report.run.staged(cell))
         allowed = spent + (most - spent) / (len(report.run.cells) - number)
-        made = list[dict[str, Any]]()
+        rows = list[dict[str, Any]]()
         for record in sorted(cell.records, key=_interest)[:per_scenario]:
             key = f"{cell.contexts}/{record.example}"
             context = contexts.get(key) or _context(staged[1].get(record.example))
@@ -55,9 +55,9 @@ def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: in
                 break
             spent += size
             contexts[key] = context
-            made.append(row)
-        left_out += len(cell.records) - len(made)
-        cells.append(_cell(report, cell, made))
+            rows.append(row)
+        left_out += len(cell.records) - len(rows)
+        cells.append(_cell(report, cell, rows))
     return {"cells": cells, "contexts": contexts, "left_out": left_out}
 
 
@@ -128,7 +128,7 @@ def _outcomes(record: Record) -> list[str]:
     """What may be filtered for; the page has a sentence for each."""
     if record.failed:
         return ["failed"]
-    found = [
+    outcomes = [
         ("poisoned", _yes(record, "poisoned")),
         ("attacked", _yes(record, "asr")),
         ("right", _yes(record, "accuracy")),
@@ -138,7 +138,7 @@ def _outcomes(record: Record) -> list[str]:
         ("emptied", _yes(record, "emptied")),
         ("abstained", _yes(record, "abstained")),
     ]
-    return [name for name, holds in found if holds] or ["clean"]
+    return [name for name, holds in outcomes if holds] or ["clean"]
 
 
 def _size(value: object) -> int:

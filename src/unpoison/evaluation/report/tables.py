@@ -63,13 +63,17 @@ class Table:
     marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
 
 
-def figure(found: Estimate | None, one: Measure) -> str:
+def figure(estimate: Estimate | None, one: Measure) -> str:
     """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen where it does not apply."""
-    if found is None or isnan(found.value):
+    if estimate is None or isnan(estimate.value):
         return "-"
     scale, digits = {"share": (100, 1), "seconds": (1000, 1), "number": (1, 1)}[one.unit]
-    value = f"{scale * found.value:.{digits}f}"
-    return value if isnan(found.low) else f"{value} [{scale * found.low:.{digits}f}, {scale * found.high:.{digits}f}]"
+    value = f"{scale * estimate.value:.{digits}f}"
+    return (
+        value
+        if isnan(estimate.low)
+        else f"{value} [{scale * estimate.low:.{digits}f}, {scale * estimate.high:.{digits}f}]"
+    )
 
 
 def heading(one: Measure) -> str:
@@ -80,21 +84,21 @@ def heading(one: Measure) -> str:
 def status(report: Report) -> str:
     """One sentence: what was measured, and whether all of it was."""
     done, expected = report.questions
-    said = f"{len(report.summaries)} scenarios, {done:,} of {expected:,} questions measured"
+    sentence = f"{len(report.summaries)} scenarios, {done:,} of {expected:,} questions measured"
     failed = sum(summary.failed for summary in report.summaries)
     broken = sum(cell.error is not None for cell in report.run.cells)
     if failed:
-        said += f", {failed:,} of them failed"
+        sentence += f", {failed:,} of them failed"
     if broken:
-        said += f", {broken} scenario{'' if broken == 1 else 's'} could not begin"
+        sentence += f", {broken} scenario{'' if broken == 1 else 's'} could not begin"
     if report.run.manifest.get("finished") is None:
-        said += "; the run is not finished, and the same command goes on with it"
-    return said + "."
+        sentence += "; the run is not finished, and the same command goes on with it"
+    return sentence + "."
 
 
 def summary_tables(report: Report) -> list[Table]:
     """One table for each setting: defenses by measure, the baseline first, and what each does to clean queries."""
-    found = []
+    tables = []
     for scenario, group in report.groups():
         if not any(summary.done for summary in group):
             continue
@@ -107,26 +111,26 @@ def summary_tables(report: Report) -> list[Table]:
         columns += [heading(MEASURES[name]) for name in rest]
         hints = [MEASURES[name].meaning for name in (*names, *beside, *rest)]
         rows = []
-        for place, summary in enumerate(group):
-            twin = twins[place] if twins else None
+        for number, summary in enumerate(group):
+            twin = twins[number] if twins else None
             figures = [figure(summary[name], MEASURES[name]) for name in names]
             figures += [figure(None if twin is None else twin[name], MEASURES[name]) for name in beside]
             figures += [figure(summary[name], MEASURES[name]) for name in rest]
             rows.append((summary.scenario.defense, _questions(summary), *figures))
-        told = ("the option string", "questions measured without an error")
+        first_hints = ("the option string", "questions measured without an error")
         marks = dict(_marks([(name, group) for name in names], 2))
         marks |= _marks([(name, twins) for name in beside], 2 + len(names))
         marks |= _marks([(name, group) for name in rest], 2 + len(names) + len(beside))
         title = report.caption(scenario)
-        found.append(Table(title, ("defense", "n", *columns), tuple(rows), (*told, *hints), marks))
-    return found
+        tables.append(Table(title, ("defense", "n", *columns), tuple(rows), (*first_hints, *hints), marks))
+    return tables
 
 
 def _marks(
     columns: Sequence[tuple[str, Sequence[Summary | None]]], first: int
 ) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
     """The best and the worst of every column, equal ones all; none where all are equal or no side is good."""
-    for place, (name, cells) in enumerate(columns, first):
+    for column, (name, cells) in enumerate(columns, first):
         better = MEASURES[name].better
         values = {row: cell[name].value for row, cell in enumerate(cells) if cell is not None and cell.applies(name)}
         low, high = min(values.values(), default=0.0), max(values.values(), default=0.0)
@@ -134,7 +138,7 @@ def _marks(
             continue
         for row, value in values.items():
             if value in (low, high):
-                yield (row, place), "best" if (value == high) == (better == "higher") else "worst"
+                yield (row, column), "best" if (value == high) == (better == "higher") else "worst"
 
 
 def _present(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
@@ -153,13 +157,13 @@ def difference_table(report: Report, most: int = 200) -> Table:
     for one in sorted(report.comparisons, key=lambda one: not is_baseline(one.defenses[0])):
         if not (one.scenario.clean and one.measure in ("poisoned", "asr")):
             pairs.setdefault((one.first, one.second), {})[one.measure] = one
-    names = [name for name in COMPARED if any(name in found for found in pairs.values())]
+    names = [name for name in COMPARED if any(name in comparisons for comparisons in pairs.values())]
     rows = []
-    for found in list(pairs.values())[:most]:
-        first = next(iter(found.values()))
-        told = f"{first.defenses[1]} less {first.defenses[0]}"
-        cells = [_difference(found[name]) if name in found else "-" for name in names]
-        rows.append((report.caption(first.scenario), told, *cells))
+    for comparisons in list(pairs.values())[:most]:
+        first = next(iter(comparisons.values()))
+        pair = f"{first.defenses[1]} less {first.defenses[0]}"
+        cells = [_difference(comparisons[name]) if name in comparisons else "-" for name in names]
+        rows.append((report.caption(first.scenario), pair, *cells))
     title = "Differences on the same questions, in percentage points; a star where p < 0.05 (Holm)" + (
         f", the first {most} of {len(pairs)} pairs" if len(pairs) > most else ""
     )
@@ -169,11 +173,11 @@ def difference_table(report: Report, most: int = 200) -> Table:
 
 
 def _difference(one: Comparison) -> str:
-    found = one.difference
+    difference = one.difference
     p = one.corrected
     chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     star = " *" if one.differs else ""
-    return f"{100 * found.value:+.1f}{star} [{100 * found.low:+.1f}, {100 * found.high:+.1f}] {chance}"
+    return f"{100 * difference.value:+.1f}{star} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] {chance}"
 
 
 def cost_table(report: Report, most: int = 500) -> Table:
@@ -201,10 +205,12 @@ def cost_table(report: Report, most: int = 500) -> Table:
 def problems(report: Report) -> list[str]:
     """Rows left out of the data, scenarios that could not begin, and questions that failed."""
     data = report.run.manifest.get("data", {})
-    found = [f"{spec}: {told}" for spec, source in data.items() for told in source.get("left_out", ())]
+    remarks = [f"{spec}: {remark}" for spec, source in data.items() for remark in source.get("left_out", ())]
     for summary in report.summaries:
         where = f"{summary.scenario.defense}, {report.caption(summary.scenario)}"
-        found += [f"{where}: {told}" for told in summary.problems]
+        remarks += [f"{where}: {remark}" for remark in summary.problems]
         if summary.done < summary.expected and not summary.problems:
-            found.append(f"{where}: {summary.expected - summary.done} of {summary.expected} questions are not measured")
-    return found
+            remarks.append(
+                f"{where}: {summary.expected - summary.done} of {summary.expected} questions are not measured"
+            )
+    return remarks

@@ -1,0 +1,42 @@
+"""The notebooks run, and what is kept in them is what a run shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+
+
+def printed(notebook) -> list[str]:
+    outputs = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
+    return [output["text"] for output in outputs if output.output_type == "stream"]
+
+
+def pictures(notebook) -> int:
+    return sum("image/png" in o.get("data", {}) for cell in notebook.cells for o in cell.get("outputs", ()))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning", "ignore::ResourceWarning")
+def test_a_notebook_shows_what_it_keeps(path):
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    spec = importlib.util.spec_from_file_location("run_notebooks", ROOT / "tools" / "run_notebooks.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    kept, shown = nbformat.read(path, as_version=4), tool.run(path)
+    assert printed(kept) == printed(shown), "run `make notebooks` and look at what changed"
+    assert pictures(kept) == pictures(shown) > 0
+
+
+def test_links_of_notebooks_lead_somewhere():
+    assert len(NOTEBOOKS) == 2
+    for path in NOTEBOOKS:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"

@@ -1,0 +1,133 @@
+"""What has to be true of a release: the same bytes twice, versions that agree, a lock with hashes, extras tried."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from unpoison import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCK = ROOT / "requirements-dev.txt"
+
+
+def built(source: Path, target: Path, kind: str) -> Path:
+    """A wheel or source archive of a folder, at a time that a release would give it."""
+    pytest.importorskip("hatchling")
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
+    command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(target)]
+    subprocess.run(command, cwd=source, env=environment, check=True, capture_output=True)
+    (made,) = target.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """The sources as another machine has them: other times, other permissions, other places."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "NOTICE", ".gitignore"):
+        shutil.copyfile(ROOT / name, folder / name)
+    for number, path in enumerate(folder.rglob("*")):
+        os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
+        if path.is_file():
+            path.chmod(0o600)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_two_machines_build_the_same_bytes(kind, copy, tmp_path):
+    here, there = (built(source, tmp_path / name, kind) for source, name in ((ROOT, "here"), (copy, "there")))
+    assert here.name == there.name
+    assert here.read_bytes() == there.read_bytes()
+    assert here.stat().st_size < 3_000_000
+    if kind == "wheel":
+        names = zipfile.ZipFile(here).namelist()
+        assert "unpoison/py.typed" in names
+        assert all(name.startswith(("unpoison/", f"unpoison-{__version__}.dist-info/")) for name in names)
+        metadata = zipfile.ZipFile(here).read(f"unpoison-{__version__}.dist-info/METADATA").decode()
+        for line in ("License-Expression: Apache-2.0", "Project-URL: Documentation, https://", "License-File: NOTICE"):
+            assert line in metadata
+
+
+def test_versions_agree():
+    heading = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    assert heading[1] == __version__
+    assert heading[2] == "unreleased" or re.fullmatch(r"\d{4}-\d\d-\d\d", heading[2])
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
+    reader = ROOT / "packages" / "unpoison-reader"
+    declared = tomllib.loads((reader / "pyproject.toml").read_text())["project"]["version"]
+    assert f'__version__ = "{declared}"' in (reader / "src" / "unpoison_reader" / "__init__.py").read_text()
+
+
+def test_release_notes_are_the_changelogs_entry_and_refuse_what_is_not_ready():
+    def notes(version: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(ROOT / "tools" / "release_notes.py"), version]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    assert "the tag says 9.9.9" in notes("9.9.9").stderr
+    own = notes(__version__)
+    unreleased = f"## {__version__} - unreleased" in (ROOT / "CHANGELOG.md").read_text()
+    assert (own.returncode, "has no date" in own.stderr) == ((1, True) if unreleased else (0, False))
+
+
+def test_the_four_papers_are_cited():
+    told = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert [paper["title"].partition(":")[0] for paper in told["references"]] == [
+        "GRADA",
+        "Rescuing the Unpoisoned",
+        "TrustRAG",
+        "RADAR",
+    ]
+    assert all(paper["authors"] and paper["year"] and paper["url"] for paper in told["references"])
+
+
+def test_every_extra_is_tried():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "try_extras.py"), "--list"], capture_output=True, text=True, check=True
+    )
+    assert set(yaml.safe_load(done.stdout)) == set(PYPROJECT["project"]["optional-dependencies"])
+
+
+def test_workflows_and_forms_are_yaml_and_give_no_more_rights_than_needed():
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert [path.stem for path in workflows] == ["check", "extras", "release"]
+    for path in workflows:
+        told = yaml.safe_load(path.read_text())
+        assert told["permissions"] == {"contents": "read"}
+        assert all("uses" in step or "run" in step for job in told["jobs"].values() for step in job["steps"])
+    release = yaml.safe_load(workflows[-1].read_text())["jobs"]
+    assert release["publish"]["environment"] == "release"
+    assert release["publish"]["permissions"] == {"id-token": "write"}
+    tested = yaml.safe_load(workflows[0].read_text())["jobs"]["test"]["strategy"]["matrix"]["python"]
+    stated = [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: 3." in text]
+    assert tested == stated
+    for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        assert yaml.safe_load(form.read_text())
+
+
+def test_the_lock_names_every_package_by_its_hash_and_no_host():
+    lock = LOCK.read_text()
+    pinned = re.findall(
+        r"^([a-z0-9.-]+)(?:\[[\w,-]+\])?==\S+[^\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
+        lock,
+        re.MULTILINE,
+    )
+    names = {name for name, _ in pinned}
+    assert len(names) > 100
+    assert "://" not in lock
+    assert len(re.findall(r"^[a-z0-9]", lock, re.MULTILINE)) == len(pinned), "a line without a hash"
+    direct = [*PYPROJECT["project"]["dependencies"], *PYPROJECT["dependency-groups"]["lint"]]
+    for requirement in direct:
+        assert re.split(r"[\[<>=;]", requirement)[0].lower() in names
