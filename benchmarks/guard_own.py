@@ -94,9 +94,7 @@ def read(bench: Bench, contexts: Sequence[Context]) -> list[bool]:
     return [bench.read(context) for context in contexts]
 
 
-def found_by(
-    search: Callable[..., Context | None], bench: Bench, pairs: Sequence[Pair], screens: int
-) -> list[Context]:
+def found_by(search: Callable[..., Context | None], bench: Bench, pairs: Sequence[Pair], screens: int) -> list[Context]:
     """The contexts with a text that a search found, where it found one."""
     found = (search(bench, *pair, screens) for pair in pairs)
     return [context for context in found if context is not None]

@@ -205,9 +205,7 @@ def _windows(samples: Sequence[Sample], choice: Choice, damage: list[float]) -> 
     return {"trees": exported(model, seen), "damage": damage, "thresholds": thresholds}
 
 
-def of_windows(
-    rows: Matrix, y: NDArray[np.bool_], w: Matrix, passage: NDArray[np.int64], seen: Sequence[int]
-) -> Any:
+def of_windows(rows: Matrix, y: NDArray[np.bool_], w: Matrix, passage: NDArray[np.int64], seen: Sequence[int]) -> Any:
     """A classifier of windows: only passages have labels, so in every round it chooses the windows to learn from.
 
     Of a poison that is the one that it suspects most, of a clean passage the three.

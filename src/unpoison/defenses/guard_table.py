@@ -171,4 +171,6 @@ def _read(name: str) -> dict[str, Any]:
         with (files("unpoison.data") / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as table:
             return {part: table[part] for part in table.files}
     except FileNotFoundError:
-        raise InputError(f"there is no {name}.npz here to fit with; fit with the built-in encoder (-e lexical)") from None
+        raise InputError(
+            f"there is no {name}.npz here to fit with; fit with the built-in encoder (-e lexical)"
+        ) from None
