@@ -1,4 +1,4 @@
-"""A Guard of one's own, fitted once by the command line from the built-in sample; its file is used by all tests here."""
+"""A Guard of one's own, fitted once by the command line from the built-in sample; all tests here use its file."""
 
 from __future__ import annotations
 
