@@ -31,7 +31,7 @@ from unpoison.kernels.style import Runs, Style, known_to
 from unpoison.kernels.window_evidence import known_runs, window_signs
 from unpoison.kernels.windows import windows
 
-MOST_OF_A_KIND = 14
+MOST_OF_A_KIND = 12
 """Samples of each data set and attack."""
 
 WINDOWS_OF_POISON, WINDOWS_OF_CLEAN = 2, 3

@@ -242,7 +242,7 @@ def _places(names: Sequence[str], seen: Sequence[str]) -> list[int]:
 def _thresholds(
     samples: Sequence[Sample], parts: Sequence[Matrix], damage: Sequence[float], share: float
 ) -> list[float]:
-    """For each level of damage the higher one of what the user's and the training's passages need to lose `share` of it.
+    """For each level of damage the higher of what the user's and the training's passages need to lose `share` of it.
 
     Of the training's clean data sets the average counts. All values are of passages whose question was not fitted.
     """
