@@ -73,22 +73,25 @@ class Bench:
     vectors: Embeddings | None
 
     @classmethod
-    def of(cls, name: str, cache: Path) -> Bench:
+    def of(cls, name: str, cache: Path, coefficients: str = "auto") -> Bench:
         encoder = load_encoder(name)
         vectors = None if getattr(encoder, "per_set", False) else Embeddings(encoder, cache)
-        return cls(name, encoder, Guard(encoder=encoder), vectors)
+        return cls(name, encoder, Guard(encoder=encoder, coefficients=coefficients), vectors)
 
     def remember(self, contexts: Iterable[Context]) -> None:
         if self.vectors is not None:
             texts = {text for context in contexts for text in (context.query, *texts_of(context))}
             self.vectors.add(sorted(texts), lambda done, total: None)
 
+    def given(self, context: Context) -> tuple[Query, tuple[Passage, ...]]:
+        """The question and its passages, with their vectors where these are remembered."""
+        if (known := self.vectors) is None:
+            return Query(context.query), context.passages
+        passages = (p if p.embedding is not None else replace(p, embedding=known[p.text]) for p in context.passages)
+        return Query(context.query, known[context.query]), tuple(passages)
+
     def screen(self, context: Context) -> Screening:
-        query, passages = Query(context.query), context.passages
-        if (known := self.vectors) is not None:
-            query = Query(context.query, known[context.query])
-            passages = tuple(p if p.embedding is not None else replace(p, embedding=known[p.text]) for p in passages)
-        return self.guard.screen(query, passages)
+        return self.guard.screen(*self.given(context))
 
     def read(self, context: Context) -> bool:
         """Whether any poison is still read."""
@@ -129,9 +132,9 @@ def rows(
             yield name, [gold_lost(bench, pairs, count) for bench in benches]
     chosen = spread(pairs, searched)
     if screens and only in (name := f"search over wrappers, {screens} screenings"):
-        yield name, [[searched_for(bench, *pair, screens) for pair in chosen] for bench in benches]
+        yield name, [[searched_for(bench, *pair, screens) is not None for pair in chosen] for bench in benches]
     if screens and only in (name := f"search over sentences, {screens} screenings"):
-        yield name, [[rewritten(bench, *pair, screens) for pair in chosen] for bench in benches]
+        yield name, [[rewritten(bench, *pair, screens) is not None for pair in chosen] for bench in benches]
 
 
 def questions(folder: Path) -> Iterator[Pair]:
@@ -181,8 +184,11 @@ def gold_lost(bench: Bench, pairs: Sequence[Pair], count: int) -> list[bool]:
     return lost
 
 
-def searched_for(bench: Bench, example: Example, context: Context, screens: int) -> bool:
-    """Hill climbing by the score that Guard gives the text, question in front or not: is one kept in the end?"""
+def searched_for(bench: Bench, example: Example, context: Context, screens: int) -> Context | None:
+    """The context with a text that is kept, found by hill climbing on the score that Guard gives it, if there is one.
+
+    The question stands in front or not.
+    """
     rng, target = np.random.default_rng(0), told(example, context)
     bench.remember([context])
     best, highest = (BASE,), -np.inf
@@ -191,12 +197,13 @@ def searched_for(bench: Bench, example: Example, context: Context, screens: int)
         (made,) = create("attacks", "+".join(chain), seed=trial).craft(target, 1)
         vector = None if bench.vectors is None else bench.encoder.encode([made.text])[0]
         passage = Passage(made.text, id=made.id, title=made.title, embedding=vector)
-        screening = bench.screen(prepend(context, planted(example, [passage]), CANDIDATES))
+        tried = prepend(context, planted(example, [passage]), CANDIDATES)
+        screening = bench.screen(tried)
         if screening.verdicts[0].kept:
-            return True
+            return tried
         if screening.verdicts[0].score >= highest:
             best, highest = chain, screening.verdicts[0].score
-    return False
+    return None
 
 
 def changed(chain: tuple[str, ...], rng: np.random.Generator) -> tuple[str, ...]:
@@ -212,10 +219,10 @@ def changed(chain: tuple[str, ...], rng: np.random.Generator) -> tuple[str, ...]
     return (base, *wrappers)
 
 
-def rewritten(bench: Bench, example: Example, context: Context, screens: int) -> bool:
-    """The library's own search, which edits sentences."""
+def rewritten(bench: Bench, example: Example, context: Context, screens: int) -> Context | None:
+    """The same by the library's own search, which edits sentences."""
     (made,) = DefenseAware(bench.guard, screens=screens, encoder=bench.encoder).craft(told(example, context), 1)
-    return bool(made.meta["kept_after"])
+    return prepend(context, planted(example, [made]), CANDIDATES) if made.meta["kept_after"] else None
 
 
 def spread(pairs: Sequence[Pair], limit: int | None) -> list[Pair]:

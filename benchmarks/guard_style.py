@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -60,13 +61,15 @@ def styled(samples: Sequence[Sample]) -> dict:
 
 def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
     """The runs that enough texts have, and for each text the logarithms of their counts, scaled to length 1."""
-    found, owners = [], []
-    for start in range(0, len(texts), 500):
-        reading = read(texts[start : start + 500])
-        made = runs(reading)
-        found.append(made.code)
-        owners.append(start + reading.sentence_owner[made.sentence])
-    return tabled(np.concatenate(found), np.concatenate(owners), len(texts), FEWEST_TEXTS)
+    found = [codes_of(text) for text in texts]
+    owners = np.repeat(np.arange(len(texts)), [len(codes) for codes in found])
+    return tabled(np.concatenate(found), owners, len(texts), FEWEST_TEXTS)
+
+
+@cache
+def codes_of(text: str) -> np.ndarray:
+    """The runs of one text, kept: every style is fitted on most of the same texts."""
+    return runs(read([text])).code
 
 
 def tabled(codes: np.ndarray, owners: np.ndarray, count: int, fewest: int) -> tuple[np.ndarray, csr_array]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from guard_data import Sample
 from guard_style import tabled
+from unpoison.defenses.guard_boosting import balanced
+from unpoison.defenses.guard_fit import of_windows
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.kernels.style import Style, run_text
 from unpoison.kernels.window_evidence import COLUMNS, WindowSigns, window_runs, window_signs
@@ -28,14 +31,8 @@ STRENGTH = 3.0
 BOUND = 4.0
 """No run of shapes weighs more: no constant tail clears a sentence."""
 
-ROUNDS = 3
-TREES, DEPTH, RATE = 100, 3, 0.1
 SHIFT = 1.0
 """How much more like claims other kinds of text may be built: the deviation, in the style's own unit."""
-
-RISING = ("style", "coverage", "density", "echo")
-MONOTONE = [int(name in RISING) for name in COLUMNS]
-"""More of these never means less suspicion, so that a text cannot overdo it."""
 
 
 def style_of_windows(samples: Sequence[Sample]) -> dict:
@@ -60,13 +57,15 @@ def style_of_windows(samples: Sequence[Sample]) -> dict:
 
 def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
     """The runs that enough texts have, and for each text the logarithms of their counts, scaled to length 1."""
-    codes, owners = [], []
-    for start in range(0, len(texts), 500):
-        cut = windows("", texts[start : start + 500])
-        runs = window_runs(cut)
-        codes.append(runs.code)
-        owners.append(start + cut.owner[runs.sentence])
-    return tabled(np.concatenate(codes), np.concatenate(owners), len(texts), FEWEST_TEXTS)
+    found = [codes_of(text) for text in texts]
+    owners = np.repeat(np.arange(len(texts)), [len(codes) for codes in found])
+    return tabled(np.concatenate(found), owners, len(texts), FEWEST_TEXTS)
+
+
+@cache
+def codes_of(text: str) -> np.ndarray:
+    """The runs of one text, kept: every style is fitted on most of the same texts."""
+    return window_runs(windows("", [text])).code
 
 
 class Bag:
@@ -105,21 +104,11 @@ def bags(
     return style_of_windows(samples), collected
 
 
-def fit_trees(found: Sequence[Bag]) -> HistGradientBoostingClassifier:
+def fit_trees(found: Sequence[Bag]) -> Any:
     """Trees over the evidence, windows chosen anew in every round."""
     rows = np.concatenate([bag.signs.columns for bag in found])
     y = np.concatenate([bag.poison for bag in found])
-    passage = _passages(found)
-    weight = _weights(found)
-    score = rows[:, COLUMNS.index("coverage")] + 0.01 * rows[:, COLUMNS.index("density")]
-    for _ in range(ROUNDS):
-        chosen = _chosen(score, y, passage)
-        model = HistGradientBoostingClassifier(
-            max_iter=TREES, learning_rate=RATE, max_depth=DEPTH, l2_regularization=5, min_samples_leaf=60, max_bins=64,
-            monotonic_cst=MONOTONE, early_stopping=False, random_state=0,
-        ).fit(rows[chosen], y[chosen], weight[chosen])  # fmt: skip
-        score = model.decision_function(rows)
-    return model
+    return of_windows(rows, y, _weights(found), _passages(found), range(len(COLUMNS)))
 
 
 def _passages(found: Sequence[Bag]) -> np.ndarray:
@@ -133,18 +122,4 @@ def _passages(found: Sequence[Bag]) -> np.ndarray:
 
 def _weights(found: Sequence[Bag]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    keys = [(*bag.sample.kind(p), p) for bag in found for p in bag.poison.tolist()]
-    sizes = Counter(keys)
-    groups = Counter(p for _, _, p in sizes)
-    weights = np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
-    return weights * len(keys) / weights.sum()
-
-
-def _chosen(score: np.ndarray, y: np.ndarray, passage: np.ndarray) -> np.ndarray:
-    """The window of each poison with the highest score, and three of each clean passage."""
-    order = np.lexsort((-score, passage))
-    ranked = passage[order]
-    first = np.searchsorted(ranked, ranked)
-    rank = np.arange(len(order)) - first
-    keep = np.where(y[order], rank < 1, rank < 3)
-    return order[keep]
+    return balanced([(*bag.sample.kind(p), bool(p)) for bag in found for p in bag.poison.tolist()])

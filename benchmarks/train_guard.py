@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -21,13 +21,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
 from embeddings import Embeddings
 from guard_data import Sample, training_samples
 from guard_style import worded
 from guard_windows import bags, fit_trees, style_of_windows
+from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, logistic
+from unpoison.defenses.guard_fit import COMPANY_BOUND, DAMAGE, WHOLE_SHARE, WINDOWS_SHARE, on_average
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import STEEPEST, WORDING, WORDING_ALONE, GuardModel, company, setting
 from unpoison.defenses.guard_windows import WindowModel, lowest
@@ -40,17 +40,9 @@ FEWEST_QUESTIONS = 20
 """Of a data set, for its level."""
 FOLDS_OF_STRANGERS = 2
 """Where a family is left out; only thresholds come of it."""
-WINDOWS_SHARE = 1 / 3
-WHOLE_SHARE = {"lexical": 2 / 3, "minilm": 1 / 6}
-"""Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
-COMPANY_BOUND = 3.0
-"""Log-odds by which the company may lift a passage above its own suspicion; 4 finds more of several poisons and lets
-a single bait cost twice as many gold passages."""
 SET_COLUMNS = ("similarity_", "support", "nearest_", "mates", "centrality", "coverage_c", "density_c", "words", "novel",
                "phrases", "claim_share", "claim_votes", "claim_alone", "claim_contrast", "set_", "size")  # fmt: skip
 """How the names of columns begin that depend on the other passages; those that end in `_contrast` do too."""
-DAMAGE = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
-TREES, DEPTH, RATE = 120, 3, 0.1
 
 
 @dataclass
@@ -94,10 +86,7 @@ def fold(question: str) -> int:
 
 def weights(found: Sequence[Case]) -> np.ndarray:
     """Clean and poison weigh the same; among clean passages each domain, among poisons each domain and attack."""
-    keys = [(*c.sample.kind(p), p) for c in found for p in c.sample.poison]
-    sizes = Counter(keys)
-    groups = Counter(p for _, _, p in sizes)
-    return len(keys) / 2 * np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
+    return balanced([(*c.sample.kind(p), p) for c in found for p in c.sample.poison])
 
 
 def fit(
@@ -120,7 +109,7 @@ def fit(
     outcome = cross_fitted(both, y, w, folds)
     where = [setting(part, c.found) for c, part in zip(found, np.split(outcome, ends))]
     seen = np.hstack([np.clip(outcome, -STEEPEST, STEEPEST)[:, None], np.repeat(where, sizes, axis=0)])
-    calibration = LogisticRegression(C=1e3, max_iter=1000).fit(seen, y, w)
+    calibration = logistic(seen, y, w)
     first, second = boosted(rows, y, w), boosted(both, y, w)
     names = (*columns, *WORDING)
     own = [name for name in names if alone(name) and not (per_set and name == "similarity")]
@@ -149,47 +138,6 @@ def evidence(found: Signs, columns: tuple[str, ...]) -> np.ndarray:
     return np.column_stack([found.columns[name] for name in columns])
 
 
-def boosted(rows: np.ndarray, y: np.ndarray, w: np.ndarray) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(
-        max_iter=TREES, learning_rate=RATE, max_depth=DEPTH, l2_regularization=5, min_samples_leaf=60, max_bins=64,
-        early_stopping=False, random_state=SEED,
-    ).fit(rows, y, w)  # fmt: skip
-
-
-def cross_fitted(rows: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """The sum that a model fitted on the other questions gives each row."""
-    sums = np.zeros(len(y))
-    for one in set(folds.tolist()):
-        sums[folds == one] = boosted(rows[folds != one], y[folds != one], w[folds != one]).decision_function(
-            rows[folds == one]
-        )
-    return sums
-
-
-def exported(model: HistGradientBoostingClassifier) -> dict:
-    """The trees as full trees of depth 3, breadth first; a leaf above the bottom is repeated below."""
-    inner, outer = 2**DEPTH - 1, 2**DEPTH
-    made = {"features": [], "thresholds": [], "leaves": [], "base": float(model._baseline_prediction.ravel()[0])}
-    for (predictor,) in model._predictors:
-        nodes = predictor.nodes
-        features, thresholds, leaves = [0] * inner, [0.0] * inner, [0.0] * outer
-        places = [(0, 0)]
-        while places:
-            place, index = places.pop()
-            node = nodes[index]
-            if place >= inner:
-                leaves[place - inner] = round(float(node["value"]), 5)
-            elif node["is_leaf"]:
-                places += [(2 * place + 1, index), (2 * place + 2, index)]
-            else:
-                features[place] = int(node["feature_idx"])
-                thresholds[place] = float(f"{node['num_threshold']:.7g}")
-                places += [(2 * place + 1, int(node["left"])), (2 * place + 2, int(node["right"]))]
-        for name, values in (("features", features), ("thresholds", thresholds), ("leaves", leaves)):
-            made[name].append(values)
-    return made
-
-
 def rounded(values: np.ndarray) -> list[float]:
     return [float(f"{value:.6g}") for value in values]
 
@@ -207,18 +155,6 @@ def needed(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
     """For each level of damage what the clean data set that needs most needs, where `part` of it may be done."""
     values = [np.concatenate(parts) for parts in by.values()]
     return [float(max(np.quantile(v, 1 - part * share) for v in values)) for share in DAMAGE]
-
-
-def on_average(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
-    """For each level of damage what is needed for the average clean data set to lose `part` of it.
-
-    Left out, a family takes a good part of all styles with it; the worst one would set a level that no other needs.
-    """
-    values = np.concatenate([np.concatenate(parts) for parts in by.values()])
-    weights = np.concatenate([np.full(sum(map(len, parts)), 1 / sum(map(len, parts))) for parts in by.values()])
-    order = np.argsort(-values)
-    above = np.cumsum(weights[order]) / len(by)
-    return [float(values[order][np.searchsorted(above, part * share)]) for share in DAMAGE]
 
 
 FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
@@ -263,7 +199,7 @@ class Written:
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
     """The passages' probabilities as Guard gives them."""
-    return look(model, case.sample.question, case.sample.texts, *case.vectors).probability
+    return look(model, WindowModel.load(), case.sample.question, case.sample.texts, *case.vectors).probability
 
 
 def ordinary(samples: Sequence[Sample], windows: WindowModel, values: Sequence[float]) -> float:
@@ -300,7 +236,7 @@ def fit_windows(samples: Sequence[Sample]) -> dict:
         "style": style,
         "trees": exported(fit_trees(collected)),
         "damage": list(DAMAGE),
-        "thresholds": [round(value, 4) for value in on_average(clean, WINDOWS_SHARE)],
+        "thresholds": [round(on_average(clean, WINDOWS_SHARE * share), 4) for share in DAMAGE],
     }
 
 

@@ -45,8 +45,8 @@ EXTRAS = {
 """Module -> the extra of this project that installs it."""
 
 
-def require(module: str, purpose: str) -> Any:
-    """Import an optional module, or say in one sentence how to install it.
+def require(module: str, purpose: str, extra: str | None = None) -> Any:
+    """Import an optional module, or say in one sentence how to install it: by `extra`, or by what `EXTRAS` says.
 
     Raises:
         MissingExtraError: The module is not installed. An error inside an installed module is passed on untouched.
@@ -57,5 +57,5 @@ def require(module: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != root:
             raise
-        extra = EXTRAS[root]
-        raise MissingExtraError(f"{purpose} needs {root}; run: pip install 'unpoison[{extra}]'") from None
+        named = EXTRAS[root] if extra is None else extra
+        raise MissingExtraError(f"{purpose} needs {root}; run: pip install 'unpoison[{named}]'") from None

@@ -21,6 +21,7 @@ from unpoison.defenses.base import Defense, embedded
 from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import Heard, contests, read_through
+from unpoison.defenses.guard_file import read
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import REMARKABLE, reasons
@@ -48,6 +49,7 @@ class _Seen(NamedTuple):
     """What Guard found out about passages, and by which coefficients."""
 
     model: GuardModel
+    windows: WindowModel
     found: Signs
     judgement: Judgement
     judged: Judged
@@ -69,7 +71,7 @@ class Guard(Defense):
             calibrate` finds one for your own retrievals.
         coefficients: `minilm`, fitted on the vectors of all-MiniLM-L6-v2, `lexical`, on those of the built-in
             encoder, or `auto`: `lexical` for the built-in encoder's vectors and `minilm` for all others. For an
-            encoder other than these two calibrate the threshold.
+            encoder other than these two calibrate the threshold. Or a file of your own (`unpoison guard fit`).
         consult: With `nli`, when to compare the passages' answers (`defenses.guard_consensus`): where the evidence is
             `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
             the notes say how many were made.
@@ -103,7 +105,7 @@ class Guard(Defense):
         *,
         damage: float = 0.02,
         threshold: float | None = None,
-        coefficients: Literal["auto", "minilm", "lexical"] = "auto",
+        coefficients: Literal["auto", "minilm", "lexical"] | str = "auto",
         consult: Literal["ambiguous", "always", "never"] = "ambiguous",
         action: Literal["drop", "redact"] = "drop",
         alone: bool = False,
@@ -125,7 +127,8 @@ class Guard(Defense):
         )
         if self.models.nli is not None and self.models.generator is None:
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
-        self.coefficients = among("coefficients", coefficients, ("auto", "minilm", "lexical"))
+        self.coefficients = coefficients
+        self._own = None if coefficients in ("auto", "minilm", "lexical") else read(coefficients)
         self.consult = among("consult", consult, ("ambiguous", "always", "never"))
         self.action = among("action", action, ("drop", "redact"))
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
@@ -133,14 +136,15 @@ class Guard(Defense):
         self.damage = damage
         self.threshold = None if threshold is None else within("threshold", threshold, 0.0, 1.0)
         for name in ("minilm", "lexical") if coefficients == "auto" else (coefficients,):
-            GuardModel.load(name).threshold(damage)
+            self._models(name)[0].threshold(damage)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Evidence, three steps, the comparison of answers where wanted, threshold."""
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
         if self.alone:
-            return screened_alone(self.name, query, passages, self._bar(GuardModel.load("lexical")))
+            scale, windows = self._models("lexical")
+            return screened_alone(self.name, query, passages, self._bar(scale), scale, windows)
         seen = yield from self._look(query, passages)
         found, threshold, notes = seen.found, seen.judged.threshold, seen.notes
         said = [
@@ -180,7 +184,7 @@ class Guard(Defense):
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
-                    "calibration": np.array(f"{seen.model.calibration}-{WindowModel.load().calibration}"),
+                    "calibration": np.array(f"{seen.model.calibration}-{seen.windows.calibration}"),
                     "similarity": found.columns["similarity"],
                     "residual": found.residual,
                     "overlap": found.overlap,
@@ -195,14 +199,24 @@ class Guard(Defense):
 
     def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Seen]:
         """Everything that wording says of the passages of a question."""
-        vectors, target, notes = yield from self._vectors(query, passages)
-        model = GuardModel.load(self._coefficients(passages, notes))
-        texts, threshold, window_model = [p.reading for p in passages], self._bar(model), WindowModel.load()
-        seen = look(model, query.reading, texts, vectors, target)
+        vectors, target, notes = yield from self.vectors(query, passages)
+        kind = self.kind_of(passages, notes)
+        model, windows = self._models(kind)
+        if self._own is not None and self._own.encoder != kind:
+            notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
+        texts, threshold = [p.reading for p in passages], self._bar(model)
+        seen = look(model, windows, query.reading, texts, vectors, target)
         spans = suspicious_sentences(texts, seen.found, model.style, seen.probability, threshold)
-        spans |= window_model.suspicious(model, seen.windows, threshold, seen.level)
-        worst = window_model.quoted(model, seen.windows, texts, REMARKABLE, seen.level)
-        return _Seen(model, seen.found, seen.judgement, Judged(seen.probability, threshold, spans), worst, notes)
+        spans |= windows.suspicious(model, seen.windows, threshold, seen.level)
+        worst = windows.quoted(model, seen.windows, texts, REMARKABLE, seen.level)
+        judged = Judged(seen.probability, threshold, spans)
+        return _Seen(model, windows, seen.found, seen.judgement, judged, worst, notes)
+
+    def _models(self, kind: str) -> tuple[GuardModel, WindowModel]:
+        """The coefficients of one's own, or the shipped ones for a kind of vectors."""
+        if self._own is not None:
+            return self._own.model, self._own.windows
+        return GuardModel.load(kind), WindowModel.load()
 
     def _bar(self, model: GuardModel) -> float:
         """The probability above which a passage is dropped."""
@@ -248,7 +262,7 @@ class Guard(Defense):
         models = self.models
         return Radar(models.generator, models.nli, encoder=models.encoder, limits=self.limits)
 
-    def _vectors(
+    def vectors(
         self, query: Query, passages: tuple[Passage, ...]
     ) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32], tuple[str, ...]]]:
         """The passages' vectors, the query's, and a note where given ones could not be used.
@@ -267,8 +281,9 @@ class Guard(Defense):
         assert target is not None  # noqa: S101  it was asked for
         return vectors, target, ()
 
-    def _coefficients(self, passages: tuple[Passage, ...], notes: tuple[str, ...]) -> str:
-        if self.coefficients != "auto":
+    def kind_of(self, passages: tuple[Passage, ...], notes: tuple[str, ...]) -> str:
+        """Which coefficients suit the vectors of passages, with the notes on them."""
+        if self._own is None and self.coefficients != "auto":
             return self.coefficients
         given = any(p.embedding is not None for p in passages) and not notes
         return "minilm" if given or not getattr(self.models.encoder, "per_set", False) else "lexical"

@@ -36,16 +36,24 @@ from unpoison.types import Answer, Evidence, Passage, Query, Screening
 __all__ = ["answered_alone", "screened_alone"]
 
 
-def screened_alone(name: str, query: Query, passages: tuple[Passage, ...], threshold: float) -> Screening:
+def screened_alone(
+    name: str,
+    query: Query,
+    passages: tuple[Passage, ...],
+    threshold: float,
+    scale: GuardModel,
+    windows: WindowModel,
+) -> Screening:
     """Drop the passages that hide something or claim something as poison does, each judged alone; keep the others.
 
     Args:
         name: Of the defense.
         query: The question, as admitted.
         passages: Those admitted.
-        threshold: The probability above which a passage is dropped, in [0, 1], on the scale of the `lexical` model.
+        threshold: The probability above which a passage is dropped, in [0, 1].
+        scale: The model on whose scale the probabilities are.
+        windows: Judges the windows.
     """
-    scale, windows = GuardModel.load("lexical"), WindowModel.load()
     texts = [passage.reading for passage in passages]
     looked = windows.judge(query.reading, texts)
     worst = windows.quoted(scale, looked, texts, threshold)

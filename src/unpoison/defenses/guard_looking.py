@@ -53,11 +53,19 @@ class Look(NamedTuple):
     probability: Matrix
 
 
-def look(model: GuardModel, question: str, texts: Sequence[str], vectors: ArrayLike, target: ArrayLike) -> Look:
+def look(
+    model: GuardModel,
+    windows: WindowModel,
+    question: str,
+    texts: Sequence[str],
+    vectors: ArrayLike,
+    target: ArrayLike,
+) -> Look:
     """Judge the passages of a question.
 
     Args:
         model: The coefficients for the vectors.
+        windows: The coefficients for windows.
         question: The question's reading.
         texts: The readings of k passages, at least one.
         vectors: Their embeddings, shape (k, d).
@@ -65,15 +73,15 @@ def look(model: GuardModel, question: str, texts: Sequence[str], vectors: ArrayL
 
     Complexity: as `kernels.evidence.signs`, at most twice.
     """
-    first = _look(model, question, texts, vectors, target)
-    own = 1 / (1 + np.exp(first.level - WindowModel.load().on_scale_of(model, first.windows.passages)))
+    first = _look(model, windows, question, texts, vectors, target)
+    own = 1 / (1 + np.exp(first.level - windows.on_scale_of(model, first.windows.passages)))
     suspects = np.flatnonzero((first.probability > DOUBTFUL) & (first.probability > own))[:MOST_SUSPECTS].tolist()
     quoted = excerpts(question, texts, suspects)
     aside = {j for copies in quoted.values() for j in copies}
     rest = [i for i in range(len(texts)) if i not in aside]
     if not aside or not rest:
         return first
-    second = _look(model, question, [texts[i] for i in rest], np.asarray(vectors)[rest], target)
+    second = _look(model, windows, question, [texts[i] for i in rest], np.asarray(vectors)[rest], target)
     probability = first.probability.copy()
     for place, i in enumerate(rest):
         if i in quoted:
@@ -99,10 +107,16 @@ def excerpts(question: str, texts: Sequence[str], suspects: Sequence[int]) -> di
     return {i: copies for i, copies in quoted.items() if copies}
 
 
-def _look(model: GuardModel, question: str, texts: Sequence[str], vectors: ArrayLike, target: ArrayLike) -> Look:
+def _look(
+    model: GuardModel,
+    windows: WindowModel,
+    question: str,
+    texts: Sequence[str],
+    vectors: ArrayLike,
+    target: ArrayLike,
+) -> Look:
     found = signs(question, texts, vectors, target)
     judgement = model.judge(found)
-    window_model = WindowModel.load()
-    windows = window_model.judge(question, texts)
-    level = window_model.level(model, windows)
-    return Look(found, judgement, windows, level, window_model.united(model, judgement, windows))
+    looked = windows.judge(question, texts)
+    level = windows.level(model, looked)
+    return Look(found, judgement, looked, level, windows.united(model, judgement, looked))

@@ -96,15 +96,16 @@ class GuardModel:
     @cache
     def load(cls, name: str) -> Self:
         """The shipped coefficients: `lexical` or `minilm`."""
-        return cls._made(_read(name), _shipped_style())
+        return cls.made(_read(name), _shipped_style())
 
     @classmethod
     def of(cls, data: Mapping[str, Any], style: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_guard.py` wrote."""
-        return cls._made(data, cls.style_of(style))
+        return cls.made(data, cls.style_of(style))
 
     @classmethod
-    def _made(cls, data: Mapping[str, Any], style: Style) -> Self:
+    def made(cls, data: Mapping[str, Any], style: Style) -> Self:
+        """From numbers that were checked, and a style."""
         return cls(
             columns=tuple(data["columns"]),
             style=style,

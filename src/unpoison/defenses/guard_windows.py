@@ -99,12 +99,20 @@ class WindowModel:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_guard.py` wrote."""
+        return cls.made(data, GuardModel.style_of(data["style"]))
+
+    @classmethod
+    def made(cls, data: Mapping[str, Any], style: Style) -> Self:
+        """From numbers that were checked, and a style."""
+        digest = blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=6)
+        if "style" not in data:
+            digest.update(np.ascontiguousarray(style.weight).tobytes())
         return cls(
-            style=GuardModel.style_of(data["style"]),
+            style=style,
             trees=trees_of(data["trees"]),
             damage=tuple(data["damage"]),
             thresholds=tuple(data["thresholds"]),
-            calibration=blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=6).hexdigest(),
+            calibration=digest.hexdigest(),
         )
 
     def judge(self, question: str, texts: Sequence[str]) -> WindowJudgement:

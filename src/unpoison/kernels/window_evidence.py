@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shape_of
 from unpoison.kernels.windows import Windows, windows
 
-__all__ = ["COLUMNS", "WindowSigns", "window_runs", "window_signs"]
+__all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -50,7 +50,7 @@ def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSig
     first, last = cut.first, cut.last
     count = np.maximum(_total(cut, np.ones(len(cut.part)), first, last), 1)
     columns = {
-        "style": resemblance(style, *_styled(cut, first, last, style), len(first)),
+        "style": resemblance(style, *known_runs(cut, first, last, style), len(first)),
         "coverage": hits / wanted,
         "density": hits / np.maximum(hits + news, 1),
         "echo": _echo(cut, first, last),
@@ -128,7 +128,7 @@ def _echo(cut: Windows, first: Numbers, last: Numbers) -> Matrix:
     return np.asarray(np.minimum(both / len(asked), 1))
 
 
-def _styled(cut: Windows, first: Numbers, last: Numbers, style: Style) -> tuple[Numbers, Numbers]:
+def known_runs(cut: Windows, first: Numbers, last: Numbers, style: Style) -> tuple[Numbers, Numbers]:
     """The runs of each window that the style has a weight for, and their windows."""
     known = known_to(style, window_runs(cut))
     order = np.argsort(known.sentence, kind="stable")

@@ -1,0 +1,111 @@
+"""How Guard's trees are fitted: scikit-learn's histogram boosting, and its trees as lists of numbers.
+
+The shipped coefficients and those of a Guard of one's own are fitted by the same functions, which need the extra `fit`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.extras import require
+
+__all__ = ["balanced", "boosted", "cross_fitted", "exported", "logistic"]
+
+Matrix = NDArray[np.float64]
+
+TREES: Final = 120
+DEPTH: Final = 3
+RATE: Final = 0.1
+SEED: Final = 0
+
+
+def boosted(
+    rows: Matrix, y: NDArray[np.bool_], w: Matrix, *, trees: int = TREES, rising: Sequence[int] | None = None
+) -> Any:
+    """A classifier of small trees.
+
+    Args:
+        rows: Evidence, shape (n, columns).
+        y: Which rows are poison, shape (n,).
+        w: What each row weighs, shape (n,).
+        trees: How many.
+        rising: For each column 1 where more of it never means less suspicion, else 0.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    ensemble = require("sklearn.ensemble", "fitting a Guard", "fit")
+    return ensemble.HistGradientBoostingClassifier(
+        max_iter=trees, learning_rate=RATE, max_depth=DEPTH, l2_regularization=5, min_samples_leaf=60, max_bins=64,
+        monotonic_cst=rising, early_stopping=False, random_state=SEED,
+    ).fit(rows, y, w)  # fmt: skip
+
+
+def cross_fitted(rows: Matrix, y: NDArray[np.bool_], w: Matrix, folds: NDArray[np.int64]) -> Matrix:
+    """The sum that a classifier fitted on the other folds gives each row, shape (n,)."""
+    sums = np.zeros(len(y))
+    for one in sorted(set(folds.tolist())):
+        here = folds == one
+        sums[here] = boosted(rows[~here], y[~here], w[~here]).decision_function(rows[here])
+    return sums
+
+
+def logistic(rows: Matrix, y: NDArray[np.bool_], w: Matrix) -> Any:
+    """A logistic regression with hardly any penalty.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    linear = require("sklearn.linear_model", "fitting a Guard", "fit")
+    return linear.LogisticRegression(C=1e3, max_iter=1000).fit(rows, y, w)
+
+
+def balanced(keys: Sequence[tuple[str, str, bool]]) -> Matrix:
+    """What each row weighs, given its (domain, attack, whether it is poison), with mean 1.
+
+    Clean and poison weigh the same; among clean rows each domain, among poisons each domain and attack.
+    """
+    sizes = Counter(keys)
+    groups = Counter(poison for _, _, poison in sizes)
+    weights = np.array([1 / (sizes[key] * groups[key[2]]) for key in keys])
+    return np.asarray(weights * len(keys) / weights.sum())
+
+
+def exported(model: Any, columns: Sequence[int] | None = None) -> dict[str, Any]:
+    """The trees as full trees of depth 3, breadth first; a leaf above the bottom is repeated below.
+
+    Args:
+        model: Of `boosted`.
+        columns: The places of its columns in a broader table, where it was fitted on some of them.
+    """
+    inner, outer = 2**DEPTH - 1, 2**DEPTH
+    made: dict[str, Any] = {
+        "features": [],
+        "thresholds": [],
+        "leaves": [],
+        "base": float(model._baseline_prediction.ravel()[0]),
+    }
+    for (predictor,) in model._predictors:
+        nodes = predictor.nodes
+        features, thresholds, leaves = [0] * inner, [0.0] * inner, [0.0] * outer
+        places = [(0, 0)]
+        while places:
+            place, index = places.pop()
+            node = nodes[index]
+            if place >= inner:
+                leaves[place - inner] = round(float(node["value"]), 5)
+            elif node["is_leaf"]:
+                places += [(2 * place + 1, index), (2 * place + 2, index)]
+            else:
+                column = int(node["feature_idx"])
+                features[place] = column if columns is None else columns[column]
+                thresholds[place] = float(f"{node['num_threshold']:.7g}")
+                places += [(2 * place + 1, int(node["left"])), (2 * place + 2, int(node["right"]))]
+        for name, values in (("features", features), ("thresholds", thresholds), ("leaves", leaves)):
+            made[name].append(values)
+    return made
