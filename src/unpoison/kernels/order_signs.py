@@ -116,7 +116,8 @@ class Lexicon:
 
     def beginning(self, text: str, start: int) -> tuple[int, ...]:
         """The kinds of the ideographs that begin here: they are words of two to four, without spaces between."""
-        return tuple(kind for n in (2, 3, 4) for kind in self._whole.get(text[start : start + n], ()))
+        words = {text[start : start + n]: None for n in (2, 3, 4)}  # at the end of a text they are the same
+        return tuple(kind for word in words for kind in self._whole.get(word, ()))
 
 
 class Met(NamedTuple):
