@@ -91,7 +91,8 @@ def test_what_was_not_asked_counts_nobody() -> None:
     silent = record([0], 1)
     for parts in (
         measure("asr").parts, measure("accuracy").parts, measure("abstained").parts, measure("reached").parts,
-        measure("seconds_median").parts, measure("prompt_tokens").parts, measure("completion_tokens").parts, measure("judged_accuracy").parts,
+        measure("seconds_median").parts, measure("prompt_tokens").parts, measure("completion_tokens").parts,
+        measure("judged_accuracy").parts,
     ):  # fmt: skip
         assert parts(silent) == (0, 0)
 
@@ -114,4 +115,5 @@ def test_costs_and_judgements() -> None:
     assert measure("completion_tokens").parts(one) == (0, 1)
     assert measure("reached").parts(one) == (2, 3)
     assert measure("abstained").parts(one) == (False, 1)
-    assert [measure(f"judged_{name}").parts(one) for name in ("accuracy", "relevance", "coherence")] == [(9, 1), (0, 0), (4, 1)]
+    judged = [measure(f"judged_{name}").parts(one) for name in ("accuracy", "relevance", "coherence")]
+    assert judged == [(9, 1), (0, 0), (4, 1)]
