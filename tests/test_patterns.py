@@ -35,7 +35,7 @@ MADE_WHEN_RUN = {
     "attacks/shape.py": "an escaped answer",
     "attacks/tan.py": "an escaped answer",
     "kernels/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
-    "kernels/orders.py": "a class of ideographs",
+    "kernels/order_signs.py": "a class of ideographs",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "redteam/secrets.py": "escaped values, joined",
     "models/codec.py": "names, and escaped marks, joined",

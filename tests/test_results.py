@@ -29,7 +29,7 @@ def tables_of(text: str) -> list[str]:
 def test_every_table_of_results_says_whether_its_setting_is_the_papers(path: Path) -> None:
     """In a line before its first table, or in a column."""
     text = path.read_text(encoding="utf-8")
-    lead = text[: text.index("\n|")]
+    lead = text.partition("\n|")[0]
     assert SAME.search(lead) or all(SAME.search(table) for table in tables_of(text))
 
 

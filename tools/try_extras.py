@@ -36,8 +36,7 @@ SMOKE = {
     "print(len(list(open_source('x.parquet').__enter__())), 'row')",
     "files": "import pypdf; from unpoison.extras import require; print(require('pypdf', 'PDF').__version__)",
     "reference": SCREEN.format("RagDefender(mode='reference')"),
-    "plot": "from unpoison.cli import main; import sys; "
-    "sys.argv = ['unpoison', 'evaluate', '--limit', '2', '--report', 'report.png']; main()",
+    "plot": "import matplotlib; print(matplotlib.__version__)",
     "data": "import datasets; print(datasets.__version__)",
     "redis": "import redis; from unpoison.beliefs import redis as store; print(redis.__version__)",
     "postgres": "import psycopg; from unpoison.beliefs import postgres; print(psycopg.pq.version())",

@@ -26,7 +26,6 @@ EXTRAS = {
     "pyarrow": "parquet",
     "pypdf": "files",
     "datasets": "data",
-    "matplotlib": "plot",
     "redis": "redis",
     "psycopg": "postgres",
     "fastapi": "serve",

@@ -54,75 +54,100 @@ ORDER = (
 PUBLISHED = (
     # GRADA: places in the graph of who resembles whom
     (
-        r"place \d+ of \d+(, past the \d+ kept)?: near-duplicate of .*",
+        re.compile(r"place \d+ of \d+(, past the \d+ kept)?: near-duplicate of .*", re.DOTALL),
         "is nearly a copy of another text, and copies count once",
     ),
     (
-        r"place \d+ of \d+, past the \d+ kept: .*, no tie to any other passage",
+        re.compile(r"place \d+ of \d+, past the \d+ kept: .*, no tie to any other passage", re.DOTALL),
         "has nothing in common with the other texts",
     ),
     (
-        r"place \d+ of \d+, past the \d+ kept: graph score .*",
+        re.compile(r"place \d+ of \d+, past the \d+ kept: graph score .*", re.DOTALL),
         "has less in common with the other texts than those that were taken",
     ),
     (
-        r"place \d+ of \d+: .*, no tie to any other passage",
+        re.compile(r"place \d+ of \d+: .*, no tie to any other passage", re.DOTALL),
         "has nothing in common with the other texts, but no better one was left",
     ),
-    (r"place \d+ of \d+: graph score .*", "has much in common with the other texts"),
+    (re.compile(r"place \d+ of \d+: graph score .*", re.DOTALL), "has much in common with the other texts"),
     # RAGDefender: suspects are the passages that stand out by their likeness
-    (r"suspect \d+ of \d+: .*", "resembles other texts so closely that they look written together"),
-    (r"(pair frequency \S+ is below|no suspects; ).*", "is not part of a group of look-alikes"),
-    (r"fewer than \d+ passages: .*", "nothing was checked: there are too few texts to compare"),
+    (
+        re.compile(r"suspect \d+ of \d+: .*", re.DOTALL),
+        "resembles other texts so closely that they look written together",
+    ),
+    (re.compile(r"(pair frequency \S+ is below|no suspects; ).*", re.DOTALL), "is not part of a group of look-alikes"),
+    (re.compile(r"fewer than \d+ passages: .*", re.DOTALL), "nothing was checked: there are too few texts to compare"),
     # TrustRAG, first stage: clusters
     (
-        r"one of \d+ passages that are too alike: .*",
+        re.compile(r"one of \d+ passages that are too alike: .*", re.DOTALL),
         "belongs to a group of texts that say the same in nearly the same words",
     ),
-    (r"one of \d+ passages of (a dense|the denser) cluster: .*", "belongs to a group of texts that are too alike"),
     (
-        r"alone in its cluster and as close .*",
+        re.compile(r"one of \d+ passages of (a dense|the denser) cluster: .*", re.DOTALL),
+        "belongs to a group of texts that are too alike",
+    ),
+    (
+        re.compile(r"alone in its cluster and as close .*", re.DOTALL),
         "is as much like a group of suspicious copies as they are like each other",
     ),
-    (r"alone in its cluster and not close .*", "stands alone and is not like the suspicious group"),
-    (r"alone in its cluster", "stands alone, and nothing speaks against it"),
     (
-        r"one of \d+ dense passages with little shared wording: .*",
+        re.compile(r"alone in its cluster and not close .*", re.DOTALL),
+        "stands alone and is not like the suspicious group",
+    ),
+    (re.compile(r"alone in its cluster", re.DOTALL), "stands alone, and nothing speaks against it"),
+    (
+        re.compile(r"one of \d+ dense passages with little shared wording: .*", re.DOTALL),
         "says about the same as others, but in words of its own",
     ),
-    (r"one of \d+ passages that are not dense: .*", "is not part of a group of look-alikes"),
-    (r"no two passages have a ROUGE-L above .*", "no two texts share enough of their wording to be suspicious"),
+    (re.compile(r"one of \d+ passages that are not dense: .*", re.DOTALL), "is not part of a group of look-alikes"),
     (
-        r"its cluster is dense, or it shares wording inside its cluster",
+        re.compile(r"no two passages have a ROUGE-L above .*", re.DOTALL),
+        "no two texts share enough of their wording to be suspicious",
+    ),
+    (
+        re.compile(r"its cluster is dense, or it shares wording inside its cluster", re.DOTALL),
         "belongs to a group of texts that are too alike, or shares its wording with another",
     ),
-    (r"(both clusters are dense|all embeddings are equal).*", "all texts are too much alike to be trusted"),
-    (r"the group is dense and the lone passage is like it: .*", "all texts are too much alike to be trusted"),
-    (r"the group is dense and the lone passage is not like it: .*", "belongs to a group of texts that are too alike"),
-    (r"the group is not dense, so the lone passage is dropped", "stands alone beside texts that agree"),
-    (r"kept by the released code's rules", "nothing speaks against it"),
-    (r"clustering is switched off.*", "nothing was checked: this step is switched off"),
-    (r"all passages have the same embedding: .*", "all texts are alike: nothing tells them apart"),
-    (r"the best ranked of equal passages", "stands for all its copies"),
-    (r"a copy of passage \d+", "is a copy of another text"),
-    # RADAR: what each passage answers, and the cut between those answers
-    (r"its atomic answer is uninformative", "does not answer the question"),
     (
-        r"answers .*; on the trusted side of the cut, but unlike the other trusted answers",
+        re.compile(r"(both clusters are dense|all embeddings are equal).*", re.DOTALL),
+        "all texts are too much alike to be trusted",
+    ),
+    (
+        re.compile(r"the group is dense and the lone passage is like it: .*", re.DOTALL),
+        "all texts are too much alike to be trusted",
+    ),
+    (
+        re.compile(r"the group is dense and the lone passage is not like it: .*", re.DOTALL),
+        "belongs to a group of texts that are too alike",
+    ),
+    (
+        re.compile(r"the group is not dense, so the lone passage is dropped", re.DOTALL),
+        "stands alone beside texts that agree",
+    ),
+    (re.compile(r"kept by the released code's rules", re.DOTALL), "nothing speaks against it"),
+    (re.compile(r"clustering is switched off.*", re.DOTALL), "nothing was checked: this step is switched off"),
+    (
+        re.compile(r"all passages have the same embedding: .*", re.DOTALL),
+        "all texts are alike: nothing tells them apart",
+    ),
+    (re.compile(r"the best ranked of equal passages", re.DOTALL), "stands for all its copies"),
+    (re.compile(r"a copy of passage \d+", re.DOTALL), "is a copy of another text"),
+    # RADAR: what each passage answers, and the cut between those answers
+    (re.compile(r"its atomic answer is uninformative", re.DOTALL), "does not answer the question"),
+    (
+        re.compile(r"answers .*; on the trusted side of the cut, but unlike the other trusted answers", re.DOTALL),
         "its answer is unlike the other trusted ones",
     ),
-    (r"answers .*; on the trusted side of the cut", "its answer fits those of the other texts"),
+    (re.compile(r"answers .*; on the trusted side of the cut", re.DOTALL), "its answer fits those of the other texts"),
     (
-        r"answers .*, conflict \S+ with passage \d+; cut off",
+        re.compile(r"answers .*, conflict \S+ with passage \d+; cut off", re.DOTALL),
         "its answer is contradicted by other texts more than it is supported",
     ),
-    (r"answers .*; cut off", "too few other texts support its answer"),
+    (re.compile(r"answers .*; cut off", re.DOTALL), "too few other texts support its answer"),
 )
 """Whole reasons of the published methods, in order, and what they mean.
 
 They are matched whole, for RADAR quotes answers, and an answer must not choose the words."""
-
-_PUBLISHED = tuple((re.compile(reason, re.DOTALL), words) for reason, words in PUBLISHED)
 
 OTHERS = (
     ("gives an order to the model", "gives an order to the model instead of information"),
@@ -146,7 +171,7 @@ def in_plain_words(reason: str, *, kept: bool = False) -> Told:
     numbers = _SPACES.sub(" ", reason[:LONGEST]).strip()
     start, _, clauses = numbers.partition(": ")
     if not start.startswith("probability of poison"):
-        known = next((words for whole, words in _PUBLISHED if whole.fullmatch(numbers)), None)
+        known = next((words for whole, words in PUBLISHED if whole.fullmatch(numbers)), None)
         known = known or next((words for sign, words in OTHERS if sign in numbers), numbers)
         return Told(_sentence(known), numbers)
     if kept:

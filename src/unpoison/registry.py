@@ -292,7 +292,7 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     for key in texts:
         if key not in existing:
             raise OptionError(f"{owner} has no option {shown(key)}; it has: {', '.join(existing) or 'none'}")
-    return {key: _read(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}
+    return {key: _value_of(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}
 
 
 def split_options(text: str, owner: str) -> dict[str, str]:
@@ -324,7 +324,7 @@ def _simple(hint: Any) -> bool:
     return any(member in (int, float, bool, str) or get_origin(member) is Literal for member in _members(hint))
 
 
-def _read(text: str, hint: Any, owner: str) -> Any:
+def _value_of(text: str, hint: Any, owner: str) -> Any:
     """A value of the first member type that the text fits."""
     members, choices = _members(hint), _choices(hint)
     if text.lower() == "none" and NoneType in members:

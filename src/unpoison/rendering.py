@@ -42,7 +42,7 @@ def explain(screening: AnyScreening) -> str:
             rank = "" if verdict.rank is None else f"{verdict.rank + 1}."
             lines.append(f"{rank:>5} [{index}] {verdict.score:.4g}  {excerpt(screening.passages[index].text)}")
             lines.append(f"{'':>6}{plain(verdict.reason)}")
-            lines += [f"{'':>6}{_told(span, screening.passages[index], verdict)}" for span in verdict.spans]
+            lines += [f"{'':>6}{_span_line(span, screening.passages[index], verdict)}" for span in verdict.spans]
     if screening.contested:
         lines += ["", "contested", *(f"  {excerpt(str(c), 600)} {sides(c)}" for c in screening.contested)]
     if screening.evidence.notes:
@@ -50,7 +50,7 @@ def explain(screening: AnyScreening) -> str:
     return "\n".join(lines)
 
 
-def _told(span: Span, passage: Passage, verdict: Verdict) -> str:
+def _span_line(span: Span, passage: Passage, verdict: Verdict) -> str:
     whole = (passage.text if span.field == "text" else passage.title) or ""
     state = "cut" if verdict.kept else "suspicious"
     where = f"{span.start}-{span.end}" if span.field == "text" else f"{span.start}-{span.end} of the title"

@@ -208,7 +208,7 @@ def test_over_time_static_stands_beside_dynamic(run, tmp_path):
         (("--no-clean",), "leave --no-clean out"),
         (("sample",), "leave DATA out"),
         (("--jobs", 1), "leave --jobs out"),
-        (("--preset", "list"), "leave --preset out"),
+        (("--preset", "list"), "known: radar-table-15"),
         (("-g", "a,b"), "--stream takes one generator"),
         (("-d", "radar:beliefs=memory"), "leave beliefs out"),
         (("-d", "grdaa"), "did you mean 'grada'"),

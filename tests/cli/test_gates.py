@@ -42,7 +42,11 @@ def test_other_failures_are_2_and_files_are_written_all_the_same(run, tmp_path):
     slip = run(*EVALUATE, "--fail-if", "asf > 5%")
     assert (slip.exit_code, "did you mean 'asr'" in slip.stderr) == (2, True)
     assert "measured" not in slip.stderr  # before anything ran
-    nothing = run("evaluate", "-d", "guard", "--limit", 2, "sample", "--fail-if", "asr > 5%", "--junit", "j.xml")
+    silent = run("evaluate", "-d", "guard", "--limit", 2, "sample", "--fail-if", "asr > 5%", "--junit", "j.xml")
+    assert (silent.exit_code, "needs answers" in silent.stderr) == (2, True)
+    assert "measured" not in silent.stderr
+    assert not (tmp_path / "j.xml").exists()
+    nothing = run(*EVALUATE, "--fail-if", "graded > 5%", "--junit", "j.xml")
     assert nothing.exit_code == 2
     assert "applies to nothing" in nothing.stderr
     assert "applies to nothing" in (tmp_path / "j.xml").read_text()

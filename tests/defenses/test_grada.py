@@ -59,6 +59,11 @@ def test_a_graph_without_edges_keeps_retrieval_order_and_says_so(start: str) -> 
     assert "retrieval order was kept" in screening.evidence.notes[0]
 
 
+def test_a_reason_says_who_is_past_the_kept() -> None:
+    reasons = [verdict.reason for verdict in Grada("bm25", keep=2).screen(QUERY, PASSAGES).verdicts]
+    assert ["past the 2 kept" in reason for reason in reasons] == [False, False, True, True]
+
+
 def test_aliases_of_the_paper() -> None:
     assert Grada("d2dsim-bm25").variant == "bm25"
     assert Grada("d2dsim-ebd").variant == "ebd"

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import Finding, Gate, Measured, check_gates
+from unpoison.evaluation.gates import Finding, Gate, MeasuredCell, check_gates
 from unpoison.evaluation.intervals import Estimate, wilson
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.worsening import read_measured, worsened
 
 
-def cell(name="guard", asr=0.04, high=0.12, **more) -> Measured:
+def cell(name="guard", asr=0.04, high=0.12, **more) -> MeasuredCell:
     figures = {"asr": Estimate(asr, 0.01, high, 100), "accuracy": Estimate(0.9, 0.8, 0.95, 100)}
     figures["screening_p95"] = Estimate(0.2, nan, nan, 100)
-    return Measured(name, name, figures, **more)
+    return MeasuredCell(name, name, figures, **more)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_gate_that_applies_to_nothing_does_not_pass():
         check_gates([Gate.of("upper(screening_p95) > 5", MEASURES)], [cell()], MEASURES)
 
 
-def measured(successes: int, trials: int = 100, outcomes=None) -> Measured:
+def measured(successes: int, trials: int = 100, outcomes=None) -> MeasuredCell:
     figures = {"asr": wilson(successes, trials), "accuracy": wilson(trials - successes, trials)}
-    return Measured("guard", "guard", figures, outcomes=outcomes or {})
+    return MeasuredCell("guard", "guard", figures, outcomes=outcomes or {})
 
 
 @pytest.mark.parametrize(("before", "now", "worse"), [(5, 40, True), (40, 5, False), (5, 9, False), (5, 5, False)])
@@ -123,14 +123,14 @@ def test_the_same_questions_are_compared_in_pairs():
 
 def test_other_figures_are_compared_by_their_intervals():
     old, new = ({"gold_kept": Estimate(v, v - 0.03, v + 0.03, 50)} for v in (0.95, 0.8))
-    (found,) = worsened([Measured("a", "a", old)], [Measured("a", "a", new)], MEASURES)
+    (found,) = worsened([MeasuredCell("a", "a", old)], [MeasuredCell("a", "a", new)], MEASURES)
     assert found.failed
-    assert not worsened([Measured("a", "a", new)], [Measured("a", "a", old)], MEASURES)[0].failed
+    assert not worsened([MeasuredCell("a", "a", new)], [MeasuredCell("a", "a", old)], MEASURES)[0].failed
 
 
 def test_runs_that_have_nothing_in_common_are_not_compared():
     with pytest.raises(InputError, match="no cell in common"):
-        worsened([Measured("a", "a", {})], [measured(1)], MEASURES)
+        worsened([MeasuredCell("a", "a", {})], [measured(1)], MEASURES)
 
 
 @pytest.mark.parametrize(

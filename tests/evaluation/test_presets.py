@@ -285,7 +285,7 @@ def test_replies_are_counted_by_the_papers_own_rule_which_is_named(name: str) ->
 
 def test_a_bound_is_printed_as_a_bound() -> None:
     (one,) = (one for one in load_preset("grada-figure-4").published if one.value is not None)
-    assert (one.value, one.bound, one.told) == (0.30, "<", "below 30.0")
+    assert (one.value, one.bound, one.printed) == (0.30, "<", "below 30.0")
     assert not any(one.bound for one in load_preset("grada-table-1").published)
 
 
@@ -377,7 +377,7 @@ def test_a_spread_over_the_papers_seeds_is_printed() -> None:
         for one in load_preset("grada-table-10").published
         if (one.table, one.row, one.column, one.measure) == ("GPT-4o", "GRADA (HRSIM)", "NQ, PoisonedRAG", "em_within")
     )
-    assert (one.value, one.spread, one.told) == (0.64, 0.014, "64.0 \u00b1 1.4")
+    assert (one.value, one.spread, one.printed) == (0.64, 0.014, "64.0 \u00b1 1.4")
     assert {one.spread for one in load_preset("grada-table-1").published} == {None}
 
 

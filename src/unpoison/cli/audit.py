@@ -82,7 +82,7 @@ def audit(
     with Audit(None if since is None else moment(since, time.time())) as report_of_log:
         counts = RowCounts("", most=MOST_REPORTED)
         for log in _parts(logs):
-            _read(log, report_of_log, counts)
+            _count_log(log, report_of_log, counts)
         report = report_of_log.report(top)
     if as_json:
         _write(report)
@@ -121,7 +121,7 @@ def _parts(logs: list[str]) -> Iterator[str]:
                 yield part
 
 
-def _read(log: str, audit: Audit, counts: RowCounts) -> None:
+def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; those that cannot be used are reported where they stand."""
     from unpoison.cli.running import row_progress
     from unpoison.files import open_source

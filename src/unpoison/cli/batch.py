@@ -97,11 +97,11 @@ def batch(
     counts = RowCounts(file, most=MAX_REPORTED)
     with row_progress(rows_on_stdout=output == "-") as show:
 
-        def told(step: Step) -> None:
+        def advance(step: Step) -> None:
             counts.source = step.source
             counts.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
             show(step.position, step.size, counts.done + counts.failed)
 
-        run(file, output, screener, engine=engine.value, workers=workers, limit=limit, told=told)
+        run(file, output, screener, engine=engine.value, workers=workers, limit=limit, told=advance)
     say(counts.summary("answered" if answer else "screened"))
     raise typer.Exit(counts.exit_code)

@@ -23,7 +23,7 @@ NEXT = """\
 Go on:
   unpoison demo --all              every defense, its reasons, and tricks
   unpoison demo --html demo.html   the same as a page with pictures
-  unpoison screen FILE.jsonl       rows {"query": "...", "passages": ["...", ...]}
+  unpoison screen FILE.jsonl       rows {"query": "...", "passages": ["..."]}
   unpoison ask FILE.jsonl          an answer in spite of the poison
   unpoison doctor                  what works here, and how to get the rest"""
 

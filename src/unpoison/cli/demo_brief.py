@@ -48,7 +48,7 @@ def _question(case: Case) -> Iterator[str]:
     without, shielded = (case.screenings[name] for name in (WITHOUT, SHIELD))
     yield ""
     yield excerpt(case.question, COLUMNS)
-    yield f"{'':51}undefended     {SHIELD}"
+    yield f"{'':51}{'undefended':>10}  {SHIELD:>10}"
     others = list[int]()
     for i, label in enumerate(case.labels):
         if label not in ("poison", "gold"):
@@ -68,8 +68,10 @@ def _question(case: Case) -> Iterator[str]:
 def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
     """Every defense over all questions: what is saved under attack, and what that costs without one."""
     few, many = POISONS[0], POISONS[-1]
-    yield f"All {len(cases[0])} questions    poison is read    poison is read    the answer    genuine texts"
-    yield f"{'':18}of {few} planted      of {many} planted       is kept     kept, no attack"
+    first = ("poison is read", "poison is read", "the answer", "genuine texts")
+    second = (f"of {few} planted", f"of {many} planted", "is kept", "kept, no attack")
+    yield _line(f"All {len(cases[0])} questions", first)
+    yield _line("", second)
     for name in DEFENSES:
         told = (
             share(case.poisons_left(name) > 0 for case in cases[few]),
@@ -82,5 +84,9 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
                 for i in range(len(case.labels))
             ),
         )
-        yield f"  {name:<13}{told[0]:>12}{told[1]:>18}{told[2]:>16}{told[3]:>16}"
+        yield _line(f"  {name}", told)
     yield ""
+
+
+def _line(name: str, cells: Sequence[str]) -> str:
+    return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, (15, 16, 14, 17)))

@@ -36,7 +36,7 @@ or --against 1 when a gate failed, 2 for everything else.
 RUNS = Path("unpoison-runs")
 """Where runs go whose folder is not named; the folder's name is a hash of what is measured."""
 
-AXES = "Axes: several values make a grid"
+AXES = "Axes (several values make a grid)"
 PLANTED = "What else is measured, and on what"
 PLANS = "A whole plan instead of axes"
 ANSWERS = "What answers are worth and cost"

@@ -110,7 +110,7 @@ def evaluate_stream(
     if as_json:
         print(over_time.as_json(study, table), end="")  # noqa: T201  this is what the command line is for
     else:
-        show(over_time.told(study), "Percent, with 95 % intervals.", "")
+        show(over_time.described(study), "Percent, with 95 % intervals.", "")
         compared = over_time.static_dynamic_table(study)
         for one in (*([compared] if compared else []), *over_time.study_tables(study)):
             show(_shown(one), "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from unpoison.cli.running import say
 from unpoison.errors import OptionError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import Finding, Gate, Measured, Told, check_gates
+from unpoison.evaluation.gates import AnyMeasure, Finding, Gate, MeasuredCell, check_gates
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
 from unpoison.evaluation.scenarios import Scenario
@@ -36,15 +36,15 @@ class Checks:
     """
 
     gates: tuple[Gate, ...]
-    earlier: list[Measured] | None
-    measures: Mapping[str, Told]
+    earlier: list[MeasuredCell] | None
+    measures: Mapping[str, AnyMeasure]
     junit: Path | None = None
     sarif: Path | None = None
 
     @classmethod
     def of(
         cls,
-        measures: Mapping[str, Told],
+        measures: Mapping[str, AnyMeasure],
         fail_if: Sequence[str] | None,
         against: Path | None,
         junit: Path | None,
@@ -79,7 +79,12 @@ class Checks:
                 )
 
     def concluded(
-        self, cells: Sequence[Measured], problems: Sequence[str], code: int, artifact: str, alerts: Sequence[Alert] = ()
+        self,
+        cells: Sequence[MeasuredCell],
+        problems: Sequence[str],
+        code: int,
+        artifact: str,
+        alerts: Sequence[Alert] = (),
     ) -> int:
         """Say what failed, write the files, and give the exit code.
 
@@ -126,10 +131,10 @@ class Checks:
         return 1 if failed else 2 if code else 0
 
 
-def measured_of(report: Report) -> list[Measured]:
+def measured_of(report: Report) -> list[MeasuredCell]:
     """The cells of an evaluation."""
     return [
-        Measured(
+        MeasuredCell(
             summary.id,
             f"{summary.scenario.defense}, {report.caption(summary.scenario)}",
             summary.figures,

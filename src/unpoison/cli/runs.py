@@ -22,7 +22,7 @@ from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.guarantees import certified_tables
-from unpoison.evaluation.report.published import measured
+from unpoison.evaluation.report.published import measured_figure
 from unpoison.evaluation.report.tables import heading
 from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
@@ -155,10 +155,10 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("")
 
-        def told(done: int, total: int, doing: str) -> None:
+        def advance(done: int, total: int, doing: str) -> None:
             bar.update(task, completed=done, total=total, description=plain(doing).replace("[", r"\["))
 
-        yield told
+        yield advance
 
 
 def show_figures(report: Report) -> None:
@@ -241,11 +241,11 @@ def published_table(report: Report, preset: Preset) -> Table:
     shown = set[tuple[Scenario | None, str]]()
     for one in preset.published:
         key = (one.scenario, one.measure)
-        ours = "as above" if key in shown else measured(preset, one, by_scenario)
+        ours = "as above" if key in shown else measured_figure(preset, one, by_scenario)
         if ours and one.scenario is not None:
             shown.add(key)
         differs = [letters.setdefault(t, _letter(len(letters))) for t in (*one.row_differs, *one.column_differs)]
-        cells = (plain(one.table), plain(one.row), plain(one.column), one.measure, one.told)
+        cells = (plain(one.table), plain(one.row), plain(one.column), one.measure, one.printed)
         table.add_row(*map(Text, (*cells, ours, " ".join(differs))))
     table.caption = Text("\n".join(f"{letter}  {plain(sentence)}" for sentence, letter in letters.items()))
     return table

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from unpoison.errors import shown
 from unpoison.kernels.orders import LONGEST_QUOTE, Order, order
-from unpoison.kernels.sentences import around
+from unpoison.kernels.sentences import around, sentences
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
@@ -55,11 +55,31 @@ def freed(passage: Passage, found: Order) -> Freed:
         found = order(passage.reading)
     for _ in range(MOST_CUTS):
         if found.probability <= RESIDUE:
+            spans = _closed(whole, spans)
+            passage = without(whole, spans)
             return Freed(passage if harmless(passage) else None, spans)
         spans = united([*spans, *order_spans(passage, found)])
         passage = without(whole, spans)
         found = order(passage.reading)
     return Freed(None, spans)
+
+
+def _closed(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """The same, and with them each single sentence that stands between two of them in a paragraph.
+
+    What an order is explained with ("This was approved last week.") is no order, and the order's place is its only
+    evidence: on both sides of it, not on one, for an honest sentence stands beside every order that was planted.
+    """
+    closed = list(spans[:1])
+    for span in spans[1:]:
+        last = closed[-1]
+        between = (passage.text if span.field == "text" else passage.title or "")[last.end : span.start]
+        if span.field == last.field and "\n" not in between and len(sentences(between)) <= 1:
+            reason = last.reason if last.probability >= span.probability else span.reason
+            closed[-1] = Span(last.start, span.end, max(last.probability, span.probability), reason, span.field)
+        else:
+            closed.append(span)
+    return tuple(closed)
 
 
 def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:

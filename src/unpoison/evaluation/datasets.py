@@ -136,7 +136,7 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
     return examples, problems
 
 
-def _read(path: Path, digest: hashlib._Hash) -> bytes:
+def _bytes_of(path: Path, digest: hashlib._Hash) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
@@ -149,7 +149,7 @@ def _read(path: Path, digest: hashlib._Hash) -> bytes:
 
 
 def _file_rows(path: Path, digest: hashlib._Hash) -> NumberedRows:
-    return _rows(source_of(io.BytesIO(_read(path, digest)), str(path), None))
+    return _rows(source_of(io.BytesIO(_bytes_of(path, digest)), str(path), None))
 
 
 def _rows(source: Source) -> NumberedRows:
@@ -169,7 +169,7 @@ def _beir(folder: Path, digest: hashlib._Hash) -> NumberedRows:
             f"{folder} holds no qrels/*.tsv; give a BEIR folder with corpus.jsonl, queries.jsonl and qrels"
         )
     relevant: dict[str, list[str]] = {}
-    for judgement in _read(judgements[0], digest).decode("utf-8", "replace").splitlines():
+    for judgement in _bytes_of(judgements[0], digest).decode("utf-8", "replace").splitlines():
         query, _, rest = judgement.partition("\t")
         document, _, score = rest.partition("\t")
         if score.strip().isdigit() and int(score) > 0:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.intervals import Estimate
 
-__all__ = ["Finding", "Gate", "Measured", "Told", "check_gates"]
+__all__ = ["AnyMeasure", "Finding", "Gate", "MeasuredCell", "check_gates"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -29,7 +29,7 @@ _FORM = re.compile(r"\s*([a-z0-9_()]{1,100})\s*(>=|<=|>|<)\s*(-?[0-9]{1,9}(?:\.[
 _CALL = re.compile(r"([a-z]{1,20})\(([a-z0-9_()]{1,100})\)")
 
 
-class Told(Protocol):
+class AnyMeasure(Protocol):
     """What a gate wants to know of a measure: its unit, and which way is good."""
 
     @property
@@ -39,7 +39,7 @@ class Told(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCell:
     """One cell of a table, as gates and comparisons see it.
 
     Attributes:
@@ -99,7 +99,7 @@ class Gate:
     bound: float
 
     @classmethod
-    def of(cls, text: str, measures: Mapping[str, Told]) -> Self:
+    def of(cls, text: str, measures: Mapping[str, AnyMeasure]) -> Self:
         """Read a gate.
 
         Raises:
@@ -127,26 +127,28 @@ class Gate:
             raise OptionError(f"{shown(text)}: {name} is a share; write {bound:g}% or {bound / 100:g}")
         return cls(" ".join(text.split()), name, end, scope, match[2], bound)
 
-    def applies(self, cell: Measured) -> bool:
+    def applies(self, cell: MeasuredCell) -> bool:
         """Whether the cell has the figure, and is of the gate's scope."""
         wanted = {"": True, "clean": cell.clean, "attacked": not cell.clean}[self.scope]
         return wanted and not isnan(self._figure(cell))
 
-    def finding(self, cell: Measured, unit: str) -> Finding:
+    def finding(self, cell: MeasuredCell, unit: str) -> Finding:
         """What it says of a cell to which it applies."""
         estimate = cell.figures[self.measure]
         failed = _COMPARED[self.sign](self._figure(cell), self.bound)
         figure = _with_interval(estimate, unit)
         return Finding(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {figure}")
 
-    def _figure(self, cell: Measured) -> float:
+    def _figure(self, cell: MeasuredCell) -> float:
         estimate = cell.figures.get(self.measure)
         if estimate is None:
             return float("nan")
         return {"value": estimate.value, "upper": estimate.high, "lower": estimate.low}[self.end]
 
 
-def check_gates(gates: Iterable[Gate], cells: Sequence[Measured], measures: Mapping[str, Told]) -> list[Finding]:
+def check_gates(
+    gates: Iterable[Gate], cells: Sequence[MeasuredCell], measures: Mapping[str, AnyMeasure]
+) -> list[Finding]:
     """What every gate says of every cell to which it applies.
 
     Raises:

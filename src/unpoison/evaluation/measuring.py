@@ -14,10 +14,10 @@ from unpoison.evaluation.records import Record
 from unpoison.evaluation.staging import Staged
 from unpoison.types import Answer, Call, Screening, as_passages, as_query
 
-__all__ = ["measured"]
+__all__ = ["measure_question"]
 
 
-def measured(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None = None) -> Record:
+def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None = None) -> Record:
     """What a defense makes of one question.
 
     Args:

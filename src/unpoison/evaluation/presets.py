@@ -34,13 +34,13 @@ from unpoison.evaluation.sources import DATA, Sources
 from unpoison.evaluation.summary import Summary
 from unpoison.styles import Style
 
-__all__ = ["DATA", "Preset", "Published", "load_preset", "preset_names"]
+__all__ = ["DATA", "Preset", "PublishedNumber", "load_preset", "preset_names"]
 
 _BOUNDS = {"": "", "<": "below ", ">": "above "}
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedNumber:
     """One number of a paper.
 
     Attributes:
@@ -69,7 +69,7 @@ class Published:
     column_differs: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def printed(self) -> str:
         """The number as tables print it, shares in percent; a bound as a bound."""
         if self.value is None:
             return "not printed"
@@ -101,7 +101,7 @@ class Preset:
     about: str
     used: Mapping[str, str]
     scenarios: tuple[Scenario, ...]
-    published: tuple[Published, ...]
+    published: tuple[PublishedNumber, ...]
     substitutions: tuple[str, ...]
     lacks: tuple[str, ...]
     seeds: tuple[int, ...] = (0,)
@@ -112,7 +112,7 @@ class Preset:
         styles = dict.fromkeys(one.style for one in self.scenarios if one.generator is not None)
         return tuple(f"{style}: {Style.of(style).told}" for style in styles)
 
-    def beside(self, summaries: Iterable[Summary]) -> list[tuple[Published, Estimate | None]]:
+    def beside(self, summaries: Iterable[Summary]) -> list[tuple[PublishedNumber, Estimate | None]]:
         """Each published number with the one measured for it, None where none was."""
         by_scenario = {summary.scenario: summary for summary in summaries}
         return [
@@ -125,7 +125,7 @@ class Preset:
             for one in self.published
         ]
 
-    def by_seed(self, one: Published, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
+    def by_seed(self, one: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
         """What was measured for a published number with each seed, as far as it was."""
         if one.scenario is None:
             return []
@@ -177,7 +177,7 @@ def load_preset(
     """
     if name not in preset_names():
         raise UnknownNameError("preset", name, preset_names())
-    raw = _read(name)
+    raw = _content_of(name)
     sources = Sources(raw["data"], data, limit)
     retriever = "bm25" if encoder == "lexical" else encoder
     seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
@@ -205,7 +205,7 @@ def load_preset(
 
 def _numbers(
     raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any], *, graded: bool
-) -> Iterator[Published]:
+) -> Iterator[PublishedNumber]:
     """The published numbers in the order of the paper, each with its scenario."""
     differences = Differences(raw, sources, models)
     for table in raw["tables"]:
@@ -226,7 +226,7 @@ def _numbers(
                     value, _, spread = printed.partition("\u00b1")
                     bound = value[0] if value[0] in "<>" else ""
                     number = None if value == "-" else round(float(value.removeprefix(bound)) / raw["scale"], 6)
-                    yield Published(
+                    yield PublishedNumber(
                         table=table["model"],
                         row=row["label"],
                         column=label,
@@ -313,6 +313,6 @@ def _folder() -> Any:
 
 
 @cache
-def _read(name: str) -> Mapping[str, Any]:
+def _content_of(name: str) -> Mapping[str, Any]:
     content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
     return content

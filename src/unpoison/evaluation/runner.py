@@ -22,7 +22,7 @@ from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.crafting import Crafted, craft_all, sees_context, takes
 from unpoison.evaluation.journal import Journal, read_rows, write_json, write_rows
-from unpoison.evaluation.measuring import measured
+from unpoison.evaluation.measuring import measure_question
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.runs import (
     Run,
@@ -158,7 +158,7 @@ class Runner:
             ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
         ):
             try:
-                for record in pool.map(lambda one: measured(one, defense, plain, cell.scenario.final), staged):
+                for record in pool.map(lambda one: measure_question(one, defense, plain, cell.scenario.final), staged):
                     journal.append(record.to_dict())
                     self._advance(1, cell)
             except BaseException:
@@ -174,7 +174,7 @@ class Runner:
 
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
         """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
-        if scenario.made is None and takes("defenses", scenario.defense, "encoder"):
+        if scenario.custom is None and takes("defenses", scenario.defense, "encoder"):
             texts = [passage.text for one in staged for passage in one.context.passages]
             self.bench.remember(self.bench.encoder(scenario.encoder), [one.context.query for one in staged], texts)
 
@@ -289,7 +289,9 @@ def _told_apart(scenarios: Iterable[Scenario]) -> None:
     """
     objects: dict[str, object] = {}
     for scenario in scenarios:
-        if scenario.made is not None and not _same(objects.setdefault(scenario.defense, scenario.made), scenario.made):
+        if scenario.custom is not None and not _same(
+            objects.setdefault(scenario.defense, scenario.custom), scenario.custom
+        ):
             raise OptionError(
                 f"two defense objects are both called {scenario.defense!r}; give one of them another name attribute"
             )

@@ -78,7 +78,7 @@ class Scenario:
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
         seed: Of attack, noise and defense.
         limit: Only the first questions of the data set; None for all.
-        made: The defense object, where one was given; left out of files, so such a run cannot be repeated from them.
+        custom: The defense object, where one was given; left out of files, so such a run cannot be repeated from them.
 
     Raises:
         OptionError: A value that is out of its range or fits no other.
@@ -103,12 +103,12 @@ class Scenario:
     nli_noise: float = 0.0
     seed: int = 0
     limit: int | None = None
-    made: Defense | None = field(default=None, compare=False, repr=False)
+    custom: Defense | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.defense
         if isinstance(given, Defense):
-            self._put(made=given, defense=described(given))
+            self._put(custom=given, defense=described(given))
         elif not isinstance(given, str):
             raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {shown(given)}")
         self._put(style=str(Style.of(self.style)))
@@ -192,7 +192,7 @@ class Scenario:
         """
         content = self.to_dict()
         of_data = list(digests)
-        code = [*filter(None, (_code(self.made), own_code(self.attack), own_code(self.defense)))]
+        code = [*filter(None, (_code(self.custom), own_code(self.attack), own_code(self.defense)))]
         if code:
             content["code"] = code  # of one's own: what was measured with another text of it is not measured again
         if of_data:
@@ -202,7 +202,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "made"}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "custom"}
         return {**plain, "positions": list(self.positions)}
 
     @classmethod
@@ -214,7 +214,7 @@ class Scenario:
             OptionError: A value that cannot be used.
             InputError: No data.
         """
-        settings = {field.name: field for field in fields(cls) if field.name != "made"}
+        settings = {field.name: field for field in fields(cls) if field.name != "custom"}
         for name in values:
             if name not in settings:
                 raise UnknownNameError("field of a scenario", str(name), settings)

@@ -65,7 +65,7 @@ class Staged:
             "example": self.example,
             "query": self.context.query,
             "injected": self.context.injected,
-            "passages": [_told(candidate) for candidate in self.context.candidates],
+            "passages": [_row_of(candidate) for candidate in self.context.candidates],
             **{name: getattr(self, name) for name in ("correct", "wanted", "reached", "shortfalls", "error")},
         }
 
@@ -204,7 +204,7 @@ def _formatted(context: Context, form: str) -> tuple[Candidate, ...]:
     )
 
 
-def _told(candidate: Candidate) -> dict[str, Any]:
+def _row_of(candidate: Candidate) -> dict[str, Any]:
     passage = candidate.passage
     fields = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
     row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}

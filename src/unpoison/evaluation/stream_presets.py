@@ -98,7 +98,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
     """
     if name not in stream_preset_names():
         raise UnknownNameError("stream preset", name, stream_preset_names())
-    raw = _read(name)
+    raw = _content_of(name)
     methods = {label: Method(**fields) for label, fields in raw["methods"].items()}
     reasons = {
         label: measurable({"defense": method.defense, "generator": True}, generator)
@@ -143,6 +143,6 @@ def _folder() -> Any:
 
 
 @cache
-def _read(name: str) -> Mapping[str, Any]:
+def _content_of(name: str) -> Mapping[str, Any]:
     content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
     return content

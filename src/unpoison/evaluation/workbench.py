@@ -150,8 +150,8 @@ class Workbench:
             OptionError: An option that cannot be used, or a model that it needs and the scenario does not name.
             MissingExtraError: It needs an extra that is not installed.
         """
-        if scenario.made is not None:
-            return self._completed(scenario, scenario.made)
+        if scenario.custom is not None:
+            return self._completed(scenario, scenario.custom)
         spec = scenario.defense
         if "(" in spec:
             raise OptionError(

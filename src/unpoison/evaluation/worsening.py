@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InputError, shown
-from unpoison.evaluation.gates import Finding, Measured, Told, figures_of
+from unpoison.evaluation.gates import AnyMeasure, Finding, MeasuredCell, figures_of
 from unpoison.evaluation.intervals import Estimate, holm, mcnemar_exact
 
 __all__ = ["COMPARED", "read_measured", "worsened"]
@@ -24,7 +24,7 @@ SIGNIFICANT = 0.05
 MAX_BYTES = 1 << 29
 
 
-def read_measured(path: str | Path) -> list[Measured]:
+def read_measured(path: str | Path) -> list[MeasuredCell]:
     """The cells of an earlier run, from the JSON that `evaluate --json` or `redteam --json` wrote.
 
     Raises:
@@ -46,12 +46,14 @@ def read_measured(path: str | Path) -> list[Measured]:
         )
     outcomes = _outcomes(document.get("trials"))
     return [
-        Measured(cell["id"], cell["id"], figures_of(cell.get("figures")), outcomes=outcomes.get(cell["id"], {}))
+        MeasuredCell(cell["id"], cell["id"], figures_of(cell.get("figures")), outcomes=outcomes.get(cell["id"], {}))
         for cell in cells
     ]
 
 
-def worsened(old: Sequence[Measured], new: Sequence[Measured], measures: Mapping[str, Told]) -> list[Finding]:
+def worsened(
+    old: Sequence[MeasuredCell], new: Sequence[MeasuredCell], measures: Mapping[str, AnyMeasure]
+) -> list[Finding]:
     """Every figure that both runs have, and whether it is significantly worse now.
 
     Yes and no of the same questions are compared by McNemar's exact test where both runs kept them, shares of counts
@@ -80,7 +82,7 @@ def worsened(old: Sequence[Measured], new: Sequence[Measured], measures: Mapping
     ]
 
 
-def _finding(first: Measured, second: Measured, name: str, probability: float, better: str) -> Finding:
+def _finding(first: MeasuredCell, second: MeasuredCell, name: str, probability: float, better: str) -> Finding:
     old, now = first.figures[name].value, second.figures[name].value
     worse = now < old if better == "higher" else now > old
     failed = worse and probability < SIGNIFICANT
@@ -88,11 +90,11 @@ def _finding(first: Measured, second: Measured, name: str, probability: float, b
     return Finding(f"{name} not worse than before", name, second.caption, failed, sentence)
 
 
-def _defined(cell: Measured, name: str) -> bool:
+def _defined(cell: MeasuredCell, name: str) -> bool:
     return name in cell.figures and not isnan(cell.figures[name].value)
 
 
-def _probability(first: Measured, second: Measured, name: str) -> float:
+def _probability(first: MeasuredCell, second: MeasuredCell, name: str) -> float:
     """The two-sided p-value of no difference."""
     old, now = first.outcomes.get(name, {}), second.outcomes.get(name, {})
     shared = [key for key in now if key in old]

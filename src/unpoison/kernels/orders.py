@@ -1,35 +1,47 @@
 """Orders: stretches of a text that address the model that reads it instead of the person who does.
 
-Words that orders are made of come in kinds ("ignore" voids, "instructions" guide, "reply" answers, ...). A *sign* is
-one kind followed by another within so many words, and a stretch of text is as suspicious as the distinct signs in it
-say together. No sign has a negative weight, so nothing that is added around a stretch clears it; marks and quotation
-can only add to it. `data/orders.json` holds kinds, words and weights; `benchmarks/train_orders.py` fits them.
+Words that orders are made of come in kinds ("ignore" voids, "instructions" guide, "reply" answers, ...), and signs are
+made of kinds (`order_signs`). Some signs speak for an order and some against one; a stretch of text is as suspicious as
+its distinct signs say together, and a text as its most suspicious stretch of any length. So nothing that is added
+before or behind an order clears it, and words put inside it lower its log-odds by `MOST_AGAINST` at most as long as
+they leave its signs within their reach. `data/orders.json` holds kinds, signs and weights;
+`benchmarks/train_orders.py` fits them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.resources import files
 from math import exp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["REACH", "THRESHOLD", "WINDOW", "Lexicon", "Order", "Weights", "loaded", "order", "shipped", "signs_of"]
+import numpy as np
+from numpy.typing import NDArray
 
-REACH = (1, 2, 4, 8, 24)
-"""How many words further the second kind of a sign may stand: near, further on, behind a question."""
+from unpoison.kernels.order_signs import NEAR, Kinds, Lexicon, Signs, Table, met, signs
 
-FAR = frozenset({"asked", "when"})
-"""The kinds that a question may follow."""
-
-FIRST_GAP = 2
-"""The same behind the beginning of a sentence: "Please explain", "Assistant, write"."""
+__all__ = [
+    "MOST_AGAINST",
+    "THRESHOLD",
+    "WINDOW",
+    "Order",
+    "Stretches",
+    "Weights",
+    "loaded",
+    "order",
+    "shipped",
+    "stretches",
+]
 
 WINDOW = 28
-"""Words in the stretch whose signs count together."""
+"""Words of the longest stretch whose signs count together."""
+
+MOST_AGAINST = 6.0
+"""How much the signs against an order lower the log-odds of a stretch at most."""
 
 THRESHOLD = 0.5
 """The probability from which a stretch is called an order; the fit shifts its scale so that it is this one."""
@@ -37,99 +49,46 @@ THRESHOLD = 0.5
 LONGEST_QUOTE = 160
 """Characters of an order that a reason shows."""
 
-LONGEST_WORD = 24
-"""Longer words are of no kind."""
+BLOCK = 8192
+"""Words whose stretches are looked at together, which bounds memory."""
 
-MOST_KNOWN = 16_384
-"""Words whose kinds are remembered, of at most 24 characters each."""
-
-START = "start"
-"""The kind of what stands before a sentence."""
-
-Kinds = tuple[str, str, int]
-"""A sign: a kind, the kind that follows, and within how many words."""
-
-Wanted = dict[str, tuple[Kinds, ...]]
-"""Signs by their second kind."""
-
-_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_IS_IDEOGRAPH = re.compile(f"[{_IDEOGRAPH}]")
-_TOKEN = re.compile(
-    rf"https?://[^\s)\]>\"']+|!\[|\[/?inst\]|<<?/?sys|<\|[a-z_]{{1,16}}|\$\{{|#{{2,6}}(?= )|[{_IDEOGRAPH}]+"
-    rf"|[^\W_{_IDEOGRAPH}]+|[.!?:\n\u3002\uff01\uff1f\uff1a\"\u201c\u201d\u201e\u00ab\u300c]",
-    re.IGNORECASE,
-)
-_BREAK = frozenset('.!?:\n\u3002\uff01\uff1f\uff1a"\u201c\u201d\u201e\u00ab\u300c')
-_MARKS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys("?\uff1f", ("asks",)),
-    **dict.fromkeys('"\u201c\u201d\u201e\u00ab\u300c', ("quote",)),
-}
-_BEGINS = (START,)
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
 
-class Lexicon:
-    """Which words are of which kinds.
-
-    Args:
-        kinds: Words by kind, parted by spaces; a star stands for any ending.
-    """
-
-    def __init__(self, kinds: dict[str, str]) -> None:
-        self._whole: dict[str, tuple[str, ...]] = {}
-        self._begun: dict[str, tuple[str, ...]] = {}
-        for kind, words in kinds.items():
-            for word in words.split():
-                table, key = (self._begun, word[:-1]) if word.endswith("*") else (self._whole, word)
-                table[key] = (*table.get(key, ()), kind)
-        self._lengths = sorted({len(word) for word in self._begun})
-        firsts = {word[0] for word in self._whole if _IS_IDEOGRAPH.match(word)}
-        self._first = re.compile(f"[{''.join(sorted(firsts))}]" if firsts else "(?!)")
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def kinds(self, word: str) -> tuple[str, ...]:
-        """The kinds of a word in lower case."""
-        found = self._known.get(word)
-        if found is None:
-            if len(word) > LONGEST_WORD:
-                return ()
-            begun = (
-                kind for length in self._lengths for kind in self._begun.get(word[:length], ()) if len(word) >= length
-            )
-            found = tuple(dict.fromkeys((*self._whole.get(word, ()), *begun)))
-            if len(self._known) < MOST_KNOWN:
-                self._known[word] = found
-        return found
-
-    def unspaced(self, text: str, start: int, end: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Where a word of ideographs begins, and its kinds. Most begin none, and are passed over by the pattern."""
-        for match in self._first.finditer(text, start, end):
-            at = match.start()
-            if kinds := self.beginning(text, at):
-                yield at, kinds
-
-    def beginning(self, text: str, start: int) -> tuple[str, ...]:
-        """The kinds of the ideographs that begin here: they are words of two to four, without spaces between."""
-        return tuple(kind for n in (2, 3, 4) for kind in self._whole.get(text[start : start + n], ()))
-
-
-class Weights(NamedTuple):
+@dataclass(frozen=True)
+class Weights:
     """What the signs say.
 
     Attributes:
         lexicon: The words.
         bias: Log-odds of a stretch without any sign.
-        weight: What each sign adds, 0 or more, by its two kinds and the reach.
+        weight: What each sign adds, by its two kinds and the reach.
     """
 
     lexicon: Lexicon
     bias: float
-    weight: dict[Kinds, float]
+    weight: Mapping[Kinds, float]
 
-    @property
-    def wanted(self) -> Wanted:
-        """The signs that have a weight, by their second kind."""
-        return _wanted(tuple(self.weight))
+    @cached_property
+    def _rows(self) -> list[tuple[int, int, float, bool]]:
+        number, size = self.lexicon.number, len(self.lexicon.names)
+        return sorted(
+            (number[first] * size + number[second], reach, value, reach > NEAR)
+            for (first, second, reach), value in self.weight.items()
+        )
+
+    @cached_property
+    def table(self) -> Table:
+        """The signs, in the order of `values`."""
+        far = np.zeros(len(self.lexicon.names), bool)
+        far[[code // len(far) for code, _, _, is_far in self._rows if is_far]] = True
+        code, reach = (np.array([row[i] for row in self._rows], np.int64) for i in (0, 1))
+        return Table(code, reach, far)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The weights by sign, shape (n signs,)."""
+        return np.array([row[2] for row in self._rows], float)
 
 
 class Order(NamedTuple):
@@ -147,13 +106,16 @@ class Order(NamedTuple):
     end: int = 0
 
 
-class Sign(NamedTuple):
-    """One sign in a text: what it is, the number of its last word, and where it stands in the text."""
+class Stretches(NamedTuple):
+    """The best stretches of a text, by the word that they end with; position 0 is what stands before the first word.
 
-    kinds: Kinds
-    word: int
-    start: int
-    end: int
+    Attributes:
+        total: What the signs of each add up to, shape (words + 1,).
+        begin: The number of the first word of each, shape (words + 1,).
+    """
+
+    total: NDArray[np.float64]
+    begin: NDArray[np.int64]
 
 
 def order(text: str, weights: Weights | None = None) -> Order:
@@ -163,85 +125,60 @@ def order(text: str, weights: Weights | None = None) -> Order:
         text: Canonical.
         weights: Other than the shipped ones.
 
-    Complexity: O(n) time in the text's length; memory for the signs of one stretch.
+    Complexity: O(n log n) time in the text's length.
     """
     used = shipped() if weights is None else weights
-    total, best, span = 0.0, 0.0, (0, 0)
-    inside = deque[Sign]()
-    count: dict[Kinds, int] = {}
-    for sign in signs_of(text, used.lexicon, used.wanted):
-        inside.append(sign)
-        count[sign.kinds] = count.get(sign.kinds, 0) + 1
-        total += used.weight[sign.kinds] * (count[sign.kinds] == 1)
-        while inside[0].word <= sign.word - WINDOW:
-            gone = inside.popleft().kinds
-            count[gone] -= 1
-            total -= used.weight[gone] * (count[gone] == 0)
-        if total > best:
-            best, span = total, (inside[0].start, sign.end)
+    found = signs(met(text, used.lexicon), used.table)
+    values = used.values[found.sign]
+    best, span = 0.0, (0, 0)
+    if len(values):
+        all_of = stretches(found, values)
+        last = int(all_of.total.argmax())
+        best = float(all_of.total[last])
+    if best > 0:
+        inside = (found.first >= all_of.begin[last]) & (found.last < last) & (values > 0)
+        span = int(found.start[inside].min()), int(found.end[inside].max())
     probability = 1 / (1 + exp(-max(min(best + used.bias, 50.0), -50.0)))
-    return Order(probability, _quoted(text, *span) if best else "", *span)
+    return Order(probability, _quoted(text, *span) if best > 0 else "", *span)
 
 
-def signs_of(text: str, lexicon: Lexicon, wanted: Wanted | None = None) -> Iterator[Sign]:
-    """The signs of a text, in the order of their last words. O(n) time.
+def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
+    """The best stretch of at most `WINDOW` words that ends with each word; a sign counts once in it. O(n) time.
 
     Args:
-        text: Canonical.
-        lexicon: The kinds of words.
-        wanted: Which signs, by their second kind; all by default.
+        found: The signs of a text.
+        values: What each of them adds.
     """
-    last: dict[str, tuple[int, int]] = {START: (-1, 0)}  # the word and the place where each kind was met last
-    for kinds, word, start, end in _met(text, lexicon):
-        for kind in kinds if kinds is not _BEGINS else ():  # no sign ends where a sentence begins
-            for sign in _possible(kind, last) if wanted is None else wanted.get(kind, ()):
-                met = last.get(sign[0])
-                if met is not None and word - met[0] <= sign[2]:
-                    yield Sign(sign, word, met[1], end)
-        for kind in kinds:
-            last[kind] = word, start
+    # A sign that is met again is taken back there, for the stretches that hold both.
+    again = np.flatnonzero(found.sign[1:] == found.sign[:-1])
+    last = np.concatenate([found.last, found.last[again + 1]]) + 1
+    length = last - np.concatenate([found.first, found.first[again]]) - 1
+    value = np.concatenate([values, -values[again]])
+    against = np.concatenate([values, values[again]]) < 0
+    fits = np.flatnonzero(length < WINDOW)
+    fits = fits[np.argsort(last[fits], kind="stable")]
+    last, length, value, against = last[fits], length[fits], value[fits], against[fits]
+    words = int(found.last.max()) + 2
+    total, begin = np.zeros(words), np.zeros(words, np.int64)
+    for block in range(0, words, BLOCK):
+        low, high = max(block - WINDOW, 0), min(block + BLOCK, words)
+        inside = slice(*np.searchsorted(last, [low, high]))
+        place, added, counter = (last[inside] - low) * WINDOW + length[inside], value[inside], against[inside]
+        speaking_for = _sums(place[~counter], added[~counter], high - low)
+        speaking_against = _sums(place[counter], -added[counter], high - low)
+        sums = (speaking_for - np.minimum(speaking_against, MOST_AGAINST))[block - low :]
+        longest = sums.argmax(axis=1)
+        total[block:high] = sums[np.arange(len(sums)), longest]
+        begin[block:high] = np.arange(block, high) - longest - 1
+    return Stretches(total, begin)
 
 
-def _met(text: str, lexicon: Lexicon) -> Iterator[tuple[tuple[str, ...], int, int, int]]:
-    """The kinds that a text holds, each with the number of its word, and where it begins and ends."""
-    words, fresh = 0, True  # words so far
-    for match in _TOKEN.finditer(text):
-        token, (start, end) = match[0], match.span()
-        if token in _BREAK:
-            fresh = True
-            if token in _MARKS:
-                yield _MARKS[token], words - 1, start, end
-            continue
-        if fresh:
-            yield _BEGINS, words - 1, start, start
-            fresh = False
-        if _IS_IDEOGRAPH.match(token):  # a run of them, each a word
-            for at, kinds in lexicon.unspaced(text, start, end):
-                yield kinds, words + at - start, at, at + 1
-            words += end - start
-        else:
-            if kinds := _kinds(text, token, start, lexicon):
-                yield kinds, words, start, end
-            words += 1
-
-
-def _possible(kind: str, last: Iterable[str]) -> list[Kinds]:
-    """The signs that end in a kind, with those before it that were met."""
-    near = REACH[:-1]
-    return [
-        (before, kind, reach)
-        for before in last
-        if before != kind
-        for reach in ((FIRST_GAP,) if before == START else REACH if before in FAR else near)
-    ]
-
-
-def _kinds(text: str, written: str, start: int, lexicon: Lexicon) -> tuple[str, ...]:
-    if len(written) == 1 and written > "\u3000":  # a character that may be as much as a word
-        return lexicon.beginning(text, start)
-    if written[:4].lower() == "http" and "://" in written:
-        return ("link", "carrier") if "=" in written or "{" in written else ("link",)
-    return lexicon.kinds(written.lower())
+def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
+    """What stretches add up to, by their last word and their words less one, from values by both in one number."""
+    sums = np.bincount(place, value, words * WINDOW).reshape(-1, WINDOW).cumsum(axis=1)
+    for length in range(1, WINDOW):
+        sums[1:, length] += sums[:-1, length - 1]
+    return sums
 
 
 def _quoted(text: str, start: int, end: int) -> str:
@@ -263,17 +200,12 @@ def shipped() -> Weights:
     return loaded(json.loads((files("unpoison") / "data" / "orders.json").read_text(encoding="utf-8")))
 
 
-@lru_cache(maxsize=8)
-def _wanted(signs: tuple[Kinds, ...]) -> Wanted:
-    found: dict[str, list[Kinds]] = {}
-    for sign in signs:
-        found.setdefault(sign[1], []).append(sign)
-    return {kind: tuple(own) for kind, own in found.items()}
-
-
-def loaded(data: dict[str, object]) -> Weights:
-    """Weights as `orders.json` holds them."""
-    kinds: dict[str, str] = data["kinds"]  # type: ignore[assignment]
-    bias: float = data["bias"]  # type: ignore[assignment]
-    rows: Sequence[tuple[str, str, int, float]] = data["signs"]  # type: ignore[assignment]
-    return Weights(Lexicon(kinds), bias, {(first, second, reach): weight for first, second, reach, weight in rows})
+def loaded(data: Mapping[str, Any]) -> Weights:
+    """Weights as `orders.json` holds them: `kinds`, `bias`, and `signs` by their first kind and their second."""
+    weight = {
+        (first, second, reach): value
+        for first, seconds in data["signs"].items()
+        for second, reaches in seconds.items()
+        for reach, value in reaches
+    }
+    return Weights(Lexicon(data["kinds"]), data["bias"], weight)

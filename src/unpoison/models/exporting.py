@@ -67,7 +67,7 @@ def export(name_or_path: str, folder: Path) -> Path:
     return graph
 
 
-def export_encoder(name_or_path: str, folder: Path) -> Path:
+def export_encoder(name_or_path: str | Path, folder: Path) -> Path:
     """Write a sentence encoder as `model.onnx` (int8), with the files by which `OnnxEncoder` reads and pools.
 
     Args:
@@ -86,9 +86,9 @@ def export_encoder(name_or_path: str, folder: Path) -> Path:
     _check_new(folder)
     torch = require("torch", "exporting a model")
     library = require("sentence_transformers", "exporting an encoder")
-    with opening(name_or_path):
+    with opening(str(name_or_path)):
         whole = library.SentenceTransformer(
-            name_or_path, device="cpu", local_files_only=Path(name_or_path).is_dir(),
+            str(name_or_path), device="cpu", local_files_only=Path(name_or_path).is_dir(),
             model_kwargs={"attn_implementation": "eager"},
         ).eval()  # fmt: skip
     parts = [type(part).__name__ for part in whole]

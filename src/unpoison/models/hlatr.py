@@ -84,7 +84,7 @@ class HlatrScorer:
         self._settings: _Settings | None = None
         self._head: Any = None
         if head is not None:
-            self._settings, weights = _read(Path(head), self._checkpoint)
+            self._settings, weights = _loaded(Path(head), self._checkpoint)
             with _opened(Path(head)):
                 self._head = self._built(self._settings)
                 self._head.load_state_dict(weights)
@@ -241,7 +241,7 @@ def _opened(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _read(folder: Path, checkpoint: str) -> tuple[_Settings, dict[str, Any]]:
+def _loaded(folder: Path, checkpoint: str) -> tuple[_Settings, dict[str, Any]]:
     with _opened(folder):
         with (folder / "head.json").open("rb") as file:
             header = json.loads(file.read(10_000))

@@ -74,7 +74,7 @@ class LexicalNLI:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis)."""
         read: dict[str, _Statement] = {}
         for text in {text for pair in pairs for text in pair}:
-            read[text] = _read(text)
+            read[text] = _statement(text)
         rows = [_judged(read[premise], read[hypothesis]) for premise, hypothesis in pairs]
         return np.array(rows, np.float64).reshape(len(rows), 3)
 
@@ -100,7 +100,7 @@ class _Statement:
     negated: bool
 
 
-def _read(text: str) -> _Statement:
+def _statement(text: str) -> _Statement:
     framed = _QUESTION_AND_ANSWER.fullmatch(text)
     if framed is None:
         said, numbers, names, negated = _content(text)

@@ -185,12 +185,12 @@ class Reader:
             part.append(pair)
             size += min(len(pair[1]), LONG)
             if size >= LONG or len(part) >= _AT_ONCE:
-                yield from self._read(part)
+                yield from self._reading_of_each(part)
                 part, size = [], 0
         if part:
-            yield from self._read(part)
+            yield from self._reading_of_each(part)
 
-    def _read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+    def _reading_of_each(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         pieces = [[(question, *piece) for piece in _pieces(question, text)] for question, text in pairs]
         windows = iter(self._cutter.windows([(question, text) for rows in pieces for question, _, text in rows]))
         cut = [[(offset, window) for _, offset, _ in rows for window in next(windows)] for rows in pieces]

@@ -103,7 +103,7 @@ class Connection:
             )
         with self._translated():
             response = ask(self._client)
-        return self._read(response, read)
+        return self._checked(response, read)
 
     async def acall(
         self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], T], timeout: float | None = None
@@ -113,7 +113,7 @@ class Connection:
         with self._translated():
             async with asyncio.timeout(timeout):  # the SDK's own bounds each read, not the whole
                 response = await ask(client)
-        return self._read(response, read)
+        return self._checked(response, read)
 
     async def astream(
         self, ask: Callable[[Any], Awaitable[Any]], read: Callable[[Any], Piece], finishes: Mapping[str, str]
@@ -134,7 +134,7 @@ class Connection:
             response = await ask(client)
             try:
                 async for part in response:
-                    found = self._read(part, read)
+                    found = self._checked(part, read)
                     finish, tokens = found.finish or finish, {**tokens, **found.tokens}
                     if piece := encodable(found.text)[: LONGEST_REPLY - len(text)]:
                         text += piece
@@ -161,7 +161,7 @@ class Connection:
             await anext(closing)
         return self._by_loop[loop][0]
 
-    def _read(self, response: Any, read: Callable[[Any], T]) -> T:
+    def _checked(self, response: Any, read: Callable[[Any], T]) -> T:
         """The SDKs do not check the servers' JSON, so any field may be missing or of another type."""
         try:
             return read(response)

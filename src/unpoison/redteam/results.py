@@ -13,7 +13,7 @@ from math import isnan
 from typing import Any
 
 from unpoison import __version__
-from unpoison.evaluation.gates import Measured
+from unpoison.evaluation.gates import MeasuredCell
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.report.exports import spreadsheet_value
 from unpoison.redteam.measures import MEASURES, figures, outcomes
@@ -111,10 +111,10 @@ class Results:
             for own in [tuple(t for t in self.trials if (t.attack, t.poisons) == (attack, poisons))]
         ]
 
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[MeasuredCell]:
         """What gates decide on."""
         return [
-            Measured(cell.id, cell.id, cell.figures, clean=not cell.poisons, outcomes=outcomes(cell.trials))
+            MeasuredCell(cell.id, cell.id, cell.figures, clean=not cell.poisons, outcomes=outcomes(cell.trials))
             for cell in self.table()
         ]
 

@@ -11,7 +11,7 @@ from math import isnan
 from unpoison.evaluation.certified import certify
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
-from unpoison.evaluation.presets import Preset, Published
+from unpoison.evaluation.presets import Preset, PublishedNumber
 from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.model import SETTINGS, Report, setting
 from unpoison.evaluation.report.published import counted, published_tables
@@ -37,7 +37,7 @@ def as_markdown(report: Report) -> str:
     if report.preset is not None:
         parts += [
             f"## {markdown_text(report.preset.source)}",
-            "\n".join(f"- {markdown_text(t)}" for t in _told(report)),
+            "\n".join(f"- {markdown_text(t)}" for t in _preset_lines(report)),
         ]
         parts += [markdown_table(table) for table in published_tables(report)]
     parts.append("## Results")
@@ -51,7 +51,7 @@ def as_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _told(report: Report) -> list[str]:
+def _preset_lines(report: Report) -> list[str]:
     if report.preset is None:
         return []
     return [*report.preset.describe().splitlines(), *(f"counted: {sentence}" for sentence in counted(report.preset))]
@@ -144,7 +144,7 @@ def _defined(value: float) -> float | None:
     return None if isnan(value) else value
 
 
-def _number(one: Published, measured: Estimate | None) -> dict[str, object]:
+def _number(one: PublishedNumber, measured: Estimate | None) -> dict[str, object]:
     ours = None if measured is None or isnan(measured.value) else measured
     return {
         **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},

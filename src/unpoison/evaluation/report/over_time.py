@@ -32,12 +32,12 @@ __all__ = [
     "as_json",
     "as_markdown",
     "check_format",
+    "described",
     "drawn_methods",
     "page",
     "static_dynamic_table",
     "step_figures",
     "study_tables",
-    "told",
     "write_over_time",
 ]
 
@@ -59,7 +59,7 @@ BY_STEP = ("accuracy", "attack_success")
 FIGURES = {"lag": "mean steps until a change that is followed is answered rightly", "bytes": "kept for a question"}
 
 
-def told(study: StreamStudy) -> str:
+def described(study: StreamStudy) -> str:
     """What was measured, in one line."""
     models = ", ".join(f"{kind} {spec}" for kind, spec in study.models.items())
     counts = f"{len(study.timelines)} questions, {study.steps} steps, {study.changes} genuine changes"
@@ -144,7 +144,7 @@ def page(study: StreamStudy, preset: StreamPreset | None = None, *, drawn: Colle
     missing = "; ".join(label(name) for name in study.methods if name not in drawn)
     note = f" Not drawn: {missing}." if missing else ""
     lead = (
-        f"<p>{label(told(study), 400)}</p>"
+        f"<p>{label(described(study), 400)}</p>"
         "<p>Every question is asked at each of its times, with one poisoned passage at every step or without. Shares "
         "are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
@@ -177,7 +177,7 @@ def as_markdown(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     compared = static_dynamic_table(study)
     tables = study_tables(study)
     rows = tuple((attack, *row) for attack, table in zip(study.results, tables, strict=True) for row in table.rows)
-    parts = ["# Evaluation over time", markdown_text(told(study))]
+    parts = ["# Evaluation over time", markdown_text(described(study))]
     if preset is not None:
         parts.append("\n".join(f"- {markdown_text(line)}" for line in preset.describe().splitlines()))
         parts += [markdown_table(table, "##") for table in published_over_time(preset, study)]

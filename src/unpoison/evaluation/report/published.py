@@ -12,13 +12,13 @@ from math import isnan
 from statistics import mean, stdev
 
 from unpoison.evaluation.measures import MEASURES
-from unpoison.evaluation.presets import Preset, Published
+from unpoison.evaluation.presets import Preset, PublishedNumber
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.report.tables import Table, figure, heading
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import Summary
 
-__all__ = ["SAME", "Beside", "beside", "counted", "measured", "published_tables"]
+__all__ = ["SAME", "Beside", "beside", "counted", "measured_figure", "published_tables"]
 
 SAME = "same setting as the paper?"
 """The heading of the column, and of the last row, that say in what a row or a column is not the paper's."""
@@ -36,11 +36,11 @@ class Beside:
         differs: In what the measured row is not the paper's, or why none was measured; empty where in nothing.
     """
 
-    numbers: Mapping[Row, Mapping[str, Published]]
+    numbers: Mapping[Row, Mapping[str, PublishedNumber]]
     differs: tuple[str, ...]
 
     @property
-    def columns(self) -> Mapping[str, Published]:
+    def columns(self) -> Mapping[str, PublishedNumber]:
         """The numbers of the first row by column; all rows have the same scenarios."""
         return next(iter(self.numbers.values()))
 
@@ -53,7 +53,7 @@ def counted(preset: Preset) -> list[str]:
 
 def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
     """By measure and columns, the paper's rows, those that one measurement stands for together."""
-    rows: dict[tuple[str, Row], dict[str, Published]] = {}
+    rows: dict[tuple[str, Row], dict[str, PublishedNumber]] = {}
     for one in preset.published:
         rows.setdefault((one.measure, (one.table, one.row)), {})[one.column] = one
     groups: dict[tuple[str, tuple[str, ...]], dict[object, list[Row]]] = {}
@@ -67,7 +67,7 @@ def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
     }
 
 
-def _together(numbers: Mapping[Row, Mapping[str, Published]]) -> Beside:
+def _together(numbers: Mapping[Row, Mapping[str, PublishedNumber]]) -> Beside:
     every = [one for row in numbers.values() for one in row.values()]
     return Beside(numbers, tuple(dict.fromkeys(difference for one in every for difference in one.row_differs)))
 
@@ -95,15 +95,17 @@ def published_tables(report: Report) -> list[Table]:
 def _rows(
     preset: Preset, group: Beside, columns: Sequence[str], by_scenario: Mapping[Scenario, Summary], named: bool
 ) -> Iterator[tuple[str, ...]]:
-    figures = [measured(preset, group.columns[column], by_scenario) for column in columns]
+    figures = [measured_figure(preset, group.columns[column], by_scenario) for column in columns]
     differs = "; ".join(group.differs) or "yes"
     if len(group.numbers) == 1:
         ((table, row), numbers), *_ = group.numbers.items()
-        cells = [numbers[column].told + (f" \u2192 {ours}" if ours else "") for column, ours in zip(columns, figures)]
+        cells = [
+            numbers[column].printed + (f" \u2192 {ours}" if ours else "") for column, ours in zip(columns, figures)
+        ]
         yield (f"{table}: {row}" if named else row, *cells, differs)
         return
     for (table, row), numbers in group.numbers.items():
-        yield (f"{table}: {row}", *(numbers[column].told for column in columns), "")
+        yield (f"{table}: {row}", *(numbers[column].printed for column in columns), "")
     names = dict.fromkeys(row for _, row in group.numbers)
     yield (f"\u2192 measured once: {' / '.join(names)}", *(ours or "-" for ours in figures), differs)
 
@@ -122,7 +124,7 @@ def _last(groups: Sequence[Beside], columns: Sequence[str]) -> tuple[str, ...]:
     return (SAME, *("; ".join(differences[column]) or "yes" for column in columns), "")
 
 
-def measured(preset: Preset, one: Published, by_scenario: Mapping[Scenario, Summary]) -> str:
+def measured_figure(preset: Preset, one: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> str:
     """The measured figure with its interval, with several seeds their mean and spread; "" where there is none."""
     estimates = preset.by_seed(one, by_scenario)
     if not estimates or one.scenario is None:

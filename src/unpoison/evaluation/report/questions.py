@@ -107,7 +107,7 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "correct": [excerpt(text, 120) for text in record.correct[:8]],
         "wanted": [excerpt(text, 200) for text in record.wanted[:8]],
         "verdicts": [
-            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, *_told(verdict.reason, kept=verdict.kept)]
+            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, *_reasons(verdict.reason, kept=verdict.kept)]
             for verdict in record.verdicts
         ],
         "order": list(record.order),
@@ -118,7 +118,7 @@ def _record(record: Record, context: str) -> dict[str, Any]:
     }
 
 
-def _told(reason: str, *, kept: bool) -> list[str]:
+def _reasons(reason: str, *, kept: bool) -> list[str]:
     """The reason in plain words, and its numbers where they say more."""
     words, numbers = (excerpt(text, 300) for text in in_plain_words(reason, kept=kept))
     return [words] if words.lower() == numbers.lower() else [words, numbers]

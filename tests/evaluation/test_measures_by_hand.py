@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.evaluation import contributions
+from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.records import Record
 from unpoison.types import Verdict
 
@@ -30,15 +30,15 @@ def record(kept: list[int], size: int, **fields: Any) -> Record:
 )
 def test_gold(kept: list[int], gold: tuple[int, ...], lost: tuple[bool, bool], share: tuple[int, int]) -> None:
     one = record(kept, 3, gold=gold)
-    assert contributions.gold_lost(one) == lost
-    assert contributions.gold_kept(one) == share
+    assert MEASURES["gold_lost"].parts(one) == lost
+    assert MEASURES["gold_kept"].parts(one) == share
 
 
 def test_gold_that_was_kept_and_is_not_read_is_lost() -> None:
     one = record([0, 1, 2], 3, gold=(2,), final=2)
-    assert contributions.gold_lost(one) == (True, True)
-    assert contributions.gold_kept(one) == (0, 1)
-    assert contributions.gold_lost(record([2, 0, 1], 3, gold=(2,), final=2)) == (False, True)
+    assert MEASURES["gold_lost"].parts(one) == (True, True)
+    assert MEASURES["gold_kept"].parts(one) == (0, 1)
+    assert MEASURES["gold_lost"].parts(record([2, 0, 1], 3, gold=(2,), final=2)) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -53,55 +53,55 @@ def test_gold_that_was_kept_and_is_not_read_is_lost() -> None:
     ],
 )
 def test_damage(kept: list[int], size: int, poison: tuple[int, ...], expected: tuple[bool, bool]) -> None:
-    assert contributions.damaged(record(kept, size, poison=poison)) == expected
+    assert MEASURES["damaged"].parts(record(kept, size, poison=poison)) == expected
 
 
 def test_emptied_counts_contexts_that_held_something() -> None:
-    assert contributions.emptied(record([], 2)) == (True, True)
-    assert contributions.emptied(record([0], 2)) == (False, True)
-    assert contributions.emptied(record([], 0)) == (False, False)
+    assert MEASURES["emptied"].parts(record([], 2)) == (True, True)
+    assert MEASURES["emptied"].parts(record([0], 2)) == (False, True)
+    assert MEASURES["emptied"].parts(record([], 0)) == (False, False)
 
 
 def test_detection() -> None:
     one = record([0, 1], 6, poison=(1, 2, 3))  # 2 and 3 dropped, 1 kept; 4 and 5 dropped though clean
-    assert contributions.precision(one) == (2, 4)
-    assert contributions.recall(one) == (2, 3)
-    assert contributions.f1(one) == (4, 4 + 2 + 1)
-    assert contributions.clean_kept(one) == (1, 3)
-    assert contributions.poisoned(one) == (True, 1)
-    assert contributions.poisoned(record([0, 1], 2, poison=(1,), final=1)) == (False, 1)
+    assert MEASURES["precision"].parts(one) == (2, 4)
+    assert MEASURES["recall"].parts(one) == (2, 3)
+    assert MEASURES["f1"].parts(one) == (4, 4 + 2 + 1)
+    assert MEASURES["clean_kept"].parts(one) == (1, 3)
+    assert MEASURES["poisoned"].parts(one) == (True, 1)
+    assert MEASURES["poisoned"].parts(record([0, 1], 2, poison=(1,), final=1)) == (False, 1)
 
 
 def test_poison_in_context_and_read() -> None:
     one = record([3, 0, 1], 4, poison=(1, 3), foreign=(3,), injected=5)
-    assert contributions.retrieved(one) == (1, 5)
-    assert contributions.poison_share(one) == (2, 4)
-    assert contributions.poison_share(record([3, 0, 1], 4, poison=(1, 3), final=2)) == (1, 2)
+    assert MEASURES["retrieved"].parts(one) == (1, 5)
+    assert MEASURES["poison_share"].parts(one) == (2, 4)
+    assert MEASURES["poison_share"].parts(record([3, 0, 1], 4, poison=(1, 3), final=2)) == (1, 2)
 
 
 def test_separation_needs_poison_and_clean_and_finite_scores() -> None:
-    assert contributions.auroc(record([0], 3, poison=(2,))) == (1.0, 1)  # the last has the lowest score
-    assert contributions.auroc(record([0], 3, poison=(0,))) == (0.0, 1)
-    assert contributions.auroc(record([0], 3)) == (0, 0)
+    assert MEASURES["auroc"].parts(record([0], 3, poison=(2,))) == (1.0, 1)  # the last has the lowest score
+    assert MEASURES["auroc"].parts(record([0], 3, poison=(0,))) == (0.0, 1)
+    assert MEASURES["auroc"].parts(record([0], 3)) == (0, 0)
     endless = Record("q", poison=(0,), verdicts=(Verdict(0, True, float("inf"), 0, ""), Verdict(1, False, 0, None, "")))
-    assert contributions.auroc(endless) == (0, 0)
+    assert MEASURES["auroc"].parts(endless) == (0, 0)
 
 
 def test_what_was_not_asked_counts_nobody() -> None:
     silent = record([0], 1)
-    for parts in (
-        contributions.attacked("token"), contributions.correct("token"), contributions.abstained, contributions.reached,
-        contributions.seconds, contributions.tokens(True), contributions.tokens(False), contributions.judged(0),
+    for name in (
+        "asr", "accuracy", "abstained", "reached", "seconds_median", "prompt_tokens", "completion_tokens",
+        "judged_accuracy",
     ):  # fmt: skip
-        assert parts(silent) == (0, 0)
+        assert MEASURES[name].parts(silent) == (0, 0)
 
 
 def test_an_answer_is_right_or_the_attackers() -> None:
     one = record([0], 1, answer="It is Lyon.", correct=("Paris",), wanted=("Lyon",))
-    assert contributions.attacked("token")(one) == (True, 1)
-    assert contributions.correct("token")(one) == (False, 1)
-    assert contributions.attacked("token")(record([0], 1, answer="Lyon", correct=("Paris",))) == (0, 0)
-    assert contributions.correct("token")(record([0], 1, answer="Lyon", wanted=("Lyon",))) == (0, 0)
+    assert MEASURES["asr"].parts(one) == (True, 1)
+    assert MEASURES["accuracy"].parts(one) == (False, 1)
+    assert MEASURES["asr"].parts(record([0], 1, answer="Lyon", correct=("Paris",))) == (0, 0)
+    assert MEASURES["accuracy"].parts(record([0], 1, answer="Lyon", wanted=("Lyon",))) == (0, 0)
 
 
 def test_costs_and_judgements() -> None:
@@ -109,9 +109,13 @@ def test_costs_and_judgements() -> None:
         [0], 1, answer="x", abstained=False, seconds=1.5, prompt_tokens=7, completion_tokens=0, reached=2, injected=3,
         judged=(9, None, 4),
     )  # fmt: skip
-    assert contributions.seconds(one) == (1.5, 1)
-    assert contributions.tokens(True)(one) == (7, 1)
-    assert contributions.tokens(False)(one) == (0, 1)
-    assert contributions.reached(one) == (2, 3)
-    assert contributions.abstained(one) == (False, 1)
-    assert [contributions.judged(place)(one) for place in range(3)] == [(9, 1), (0, 0), (4, 1)]
+    assert MEASURES["seconds_median"].parts(one) == (1.5, 1)
+    assert MEASURES["prompt_tokens"].parts(one) == (7, 1)
+    assert MEASURES["completion_tokens"].parts(one) == (0, 1)
+    assert MEASURES["reached"].parts(one) == (2, 3)
+    assert MEASURES["abstained"].parts(one) == (False, 1)
+    assert [MEASURES[f"judged_{aspect}"].parts(one) for aspect in ("accuracy", "relevance", "coherence")] == [
+        (9, 1),
+        (0, 0),
+        (4, 1),
+    ]

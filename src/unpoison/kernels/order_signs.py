@@ -1,0 +1,244 @@
+"""Signs: what a text holds that orders to a model are made of, and where.
+
+Words come in *kinds*. A *sign* is a kind by itself, or one kind followed by another within so many words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ALONE",
+    "BLOCK",
+    "FAR",
+    "NEAR",
+    "START",
+    "Kinds",
+    "Lexicon",
+    "Met",
+    "Signs",
+    "Table",
+    "met",
+    "pairs",
+    "signs",
+]
+
+Positions = NDArray[np.intp]
+
+Kinds = tuple[str, str, int]
+"""A sign: a kind, the kind that follows, and within how many words."""
+
+ALONE = "alone"
+"""Stands for the first kind of a sign that is one kind by itself, within 0 words."""
+
+START = "start"
+"""The kind of what stands before a sentence."""
+
+MARKS = 3
+"""The kinds up to this number are those of marks: where a sentence begins, a question mark, quotation marks."""
+
+NEAR = 8
+"""How many words most signs reach."""
+
+FAR = 24
+"""How many words those reach that a question may stand between: "when you are asked", a question, "say"."""
+
+BLOCK = 2048
+"""Words whose pairs are looked at together, which bounds memory."""
+
+LONGEST_WORD = 24
+"""Longer words are of no kind."""
+
+MOST_KNOWN = 16_384
+"""Words whose kinds are remembered, of at most 24 characters each."""
+
+_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_IS_IDEOGRAPH = re.compile(f"[{_IDEOGRAPH}]")
+_TOKEN = re.compile(
+    rf"https?://[^\s)\]>\"']+|!\[|\[/?inst\]|<<?/?sys|<\|[a-z_]{{1,16}}|\$\{{|<!--|#{{2,6}}(?= )|[{_IDEOGRAPH}]+"
+    rf"|[^\W_{_IDEOGRAPH}]+|[.!?:\n\u3002\uff01\uff1f\uff1a\"\u201c\u201d\u201e\u00ab\u300c]",
+    re.IGNORECASE,
+)
+_BREAK = frozenset('.!?:\n\u3002\uff01\uff1f\uff1a"\u201c\u201d\u201e\u00ab\u300c')
+_MARKS: dict[str, str] = {
+    **dict.fromkeys("?\uff1f", "asks"),
+    **dict.fromkeys('"\u201c\u201d\u201e\u00ab\u300c', "quote"),
+}
+
+
+class Lexicon:
+    """Which words are of which kinds.
+
+    Args:
+        kinds: Words by kind, parted by spaces; a star stands for any ending.
+    """
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.names = (ALONE, START, "asks", "quote", "link", "carrier", *kinds)
+        self.names = tuple(dict.fromkeys(self.names))
+        self.number = {name: i for i, name in enumerate(self.names)}
+        self._whole: dict[str, tuple[int, ...]] = {}
+        self._begun: dict[str, tuple[int, ...]] = {}
+        for kind, words in kinds.items():
+            for word in words.split():
+                table, key = (self._begun, word[:-1]) if word.endswith("*") else (self._whole, word)
+                table[key] = (*table.get(key, ()), self.number[kind])
+        self._lengths = sorted({len(word) for word in self._begun})
+        firsts = {word[0] for word in self._whole if _IS_IDEOGRAPH.match(word)}
+        self._first = re.compile(f"[{''.join(sorted(firsts))}]" if firsts else "(?!)")
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def kinds(self, word: str) -> tuple[int, ...]:
+        """The kinds of a word in lower case, by their numbers."""
+        found = self._known.get(word)
+        if found is None:
+            if len(word) > LONGEST_WORD:
+                return ()
+            begun = (
+                kind for length in self._lengths for kind in self._begun.get(word[:length], ()) if len(word) >= length
+            )
+            found = tuple(dict.fromkeys((*self._whole.get(word, ()), *begun)))
+            if len(self._known) < MOST_KNOWN:
+                self._known[word] = found
+        return found
+
+    def unspaced(self, text: str, start: int, end: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Where a word of ideographs begins, and its kinds. Most begin none, and are passed over by the pattern."""
+        for match in self._first.finditer(text, start, end):
+            at = match.start()
+            if kinds := self.beginning(text, at):
+                yield at, kinds
+
+    def beginning(self, text: str, start: int) -> tuple[int, ...]:
+        """The kinds of the ideographs that begin here: they are words of two to four, without spaces between."""
+        return tuple(kind for n in (2, 3, 4) for kind in self._whole.get(text[start : start + n], ()))
+
+
+class Met(NamedTuple):
+    """The kinds that a text holds, in its order: of each the number of its word, of its token, and its place."""
+
+    kind: NDArray[np.int64]
+    word: NDArray[np.int64]
+    token: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+class Table(NamedTuple):
+    """The signs that are looked for.
+
+    Attributes:
+        code: first kind * kinds + second kind, rising; a kind by itself has the first kind 0.
+        reach: Within how many words.
+        far: Which kinds are looked for `FAR` words ahead, by their numbers.
+    """
+
+    code: NDArray[np.int64]
+    reach: NDArray[np.int64]
+    far: NDArray[np.bool_]
+
+
+class Signs(NamedTuple):
+    """The signs that a text holds, by sign and then by place: which, the numbers of both words, and the places."""
+
+    sign: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+def met(text: str, lexicon: Lexicon) -> Met:
+    """The kinds that a text holds. O(n) time."""
+    found = list[tuple[int, int, int, int, int]]()
+    words, tokens, fresh = 0, 0, True
+    number, kinds_of = lexicon.number, lexicon.kinds
+    for match in _TOKEN.finditer(text):
+        token, (start, end) = match[0], match.span()
+        tokens += 1
+        if token in _BREAK:
+            fresh = True
+            if token in _MARKS:
+                found.append((number[_MARKS[token]], words - 1, tokens, start, end))
+            continue
+        if fresh:
+            found.append((number[START], words - 1, tokens - 1, start, start))
+            fresh = False
+        if _IS_IDEOGRAPH.match(token):  # a run of them, each a word
+            for at, kinds in lexicon.unspaced(text, start, end):
+                found.extend((kind, words + at - start, tokens + at - start, at, at + 1) for kind in kinds)
+            words += end - start
+            tokens += end - start
+        else:
+            if token[:4].lower() == "http" and "://" in token:
+                kinds = (number["link"], number["carrier"]) if "=" in token or "{" in token else (number["link"],)
+            else:
+                kinds = kinds_of(token.lower())
+            for kind in kinds:
+                found.append((kind, words, tokens, start, end))
+            words += 1
+    return Met(*np.array(found, np.int64).reshape(-1, 5).T)
+
+
+def pairs(found: Met, far: NDArray[np.bool_]) -> Iterator[tuple[Positions, Positions]]:
+    """Which of the kinds met follow which, as positions in `found`, in blocks; every kind also with itself.
+
+    Args:
+        found: What was met.
+        far: Which kinds reach `FAR` words, by their numbers; the others reach `NEAR`.
+    """
+    everything = np.arange(len(found.kind))
+    distant = np.flatnonzero(far[found.kind])
+    for first in range(0, len(everything), BLOCK):
+        second = everything[first : first + BLOCK]
+        yield second, second
+        words = found.word[second]
+        near = np.searchsorted(found.word, words - NEAR)
+        yield _joined(found, everything, near, second, second)
+        lower = np.searchsorted(found.word[distant], words - FAR)
+        upper = np.searchsorted(found.word[distant], words - NEAR)
+        yield _joined(found, distant, lower, upper, second)
+
+
+def _joined(
+    found: Met, firsts: Positions, lower: Positions, upper: Positions, second: Positions
+) -> tuple[Positions, Positions]:
+    """Each second kind with the first ones from a lower to an upper position among those; none with its own token."""
+    counts = upper - lower
+    behind = np.cumsum(counts)
+    i = firsts[np.arange(behind[-1]) - np.repeat(behind - counts - lower, counts)]
+    j = np.repeat(second, counts)
+    keep = found.token[i] != found.token[j]
+    return i[keep], j[keep]
+
+
+def signs(found: Met, table: Table) -> Signs:
+    """The signs of a table that a text holds, each with the nearest first kind. O(n log n) time."""
+    parts = [_in_table(found, table, i, j) for i, j in pairs(found, table.far)]
+    if not parts:
+        return Signs(*(np.zeros(0, np.int64) for _ in Signs._fields))
+    sign, i, j = (np.concatenate(part) for part in zip(*parts))
+    order = np.lexsort((i, j, sign))
+    sign, i, j = sign[order], i[order], j[order]
+    nearest = np.append((sign[1:] != sign[:-1]) | (j[1:] != j[:-1]), True)[: len(sign)]
+    sign, i, j = sign[nearest], i[nearest], j[nearest]
+    # A mark stands between two words: a stretch that begins with it does not hold the word before.
+    first = np.minimum(found.word[i] + (found.kind[i] <= MARKS), found.word[j])
+    return Signs(sign, first, found.word[j], found.start[i], found.end[j])
+
+
+def _in_table(found: Met, table: Table, i: Positions, j: Positions) -> tuple[Positions, Positions, Positions]:
+    """The signs that pairs of kinds make, with the pairs."""
+    code = found.kind[j] if i is j else found.kind[i] * len(table.far) + found.kind[j]
+    lower = np.searchsorted(table.code, code)
+    counts = np.searchsorted(table.code, code, "right") - lower
+    behind = np.cumsum(counts)
+    sign = np.arange(counts.sum()) - np.repeat(behind - counts - lower, counts)
+    i, j = np.repeat(i, counts), np.repeat(j, counts)
+    near = found.word[j] - found.word[i] <= table.reach[sign]
+    return sign[near], i[near], j[near]
