@@ -205,7 +205,7 @@ def _groups(data: Mapping[str, Any]) -> list[int]:
     groups = data.get("style")
     if not isinstance(groups, list) or not 1 <= len(groups) <= GROUPS:
         raise ValueError(f"style is no list of 1 to {GROUPS} groups")
-    found = _table(groups, "style", (len(groups),), whole=True).tolist()
+    found: list[int] = _table(groups, "style", (len(groups),), whole=True).tolist()
     if len(set(found)) < len(found) or not set(found) <= set(range(GROUPS)):
         raise ValueError(f"style names groups that are not between 0 and {GROUPS - 1}, or one twice")
     return found

@@ -224,7 +224,7 @@ def of_windows(rows: Matrix, y: NDArray[np.bool_], w: Matrix, passage: NDArray[n
         order = np.lexsort((-score, passage))
         rank = np.arange(len(order)) - np.searchsorted(passage[order], passage[order])
         chosen = order[rank < np.where(y[order], 1, 3)]
-        model = boosted(rows[np.ix_(chosen, seen)], y[chosen], w[chosen], trees=WINDOW_TREES, rising=rising)
+        model = boosted(rows[np.ix_(chosen, np.asarray(seen))], y[chosen], w[chosen], trees=WINDOW_TREES, rising=rising)
         score = model.decision_function(rows[:, seen])
     return model
 
