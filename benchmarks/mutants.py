@@ -39,11 +39,7 @@ __all__: list[str] = []
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, TESTS = ROOT / "src" / "unpoison", ROOT / "tests"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.jsonl")
-<<<<<<< HEAD
 MEASURES = ("tallies", "measures", "intervals", "matching", "certified", "noise", "rates")
-=======
-MEASURES = ("measures", "tallies", "intervals", "matching", "certified", "noise", "rates")
->>>>>>> main
 DEFAULT = ("kernels", "defenses", "beliefs", "service/gate.py", *(f"evaluation/{name}.py" for name in MEASURES))
 PRELOADED = [
     "pytest",

@@ -89,17 +89,11 @@ def test_separation_needs_poison_and_clean_and_finite_scores() -> None:
 
 def test_what_was_not_asked_counts_nobody() -> None:
     silent = record([0], 1)
-<<<<<<<< HEAD:tests/evaluation/test_measure_parts.py
-    for name in ("asr", "accuracy", "abstained", "reached", "seconds_median", "prompt_tokens", "completion_tokens"):
-        assert MEASURES[name].parts(silent) == (0, 0)
-    assert MEASURES["judged_accuracy"].parts(silent) == (0, 0)
-========
     for name in (
         "asr", "accuracy", "abstained", "reached", "seconds_median", "prompt_tokens", "completion_tokens",
         "judged_accuracy",
     ):  # fmt: skip
         assert MEASURES[name].parts(silent) == (0, 0)
->>>>>>>> main:tests/evaluation/test_measures_by_hand.py
 
 
 def test_an_answer_is_right_or_the_attackers() -> None:
