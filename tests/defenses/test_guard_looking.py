@@ -7,6 +7,7 @@ from unpoison import Guard
 from unpoison.defenses import guard_looking
 from unpoison.defenses.guard_looking import excerpts, look
 from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard_windows import WindowModel
 from unpoison.models import load_encoder
 
 QUESTION = "who wrote the novel Middlemarch"
@@ -28,7 +29,7 @@ def seen(texts, among=None):
     every = among or texts
     vectors = load_encoder("lexical").encode([*every, QUESTION])
     chosen = vectors[[every.index(text) for text in texts]]
-    return look(GuardModel.load("lexical"), QUESTION, texts, chosen, vectors[-1])
+    return look(GuardModel.load("lexical"), WindowModel.load(), QUESTION, texts, chosen, vectors[-1])
 
 
 def test_an_excerpt_is_found_by_its_words() -> None:
