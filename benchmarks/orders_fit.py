@@ -31,7 +31,7 @@ LEAST_WORDINGS = 5
 """A sign is tried if so many wordings hold it, of orders or of honest texts."""
 
 LEAST_WEIGHT = 0.06
-RIDGE = 0.1
+RIDGE = 2.0
 LARGEST, SMALLEST = 6.0, -3.0
 ROUNDS = 2
 STEPS = 100

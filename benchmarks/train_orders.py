@@ -51,8 +51,9 @@ LEAST_USES = 10
 ORDER_WEIGHT, ATTACK_WEIGHT, HONEST_WEIGHT = 8.0, 48.0, 6.0
 """What a wording of an order, one of the attacks, and an honest text near to orders count; a clean stretch counts 1."""
 
-FLAGGED = 0.0007
-"""The share of the clean passages of the fit that may be called orders: two thirds of what is promised."""
+FLAGGED = 0.0025
+"""The share of the clean passages of the fit that weights fitted on half of them may call orders; those of the whole fit
+call fewer, also of other kinds of text."""
 
 CLEAN = ("clean_faq_answers", "clean_science", "clean_software_docs", "clean_wiki_en", "clean_wiki_de", "clean_wiki_zh",
          "nq_large_poisoned", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")  # fmt: skip
@@ -197,11 +198,23 @@ def reading(text: str) -> str:
     return canonical(text).text
 
 
-def centred(weights: Weights, used: Sequence[Text]) -> Weights:
-    """The weights on a scale on which 0.5 flags at most `FLAGGED` of the clean passages that were fitted."""
-    p = np.sort(probabilities([t for t in used if t.kind == "clean"], weights))[::-1]
-    cut = float(np.clip(p[int(FLAGGED * len(p))], 1e-9, 1 - 1e-9))
+def centred(used: Sequence[Text], kinds: Mapping[str, str]) -> Weights:
+    """The weights, on a scale on which 0.5 flags `FLAGGED` of the clean passages that were fitted.
+
+    Each is judged by weights that were fitted without its half: what was fitted is hardly ever flagged.
+    """
+    halves = [[t for t in used if t.kind != "clean" or _half(t) != half] for half in (0, 1)]
+    p = list[float]()
+    for half, rest in enumerate(halves):
+        unseen = [t for t in used if t.kind == "clean" and _half(t) == half]
+        p.extend(probabilities(unseen, fitted(examples(rest), kinds)).tolist())
+    cut = float(np.clip(np.sort(p)[::-1][int(FLAGGED * len(p))], 1e-9, 1 - 1e-9))
+    weights = fitted(examples(used), kinds)
     return replace(weights, bias=round(weights.bias - np.log(cut / (1 - cut)) - 0.01, 2))
+
+
+def _half(text: Text) -> int:
+    return blake2b(text.text.encode("utf-8", "surrogatepass"), digest_size=1).digest()[0] % 2
 
 
 def written(weights: Weights, kinds: dict[str, str]) -> str:
@@ -244,7 +257,7 @@ def main() -> None:
     if arguments.output:
         used = [t for t in texts if not t.aside]
         kinds = {**KINDS, **word_kinds({t.wording for t in used}, LEAST_USES)}
-        weights = centred(fitted(examples(used), kinds), used)
+        weights = centred(used, kinds)
         arguments.output.write_text(written(weights, kinds), encoding="utf-8")
         weights = loaded(json.loads(arguments.output.read_text(encoding="utf-8")))
     else:

@@ -158,14 +158,19 @@ def met(text: str, lexicon: Lexicon) -> Met:
     """The kinds that a text holds. O(n) time."""
     found = list[tuple[int, int, int, int, int]]()
     words, tokens, fresh = 0, 0, True
+    between, marks = 0, set[str]()  # which marks stand between two words: a thousand of them say no more than one
     number, kinds_of = lexicon.number, lexicon.kinds
     for match in _TOKEN.finditer(text):
         token, (start, end) = match[0], match.span()
         tokens += 1
         if token in _BREAK:
             fresh = True
-            if token in _MARKS:
-                found.append((number[_MARKS[token]], words - 1, tokens, start, end))
+            if words != between:
+                between, marks = words, set()
+            mark = _MARKS.get(token)
+            if mark is not None and mark not in marks:
+                marks.add(mark)
+                found.append((number[mark], words - 1, tokens, start, end))
             continue
         if fresh:
             found.append((number[START], words - 1, tokens - 1, start, start))
