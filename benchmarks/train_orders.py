@@ -52,8 +52,8 @@ ORDER_WEIGHT, ATTACK_WEIGHT, HONEST_WEIGHT = 8.0, 48.0, 6.0
 """What a wording of an order, one of the attacks, and an honest text near to orders count; a clean stretch counts 1."""
 
 FLAGGED = 0.0025
-"""The share of the clean passages of the fit that weights fitted on half of them may call orders; those of the whole fit
-call fewer, also of other kinds of text."""
+"""The share of the clean passages of the fit that weights fitted on half of them may call orders; those of the whole
+fit call fewer, also of other kinds of text."""
 
 CLEAN = ("clean_faq_answers", "clean_science", "clean_software_docs", "clean_wiki_en", "clean_wiki_de", "clean_wiki_zh",
          "nq_large_poisoned", "nq_retrieved", "hotpotqa_distractor", "timeqa", "ramdocs")  # fmt: skip

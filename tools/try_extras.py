@@ -34,7 +34,7 @@ SMOKE = {
     "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.files import open_source; "
     "pq.write_table(pa.table({'query': ['q'], 'passages': [['a', 'b']]}), 'x.parquet'); "
     "print(len(list(open_source('x.parquet').__enter__())), 'row')",
-    "fit": "import sklearn; from unpoison.extras import require; print(require('sklearn', 'fitting', extra='fit').__version__)",
+    "fit": "from unpoison.extras import require; print(require('sklearn', 'fitting', extra='fit').__version__)",
     "files": "import pypdf; from unpoison.extras import require; print(require('pypdf', 'PDF').__version__)",
     "reference": SCREEN.format("RagDefender(mode='reference')"),
     "plot": "import matplotlib; print(matplotlib.__version__)",
