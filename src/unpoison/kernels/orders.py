@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.kernels.order_signs import NEAR, Kinds, Lexicon, Signs, Table, met, signs
+from unpoison.kernels.sentences import sentences
 
 __all__ = [
     "MOST_AGAINST",
@@ -91,6 +92,10 @@ class Weights:
         return np.array([row[2] for row in self._rows], float)
 
 
+SPARED = 2.0
+"""Log-odds that a sentence more has to add to belong to an order."""
+
+
 class Order(NamedTuple):
     """The most suspicious stretch of a text.
 
@@ -128,18 +133,43 @@ def order(text: str, weights: Weights | None = None) -> Order:
     Complexity: O(n log n) time in the text's length.
     """
     used = shipped() if weights is None else weights
-    found = signs(met(text, used.lexicon), used.table)
-    values = used.values[found.sign]
-    best, span = 0.0, (0, 0)
-    if len(values):
-        all_of = stretches(found, values)
-        last = int(all_of.total.argmax())
-        best = float(all_of.total[last])
+    best, start, end = _best(text, used)
     if best > 0:
-        inside = (found.first >= all_of.begin[last]) & (found.last < last) & (values > 0)
-        span = int(found.start[inside].min()), int(found.end[inside].max())
+        start, end = _narrowed(text, start, end, used, best)
     probability = 1 / (1 + exp(-max(min(best + used.bias, 50.0), -50.0)))
-    return Order(probability, _quoted(text, *span) if best > 0 else "", *span)
+    return Order(probability, _quoted(text, start, end) if best > 0 else "", start, end)
+
+
+def _best(text: str, weights: Weights) -> tuple[float, int, int]:
+    """What the best stretch adds up to, and where it stands; zeros without any."""
+    found = signs(met(text, weights.lexicon), weights.table)
+    values = weights.values[found.sign]
+    if not len(values):
+        return 0.0, 0, 0
+    all_of = stretches(found, values)
+    last = int(all_of.total.argmax())
+    best = float(all_of.total[last])
+    if best <= 0:
+        return 0.0, 0, 0
+    inside = (found.first >= all_of.begin[last]) & (found.last < last) & (values > 0)
+    return best, int(found.start[inside].min()), int(found.end[inside].max())
+
+
+def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) -> tuple[int, int]:
+    """The fewest sentences of a stretch, one after the other, that are an order by themselves and say nearly as much.
+
+    A stretch runs on into the next sentence for the least sign in it; what is cut or quoted should not.
+    """
+    enough = max(best - SPARED, -weights.bias)
+    regions = [(start + first, start + last) for first, last in sentences(text[start:end])]
+    while len(regions) > 1:
+        for fewer in (regions[:-1], regions[1:]):
+            if _best(text[fewer[0][0] : fewer[-1][1]], weights)[0] > enough:
+                regions = fewer
+                break
+        else:
+            break
+    return (regions[0][0], regions[-1][1]) if regions else (start, end)
 
 
 def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
