@@ -70,6 +70,9 @@ ASIDE = {
 PLAIN = ("information-retrieval", "learning-and-tutoring", "language-translation", "programming-help", "jailbreak")
 """Kinds of `orders.jsonl` that read as any question of a reader: no sign of theirs is worth having, so not fitted."""
 
+QUOTING = frozenset({"orders", "threat", "pia", "attacks", "phantom", "jamming", "conditional", "guard", "redteam"})
+"""Pages of the documentation that quote orders."""
+
 BAD = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "sodium chloride", "July 1998", "Toyota")
 
 
@@ -148,6 +151,15 @@ def clean(folder: Path) -> Iterator[Text]:
             yield Text("corpus", "clean", p.text, False, held_out(p.text))
 
 
+def documented() -> Iterator[Text]:
+    """This package's documentation, which speaks of models, questions, answers and prompts on every page; half aside."""
+    for page in sorted(Path(__file__).parents[1].joinpath("docs").rglob("*.md")):
+        if not QUOTING.intersection(page.stem.split("-")):
+            for part in page.read_text(encoding="utf-8").split("\n\n"):
+                if len(part) > 80:
+                    yield Text("documentation", "clean", part[:2000], False, share(page.name) < 0.5)
+
+
 def own(folder: Path) -> Iterator[Text]:
     """Our orders and honest texts, with questions and wrong answers in them; a tenth of the wordings aside."""
     asked = [(question, wrong) for question, _, wrong in targets(folder) if not held_out(question)]
@@ -181,7 +193,8 @@ def examples(texts: Sequence[Text]) -> list[Example]:
         if t.family == "corpus" and share(t.text) > 0.65:
             continue  # half of the largest collection is enough
         near = t.wording != ""
-        weight = ATTACK_WEIGHT if t.family == "attacks" else ORDER_WEIGHT if t.order else HONEST_WEIGHT if near else 1.0
+        honest = HONEST_WEIGHT if near or t.family == "documentation" else 1.0
+        weight = ATTACK_WEIGHT if t.family == "attacks" else ORDER_WEIGHT if t.order else honest
         made.append(Example(reading(t.text), t.wording, t.order, weight / (fillings[t.wording] if near else 1)))
     return made
 
@@ -206,7 +219,7 @@ def centred(used: Sequence[Text], kinds: Mapping[str, str]) -> Weights:
     halves = [[t for t in used if t.kind != "clean" or _half(t) != half] for half in (0, 1)]
     p = list[float]()
     for half, rest in enumerate(halves):
-        unseen = [t for t in used if t.kind == "clean" and _half(t) == half]
+        unseen = [t for t in used if t.kind == "clean" and t.family != "documentation" and _half(t) == half]
         p.extend(probabilities(unseen, fitted(examples(rest), kinds)).tolist())
     cut = float(np.clip(np.sort(p)[::-1][int(FLAGGED * len(p))], 1e-9, 1 - 1e-9))
     weights = fitted(examples(used), kinds)
@@ -253,7 +266,14 @@ def main() -> None:
     parser.add_argument("--blind", action="store_true", help="score the blind texts too: say in the page how often")
     arguments = parser.parse_args()
     folder = arguments.folder
-    texts = [*attacked(folder), *own(folder), *given(folder), *clean(folder), *(blind() if arguments.blind else ())]
+    texts = [
+        *attacked(folder),
+        *own(folder),
+        *given(folder),
+        *clean(folder),
+        *documented(),
+        *(blind() if arguments.blind else ()),
+    ]
     if arguments.output:
         used = [t for t in texts if not t.aside]
         kinds = {**KINDS, **word_kinds({t.wording for t in used}, LEAST_USES)}
