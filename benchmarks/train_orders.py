@@ -152,7 +152,7 @@ def clean(folder: Path) -> Iterator[Text]:
 
 
 def documented() -> Iterator[Text]:
-    """This package's documentation, which speaks of models, questions, answers and prompts on every page; half aside."""
+    """This package's documentation, which speaks of models, answers and prompts on every page; half of it aside."""
     for page in sorted(Path(__file__).parents[1].joinpath("docs").rglob("*.md")):
         if not QUOTING.intersection(page.stem.split("-")):
             for part in page.read_text(encoding="utf-8").split("\n\n"):
@@ -219,7 +219,7 @@ def centred(used: Sequence[Text], kinds: Mapping[str, str]) -> Weights:
     halves = [[t for t in used if t.kind != "clean" or _half(t) != half] for half in (0, 1)]
     p = list[float]()
     for half, rest in enumerate(halves):
-        unseen = [t for t in used if t.kind == "clean" and t.family != "documentation" and _half(t) == half]
+        unseen = [t for t in used if (t.kind, _half(t)) == ("clean", half) and t.family != "documentation"]
         p.extend(probabilities(unseen, fitted(examples(rest), kinds)).tolist())
     cut = float(np.clip(np.sort(p)[::-1][int(FLAGGED * len(p))], 1e-9, 1 - 1e-9))
     weights = fitted(examples(used), kinds)
