@@ -46,7 +46,7 @@ LOWEST = -12.0
 """Log-odds of a passage without words."""
 
 INNOCENT = 0.3
-"""The share of a set's passages that is below its level: nobody moves it who owns less than two thirds of the set."""
+"""The share of a set's passages that is below its level: nobody sets it who owns less than two thirds of the set."""
 
 FOLLOWING = 0.8
 """How far the judgement follows the level; below 1, so that a passage never gains by looking worse."""

@@ -162,6 +162,8 @@ def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) ->
     """
     enough = max(best - SPARED, -weights.bias)
     regions = [(start + first, start + last) for first, last in sentences(text[start:end])]
+    # Marks alone are no sentence: a stretch has few words, but any number of marks may stand between them.
+    regions = [(first, last) for first, last in regions if any(map(str.isalnum, text[first:last]))]
     while len(regions) > 1:
         for fewer in (regions[:-1], regions[1:]):
             if _best(text[fewer[0][0] : fewer[-1][1]], weights)[0] > enough:
