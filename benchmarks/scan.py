@@ -3,7 +3,8 @@
     python benchmarks/scan.py quality ../shared/data --sets msmarco --attacks poisonedrag
     python benchmarks/scan.py clean ../shared/data
     python benchmarks/scan.py orders ../shared/data
-    python benchmarks/scan.py speed --sizes 2000,4000,8000
+    python benchmarks/scan.py speed --sizes 10000,100000 --workers 2
+    python benchmarks/scan.py ingest --sizes 10000,100000
 
 `train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
 """
@@ -14,21 +15,25 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from hashlib import md5
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 
-from orders_texts import BLIND
-from unpoison.at_rest import Scan, scan
+from orders_texts import filled, wordings
+from unpoison.at_rest import Ingest, Scan, scan
 from unpoison.at_rest.concealed import concealed
 from unpoison.at_rest.demanding import Strengths, demanding, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import Custom, concealment
+from unpoison.at_rest.screens import Engine
 from unpoison.at_rest.units import Unit, units_of
 from unpoison.kernels.orders import Order, order
+from unpoison.retrieval import BM25Retriever, DenseRetriever
+from unpoison.types import Query
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 
@@ -45,55 +50,56 @@ def aside(question: str) -> bool:
     return int(md5(question.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 1
 
 
-def planted(
+def corpus_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The clean passages of a collection, each once."""
+    if name == "realtimeqa":
+        found = [
+            p for file in ("realtimeqa", "realtimeqa_weekly") for row in rows(folder, file) for p in row["passages"]
+        ]
+        texts = dict.fromkeys(p["text"] for p in found if p["label"] == "clean")
+        return [{"id": f"result-{i}", "text": text} for i, text in enumerate(texts)]
+    passages = [row for row in rows(folder, "corpus") if row["dataset"] == name or name == "all"]
+    return [{key: row[key] for key in ("id", "text", "title") if row.get(key)} for row in passages]
+
+
+def poisons_of(
     folder: Path,
-    name: str,
+    file: str,
     attack: str,
     per: int,
     count: int,
     front: bool,
     *,
     fitted: bool | None = None,
-    passages: int | None = None,
     wanted: Callable[[str], bool] = lambda question: True,
-) -> tuple[list[dict[str, Any]], set[str]]:
-    """The clean passages of a corpus with poisons among them, and the poisons' ids.
+) -> list[dict[str, Any]]:
+    """Documents that were planted.
 
     Args:
         folder: The data.
-        name: The corpus.
+        file: Whose questions.
         attack: Whose poisons.
         per: Poisons for each question.
         count: Questions, those that were set aside first.
         front: Whether the question stands in front of its poisons.
         fitted: Only the questions that weights may be fitted on, or only the others; None for all.
-        passages: So many of the corpus alone, by chance.
         wanted: Whether a question may be used at all.
     """
-    found = [
-        {"id": row["id"], "text": row["text"], "title": row.get("title")}
-        for row in rows(folder, "corpus")
-        if row["dataset"] == name
-    ]
-    if passages is not None:
-        found = [found[i] for i in np.random.default_rng(1).permutation(len(found))[:passages]]
-    questions = sorted(rows(folder, f"{name}_poisoned"), key=lambda row: not aside(row["question"]))
-    if fitted is not None:
-        questions = [row for row in questions if aside(row["question"]) != fitted]
-    poisons = set[str]()
-    for row in filter(lambda row: wanted(row["question"]), questions):
+    found = list[dict[str, Any]]()
+    for row in sorted(rows(folder, file), key=lambda row: not aside(row["question"])):
+        question = row["question"].rstrip()
         texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
-        if len(texts) < per:
+        if len(texts) < per or fitted == aside(row["question"]) or not wanted(row["question"]):
             continue
-        mark = "" if row["question"].rstrip().endswith("?") else "."
-        for i, text in enumerate(texts):
-            name_ = f"poison-{row['id']}-{i}"
-            poisons.add(name_)
-            found.append({"id": name_, "text": f"{row['question'].rstrip()}{mark} {text}" if front else text})
-        if len(poisons) == per * count:
+        before = f"{question}{'' if question.endswith('?') else '.'} " if front else ""
+        found += [{"id": f"poison-{row['id']}-{i}", "text": before + text} for i, text in enumerate(texts)]
+        if len(found) == per * count:
             break
-    order = np.random.default_rng(0).permutation(len(found))
-    return [{k: v for k, v in found[i].items() if v} for i in order], poisons
+    return found
+
+
+def shuffled(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [documents[i] for i in np.random.default_rng(0).permutation(len(documents))]
 
 
 def among_first(found: Scan, poisons: set[str]) -> tuple[float, float]:
@@ -108,7 +114,10 @@ def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
     for name in sets:
         for attack in attacks:
             for per, count, front in CELLS:
-                documents, poisons = planted(folder, name, attack, per, count, front)
+                planted = poisons_of(
+                    folder, f"{name}_poisoned" if name != "realtimeqa" else name, attack, per, count, front
+                )
+                documents, poisons = shuffled([*corpus_of(folder, name), *planted]), {row["id"] for row in planted}
                 found = scan(documents)
                 first, double = among_first(found, poisons)
                 caught = sum(f.id in poisons for f in found.flagged)
@@ -148,7 +157,10 @@ def orders(folder: Path, names: list[str]) -> None:
     """
     asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
     lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
-    blind = [form.format(question="who wrote the letter", answer="Lisbon") for kind in BLIND.values() for form in kind]
+    blind = [
+        filled(text, Random(0), question="who wrote the letter", answer="Lisbon")
+        for _, text in wordings("orders_first_blind")
+    ]
     print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
     for name in names:
         corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
@@ -207,15 +219,66 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
     return suspicion
 
 
-def speed(sizes: list[int], vectors: bool) -> None:
-    print("| documents | CPU seconds | ms a document | most memory |\n| --- | --- | --- | --- |")
+def speed(sizes: list[int], vectors: bool, workers: int) -> None:
+    print("| documents | workers | seconds | CPU seconds | ms a document | most memory |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for size in sizes:
         documents = made_up(size, vectors)
-        start = time.process_time()
-        scan(documents)
-        spent = time.process_time() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"| {size:,} | {spent:.1f} | {1000 * spent / size:.2f} | {peak:.2f} GB |", flush=True)
+        begun, start = time.perf_counter(), _spent()
+        scan(documents, engine=Engine(workers=workers))
+        took, spent = time.perf_counter() - begun, _spent() - start
+        peak = (
+            sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20
+        )
+        cells = (f"{size:,}", workers, f"{took:.0f}", f"{spent:.0f}", f"{1000 * spent / size:.2f}", f"{peak:.2f} GB")
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def _spent() -> float:
+    """Seconds of processor time of this process and of its workers that have ended."""
+    return sum(
+        r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+class _Given:
+    """The encoder of an index whose vectors are all given."""
+
+    name, per_set, max_batch = "given", False, 1
+
+    def encode(self, texts: Sequence[str], /) -> np.ndarray:
+        raise AssertionError("nothing is to be encoded")
+
+
+def ingest(sizes: list[int], checked: int = 40) -> None:
+    """Processor time that one new document takes at the gate, and how much of it is the look-up in the index."""
+    print("| index | documents | look-up, ms | check, ms | 9 of 10 within, ms |\n| --- | --- | --- | --- | --- |")
+    for size in sizes:
+        documents = made_up(size + checked, vectors=True)
+        for name, store in (("words", BM25Retriever()), ("vectors", DenseRetriever(_Given()))):
+            if name == "words":
+                documents = [{k: v for k, v in one.items() if k != "embedding"} for one in documents]
+                store.add(documents[:size])
+            else:
+                documents = made_up(size + checked, vectors=True)
+                store.add(documents[:size])
+            gate = Ingest(store)
+            gate.check([documents[-1]])
+            looked, took = list[float](), list[float]()
+            for new in documents[size:]:
+                query = Query(new["text"][:200], new.get("embedding"))
+                start = time.process_time()
+                store.retrieve(query, 9)
+                middle = time.process_time()
+                gate.check([new])
+                looked.append(1000 * (middle - start))
+                took.append(1000 * (time.process_time() - middle))
+            cells = (
+                name,
+                f"{size:,}",
+                *(f"{value:.1f}" for value in (np.median(looked), np.median(took), np.quantile(took, 0.9))),
+            )
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def made_up(size: int, vectors: bool) -> list[dict[str, Any]]:
@@ -238,15 +301,18 @@ def made_up(size: int, vectors: bool) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("quality", "clean", "orders", "speed"))
+    parser.add_argument("table", choices=("quality", "clean", "orders", "speed", "ingest"))
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
     parser.add_argument("--attacks", default="poisonedrag")
     parser.add_argument("--sizes", default="2000,4000,8000")
     parser.add_argument("--no-vectors", action="store_true")
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     if given.table == "speed":
-        speed([int(size) for size in given.sizes.split(",")], not given.no_vectors)
+        speed([int(size) for size in given.sizes.split(",")], not given.no_vectors, given.workers)
+    elif given.table == "ingest":
+        ingest([int(size) for size in given.sizes.split(",")])
     elif given.folder is None:
         parser.error("name the folder with the data")
     elif given.table == "quality":

@@ -18,7 +18,7 @@ from unpoison.at_rest.units import Unit
 from unpoison.kernels.demands import ORDERS, VOUCHES, Demand, demands
 from unpoison.kernels.orders import Order
 
-__all__ = ["Demanding", "Strengths", "demanding", "strengths"]
+__all__ = ["TOO_FEW", "Demanding", "Strengths", "demanding", "strengths"]
 
 Strengths = dict[str, tuple[float, Demand | None]]
 """By form, how strong a unit's strongest demand is, and which it is."""
@@ -38,6 +38,9 @@ USUAL = 0.008
 
 SEEN, FEWEST = 2.0, 280
 """Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
+
+TOO_FEW = 200
+"""Beside fewer documents nothing reaches a probability of 0.5, so their demands need not be counted."""
 
 OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5, "vouches": 0.35}
 """How often what is planted for a model takes each form, the first being the measure."""

@@ -21,15 +21,14 @@ __all__ = ["CLAIM", "WEIGHED", "Custom", "claims", "concealment", "weighed"]
 Matrix = NDArray[np.float64]
 
 CLAIM = {
-    "own": 0.45, "others": 0.47, "weaker": 0.47, "mates": 0.45, "third": -1.5, "echo": 5.0, "usual": -0.35,
-    "common": -0.6, "base": -3.5,
+    "own": 0.68, "others": 0.26, "mates": 0.68, "echo": 3.0, "style": 0.98, "common": -1.08, "base": -2.2,
 }  # fmt: skip
-"""Weights of what the defense said by the unit's own question and by those of others, of the weaker of the two, of its
-copies times how alike they are, of how alike the third neighbour is, of a question in front that is answered, and of
-what the upper quarter of the collection gets by its own questions, and by those of others beyond `INNOCENT`: where all
-is written by one template, suspicion means less."""
+"""Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike they
+are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of what
+the upper quarter of the collection gets by the questions of others beyond `INNOCENT`: where all is written by one
+template, suspicion means less."""
 
-WEIGHED = ("own", "others", "weaker", "mates", "third", "echo", "usual", "common")
+WEIGHED = ("own", "others", "mates", "echo", "style", "common")
 """The evidence that has a weight, in this order."""
 
 INNOCENT = -4.0
@@ -57,19 +56,13 @@ def claims(rows: Matrix) -> Matrix:
 
 
 def weighed(rows: Matrix) -> Matrix:
-    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 8)."""
+    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6)."""
     found = dict(zip(COLUMNS, rows.T))
-    usual = max(0.0, float(np.quantile(found["own"], 0.75))) if len(rows) else 0.0
-    common = max(0.0, float(np.quantile(found["others"], 0.75)) - INNOCENT) if len(rows) else 0.0
+    upper = np.sort(found["others"])[3 * (len(rows) - 1) // 4] if len(rows) else INNOCENT
     columns = {
-        "own": found["own"],
-        "others": found["others"],
-        "weaker": np.minimum(found["own"], found["others"]),
+        **found,
         "mates": found["mates"] * np.clip(found["third"], 0, 0.5) * 2,
-        "third": np.clip(found["third"], 0, 0.6),
-        "echo": found["echo"],
-        "usual": np.full(len(rows), usual),
-        "common": np.full(len(rows), common),
+        "common": np.full(len(rows), max(0.0, float(upper) - INNOCENT)),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
 
