@@ -62,13 +62,13 @@ def test_a_row_has_what_is_promised(found: Scan) -> None:
 def test_a_unit_is_asked_by_its_rarest_words_in_their_order() -> None:
     texts = ["The old mill stands by the old bridge, near Thirsk.", "The old mill.", "A bridge by the mill. 石橋", ""]
     read = collected({"id": str(i), "text": text} for i, text in enumerate(texts))
-    assert read.questions[0].split()[-1] == "Thirsk"
-    assert "the" not in read.questions[0].lower().split()
-    assert "石" in read.questions[2]
-    assert read.questions[3] == ""
+    assert read.question(0).split()[-1] == "Thirsk"
+    assert "the" not in read.question(0).lower().split()
+    assert "石" in read.question(2)
+    assert read.question(3) == ""
     many = collected([" ".join(f"word{i}" for i in range(50)), "word3 word4 word3"])
-    assert many.questions[0].split() == [f"word{i}" for i in (0, 1, 2, 5, 6, 7, 8, 9)]
-    assert many.questions[1] == "word3 word4"
+    assert many.question(0).split() == [f"word{i}" for i in (0, 1, 2, 5, 6, 7, 8, 9)]
+    assert many.question(1) == "word3 word4"
 
 
 def test_two_workers_and_parts_that_were_finished_change_nothing(found: Scan, tmp_path: Path) -> None:

@@ -70,17 +70,13 @@ class Collection:
         length = np.linalg.norm(matrix, axis=1, keepdims=True)
         return np.asarray(matrix / np.where(length > 0, length, 1), np.float32)
 
-    @cached_property
-    def questions(self) -> tuple[str, ...]:
-        """What each unit is asked by: its rarest words, from the whole of it; its probe where it has no words.
+    def question(self, unit: int) -> str:
+        """What a unit is asked by: its rarest words, from the whole of it; its probe where it has no words.
 
         A sentence of its own would make every unit look as if it repeated the question and answered it head-on.
         """
-        codes, rarity = self.terms.codes, self.weights[1]
-        return tuple(
-            " ".join(rarest(unit.text, KEYWORDS, codes, rarity)) or asked.question
-            for unit, asked in zip(self.units, self.probes)
-        )
+        words = rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
+        return " ".join(words) or self.probes[unit].question
 
     @cached_property
     def near(self) -> Places:

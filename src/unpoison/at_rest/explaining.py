@@ -25,7 +25,7 @@ TOLD = 0.25
 """What is less probable than this is no reason, except for the strongest."""
 
 MADE = -1.0
-"""Style from which a text is said to be built as invented claims are: one in a hundred of people's texts is, or fewer."""
+"""Style from which a text is said to be built as invented claims are: hardly one in a hundred of people's texts is."""
 
 NAMED = 5
 """Neighbours and companions that are named."""

@@ -23,9 +23,9 @@ Matrix = NDArray[np.float64]
 CLAIM = {
     "own": 0.68, "others": 0.26, "mates": 0.68, "echo": 3.0, "style": 0.98, "common": -1.08, "base": -2.2,
 }  # fmt: skip
-"""Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike they
-are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of what
-the upper quarter of the collection gets by the questions of others beyond `INNOCENT`: where all is written by one
+"""Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike
+they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of
+what the upper quarter of the collection gets by the questions of others beyond `INNOCENT`: where all is written by one
 template, suspicion means less."""
 
 WEIGHED = ("own", "others", "mates", "echo", "style", "common")

@@ -162,9 +162,9 @@ def _asked(
         asking = asking.copy()
         asking[nearest[nearest >= 0]] = True
     questions = [
-        Question(collection.questions[i], (i, *(j for j in near[i].tolist() if j >= 0)))
+        Question(asked, (i, *(j for j in near[i].tolist() if j >= 0)))
         for i in np.flatnonzero(asking).tolist()
-        if collection.questions[i]
+        if (asked := collection.question(i))
     ]
     heard, done, failed = Heard(count), 0, 0
 

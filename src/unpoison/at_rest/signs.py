@@ -35,6 +35,9 @@ USUAL = 0.1
 PRIOR, INNOCENT = 0.5, -1.0
 """Questions, and log-odds, that count beside those that were asked."""
 
+BLOCK = 512
+"""Units that are compared with their neighbours at once."""
+
 FEWEST = 30
 """Of fewer units than this the share counts as if there were so many."""
 
@@ -125,14 +128,12 @@ def signs(
 def likeness(near: Places, rows: Any) -> NDArray[np.float32]:
     """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
     found = np.zeros(near.shape, np.float32)
-    for start in range(0, len(near), 4_096):
-        some = near[start : start + 4_096]
-        own = rows[np.arange(start, start + len(some))]
-        for j in range(near.shape[1]):
-            other = rows[np.maximum(some[:, j], 0)]
-            found[start : start + len(some), j] = np.where(
-                some[:, j] >= 0, np.asarray(own.multiply(other).sum(axis=1)).ravel(), 0
-            )
+    width = near.shape[1]
+    for start in range(0, len(near), BLOCK):
+        some = near[start : start + BLOCK]
+        own = rows[np.repeat(np.arange(start, start + len(some)), width)]
+        products = own.multiply(rows[np.maximum(some, 0).ravel()]).sum(axis=1)
+        found[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
     return found
 
 

@@ -1,8 +1,8 @@
 """How much each unit is built as invented claims are, the whole of it, whatever it says and is asked.
 
-A lie among honest sentences is found by what the defense says of it. A text that was made as a whole shows another sign:
-not even its most innocent sentence is built as people's are. So of every text the average and the least suspicious
-sentence count, by both of Guard's styles: with marks and capitals, and without them, for layout misleads the former.
+A lie among honest sentences is found by what the defense says of it. A text that was made as a whole shows another
+sign: not even its most innocent sentence is built as people's are. So of every text the average and the least
+suspicious sentence count, by both of Guard's styles: with marks and capitals, and without, for layout misleads one.
 """
 
 from __future__ import annotations
