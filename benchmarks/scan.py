@@ -26,7 +26,7 @@ import numpy as np
 from orders_texts import filled, wordings
 from unpoison.at_rest import Ingest, Scan, scan
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import Strengths, demanding, strengths
+from unpoison.at_rest.demanding import Strengths, demanding, ordering, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import Custom, concealment
 from unpoison.at_rest.screens import Engine
@@ -213,9 +213,10 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
     custom = Custom.among(units, unseen, everybody)
     strange = demanding(units, found, everybody).probability
     suspicion = [0.0] * len(documents)
-    for unit, one, rarity in zip(units, said, strange):
+    ordered = ordering(np.array([one.probability for one in said]), len(documents))
+    for unit, one, rarity in zip(units, ordered, strange):
         hidden = concealment(unit.hidden, unit.document in unseen, custom)
-        suspicion[unit.document] = max(suspicion[unit.document], one.probability, float(rarity), hidden)
+        suspicion[unit.document] = max(suspicion[unit.document], float(one), float(rarity), hidden)
     return suspicion
 
 

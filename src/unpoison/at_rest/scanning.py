@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.at_rest.batches import sudden_batches
 from unpoison.at_rest.collection import Collection, collected
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import TOO_FEW, demanding, strengths
+from unpoison.at_rest.demanding import TOO_FEW, demanding, ordering, strengths
 from unpoison.at_rest.explaining import Evidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
@@ -135,9 +135,9 @@ def judged(
     strange = demanding(units, made, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-    ordered = np.array([one.probability for one in orders])
+    ordered = ordering(np.array([one.probability for one in orders]), int(usual.sum()))
     suspicion = np.maximum.reduce(
-        [claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), strange.probability, hidden, np.zeros(len(units))]
+        [claimed, ordered, strange.probability, hidden, np.zeros(len(units))]
     )
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
