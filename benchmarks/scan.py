@@ -1,10 +1,8 @@
-"""How well a scan finds planted documents, what it flags of clean collections, and how long it takes.
+"""How well a scan finds planted documents, and what it flags of clean collections.
 
     python benchmarks/scan.py quality ../shared/data --sets msmarco --attacks poisonedrag
     python benchmarks/scan.py clean ../shared/data
     python benchmarks/scan.py orders ../shared/data
-    python benchmarks/scan.py speed --sizes 10000,100000 --workers 2
-    python benchmarks/scan.py ingest --sizes 10000,100000
 
 `train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
 """
@@ -13,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from hashlib import md5
 from pathlib import Path
 from random import Random
@@ -23,17 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from orders_texts import filled, wordings
-from unpoison.at_rest import Ingest, Scan, scan
+from orders_texts import FOLDER, filled, wordings
+from unpoison.at_rest import Scan, scan
 from unpoison.at_rest.concealed import concealed
 from unpoison.at_rest.demanding import Strengths, demanding, ordering, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import Custom, concealment
-from unpoison.at_rest.screens import Engine
 from unpoison.at_rest.units import Unit, units_of
 from unpoison.kernels.orders import Order, order
-from unpoison.retrieval import BM25Retriever, DenseRetriever
-from unpoison.types import Query
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 
@@ -157,17 +150,19 @@ def orders(folder: Path, names: list[str]) -> None:
     """
     asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
     lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
-    blind = [
+    others = [
         filled(text, Random(0), question="who wrote the letter", answer="Lisbon")
         for _, text in wordings("orders_first_blind")
     ]
+    blind = [row["text"] for row in rows(FOLDER, "orders_blind") if row["order"]]
     print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
     for name in names:
         corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
         wrong = np.mean([s >= 0.5 for s in _apart(dict(enumerate(corpus)), {})])
         for kind, texts, forms in (
             ("an order", asked, PLACES),
-            ("an order in other words", blind, PLACES),
+            ("an order in other words", others, PLACES),
+            ("an order written blind", blind, PLACES),
             *((kind, lies, (form,)) for kind, form in HIDING),
         ):
             found = list(_in_company(corpus, texts, forms))
@@ -220,103 +215,14 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
     return suspicion
 
 
-def speed(sizes: list[int], vectors: bool, workers: int) -> None:
-    print("| documents | workers | seconds | CPU seconds | ms a document | most memory |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for size in sizes:
-        documents = made_up(size, vectors)
-        begun, start = time.perf_counter(), _spent()
-        scan(documents, engine=Engine(workers=workers))
-        took, spent = time.perf_counter() - begun, _spent() - start
-        peak = (
-            sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20
-        )
-        cells = (f"{size:,}", workers, f"{took:.0f}", f"{spent:.0f}", f"{1000 * spent / size:.2f}", f"{peak:.2f} GB")
-        print(f"| {' | '.join(map(str, cells))} |", flush=True)
-
-
-def _spent() -> float:
-    """Seconds of processor time of this process and of its workers that have ended."""
-    return sum(
-        r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    )
-
-
-class _Given:
-    """The encoder of an index whose vectors are all given."""
-
-    name, per_set, max_batch = "given", False, 1
-
-    def encode(self, texts: Sequence[str], /) -> np.ndarray:
-        raise AssertionError("nothing is to be encoded")
-
-
-def ingest(sizes: list[int], checked: int = 40) -> None:
-    """Processor time that one new document takes at the gate, and how much of it is the look-up in the index."""
-    print("| index | documents | look-up, ms | check, ms | 9 of 10 within, ms |\n| --- | --- | --- | --- | --- |")
-    for size in sizes:
-        documents = made_up(size + checked, vectors=True)
-        for name, store in (("words", BM25Retriever()), ("vectors", DenseRetriever(_Given()))):
-            if name == "words":
-                documents = [{k: v for k, v in one.items() if k != "embedding"} for one in documents]
-                store.add(documents[:size])
-            else:
-                documents = made_up(size + checked, vectors=True)
-                store.add(documents[:size])
-            gate = Ingest(store)
-            gate.check([documents[-1]])
-            looked, took = list[float](), list[float]()
-            for new in documents[size:]:
-                query = Query(new["text"][:200], new.get("embedding"))
-                start = time.process_time()
-                store.retrieve(query, 9)
-                middle = time.process_time()
-                gate.check([new])
-                looked.append(1000 * (middle - start))
-                took.append(1000 * (time.process_time() - middle))
-            cells = (
-                name,
-                f"{size:,}",
-                *(f"{value:.1f}" for value in (np.median(looked), np.median(took), np.quantile(took, 0.9))),
-            )
-            print(f"| {' | '.join(cells)} |", flush=True)
-
-
-def made_up(size: int, vectors: bool) -> list[dict[str, Any]]:
-    """Texts of 80 words from a vocabulary as words are spread in a language, in topics, with vectors of 384 numbers."""
-    rng = np.random.default_rng(0)
-    words = np.array([f"w{i:05d}" for i in range(50_000)])
-    topics = rng.normal(size=(max(size // 50, 1), 384)).astype(np.float32)
-    made: list[dict[str, Any]] = []
-    for i in range(size):
-        topic = int(rng.integers(len(topics)))
-        ranks = np.minimum((rng.pareto(1.0, 80) * 20).astype(int), 49_999)
-        ranks[::4] = (topic * 37 + rng.integers(0, 40, 20)) % 50_000
-        sentences = [" ".join(words[ranks[j : j + 16]]).capitalize() + "." for j in range(0, 80, 16)]
-        row: dict[str, Any] = {"id": str(i), "text": " ".join(sentences)}
-        if vectors:
-            row["embedding"] = topics[topic] + rng.normal(scale=0.7, size=384).astype(np.float32)
-        made.append(row)
-    return made
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("quality", "clean", "orders", "speed", "ingest"))
-    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("table", choices=("quality", "clean", "orders"))
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
     parser.add_argument("--attacks", default="poisonedrag")
-    parser.add_argument("--sizes", default="2000,4000,8000")
-    parser.add_argument("--no-vectors", action="store_true")
-    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    if given.table == "speed":
-        speed([int(size) for size in given.sizes.split(",")], not given.no_vectors, given.workers)
-    elif given.table == "ingest":
-        ingest([int(size) for size in given.sizes.split(",")])
-    elif given.folder is None:
-        parser.error("name the folder with the data")
-    elif given.table == "quality":
+    if given.table == "quality":
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
     elif given.table == "orders":
         orders(given.folder, given.sets.split(","))
