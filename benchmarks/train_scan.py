@@ -33,11 +33,15 @@ TRICK, OTHER_TRICK = "poisonedrag", "poisonedrag-gemini"
 PASSAGES = 2_000
 
 LOWEST, HIGHEST = {"common": -2.0}, {"common": 0.0}
-"""Bounds of the weights; what is not named is in [0, 8]."""
+"""Bounds of the weights; what is not named is in [0, 6]."""
 
 CLEAN_SIDE, FIT, SET_ASIDE = range(3)
 
-PENALTY = 0.005
+PENALTY = 0.00003
+
+PLANTED_WEIGHT = 0.1
+"""What the planted documents of a collection weigh together; so the fit looks at the few clean ones that come near them."""
+
 FLAGGED = 0.004
 
 
@@ -94,7 +98,9 @@ def fit(found: list[Case]) -> np.ndarray:
     x = np.concatenate([case.evidence[case.side < SET_ASIDE] for case in found])
     sides = [case.side[case.side < SET_ASIDE] for case in found]
     y = np.concatenate(sides).astype(float)
-    share = np.concatenate([np.where(s, 0.5 / max(s.sum(), 1), 0.5 / max((s == 0).sum(), 1)) for s in sides])
+    share = np.concatenate([
+        np.where(s, PLANTED_WEIGHT / max(s.sum(), 1), (1 - PLANTED_WEIGHT) / max((s == 0).sum(), 1)) for s in sides
+    ])  # fmt: skip
     share /= share.sum()
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -103,7 +109,7 @@ def fit(found: list[Case]) -> np.ndarray:
         value = (share * (np.logaddexp(0, odds) - y * odds)).sum() + PENALTY * (theta[:-1] ** 2).sum() / 2
         return value, np.r_[x.T @ pull + PENALTY * theta[:-1], pull.sum()]
 
-    bounds = [(LOWEST.get(name, 0.0), HIGHEST.get(name, 8.0)) for name in WEIGHED]
+    bounds = [(LOWEST.get(name, 0.0), HIGHEST.get(name, 6.0)) for name in WEIGHED]
     start = np.array([*(CLAIM[name] for name in WEIGHED), CLAIM["base"]])
     theta = minimize(loss, start, jac=True, bounds=[*bounds, (None, None)], method="L-BFGS-B").x
     theta[-1] -= max(_needed(odds_of(case, theta)[case.side == CLEAN_SIDE]) for case in found) + 1e-6
