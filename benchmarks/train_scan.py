@@ -2,10 +2,11 @@
 
     python benchmarks/train_scan.py ../shared/data --cache build/scan     # prints new weights beside the shipped ones
 
-Fitted on: collections of 700 passages with poisons for half of the questions (by a hash of the question), of those that
-Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
-`poisonedrag-gemini`, and the clean collections of `ASIDE`. `--leave-out msmarco` also fits without a corpus. Weights
-have the sign that their meaning has; the base is shifted until `FLAGGED` of the clean documents of the fit are flagged.
+Fitted on: collections of 2,000 passages with poisons for half of the questions (by a hash of the question), of those
+that Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
+`poisonedrag-gemini`, and the clean collections of `ASIDE`; RealtimeQA is read by `scan.py` alone. `--leave-out msmarco`
+also fits without a corpus. Weights have the sign that their meaning has; the base is shifted until of no collection of
+the fit more than `FLAGGED` of the clean documents are flagged.
 """
 
 from __future__ import annotations
@@ -84,13 +85,17 @@ def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int],
     file = cache / f"{name.replace(', ', '-').replace(' ', '_')}.npz"
     side = np.array([sides.get(document["id"], CLEAN_SIDE) for document in documents])
     if file.exists():
-        return Case(name, fitted, weighed(np.load(file, allow_pickle=False)["rows"]), side)
+        return Case(name, fitted, _evidence(np.load(file, allow_pickle=False)["rows"]), side)
     read = collected(documents)
     found = judged(read, np.ones(len(documents), bool), Engine(workers=1), lambda step, done, total: None)
     first = np.searchsorted(read.owner, np.arange(len(documents)))  # a document is judged by its first stretch here
     cache.mkdir(parents=True, exist_ok=True)
     np.savez(file, rows=found.signs.rows[first])
-    return Case(name, fitted, weighed(found.signs.rows[first]), side)
+    return Case(name, fitted, _evidence(found.signs.rows[first]), side)
+
+
+def _evidence(seen: np.ndarray) -> np.ndarray:
+    return weighed(seen, np.ones(len(seen), bool))
 
 
 def fit(found: list[Case]) -> np.ndarray:

@@ -35,6 +35,9 @@ BATCH = 1.5
 RIVAL = 0.7
 """What it adds that a near-copy has another name or number in the same place."""
 
+SUREST = 9.0
+"""Log-odds beyond which no claim is more certain: 0.9999."""
+
 SUSPICIOUS = 0.25
 """Suspicion from which documents are put into groups."""
 
@@ -114,7 +117,7 @@ def judged(
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     found = signs(units, collection.probes, near, collection.cosine, heard, usual[collection.owner])
-    odds = claims(found.rows)
+    odds = claims(found.rows, usual[collection.owner])
     differing = rivals(collection, wanted)
     for unit in differing:
         odds[unit] += RIVAL
@@ -134,11 +137,9 @@ def judged(
     made = [strengths(unit, one) if counted[i] else {} for i, (unit, one) in enumerate(zip(units, orders))]
     strange = demanding(units, made, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
-    claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
+    claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     ordered = ordering(np.array([one.probability for one in orders]), int(usual.sum()))
-    suspicion = np.maximum.reduce(
-        [claimed, ordered, strange.probability, hidden, np.zeros(len(units))]
-    )
+    suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
     _join_questions(collection, suspicion, groups)
