@@ -148,7 +148,7 @@ class Table:
 
     def __init__(self, code: NDArray[np.int64], reach: NDArray[np.int64], far: NDArray[np.bool_]) -> None:
         self.code, self.reach, self.far = code, reach, far
-        # Every code by itself: looking up is ten times as quick as searching, and the signs are looked up by the hundred.
+        # Every code by itself: looking one up is ten times as quick as searching for it.
         self.begin = np.searchsorted(code, np.arange(len(far) ** 2 + 1)).astype(np.int32)
 
 
@@ -228,8 +228,9 @@ def _collected(
                 kinds = (number["link"], number["carrier"]) if "=" in token or "{" in token else (number["link"],)
             else:
                 kinds = kinds_of(token)
-        for kind in kinds:
-            found.append((kind, words, tokens, *match.span()))
+        if kinds:
+            start, end = match.span()
+            found += [(kind, words, tokens, start, end) for kind in kinds]
         words += 1
     return words, tokens
 
