@@ -238,10 +238,10 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
     for block in range(0, words, BLOCK):
         low, high = max(block - WINDOW, 0), min(block + BLOCK, words)
         inside = slice(*np.searchsorted(last, [low, high]))
-        place, added, counter = length[inside] * (high - low) + last[inside] - low, value[inside], against[inside]
-        speaking_for = _sums(place[~counter], added[~counter], high - low)
-        speaking_against = _sums(place[counter], -added[counter], high - low)
-        sums = (speaking_for - np.minimum(speaking_against, MOST_AGAINST))[:, block - low :]
+        size = high - low
+        place = (2 * length[inside] + against[inside]) * size + last[inside] - low
+        sums = _sums(place, np.where(against, -value, value)[inside], size)[..., block - low :]
+        sums = sums[:, 0] - np.minimum(sums[:, 1], MOST_AGAINST)
         longest = sums.argmax(axis=0)
         total[block:high] = np.take_along_axis(sums, longest[None], axis=0)[0]
         begin[block:high] = np.arange(block, high) - longest - 1
@@ -249,10 +249,19 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
 
 
 def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
-    """What stretches add up to, by their words less one and their last word, from values by both in one number."""
-    sums = np.bincount(place, value, words * WINDOW).reshape(WINDOW, words).cumsum(axis=0)
+    """What stretches add up to, by their words less one, what it speaks for, and their last word.
+
+    Args:
+        place: These three in one number, for each value.
+        value: What is added to the shortest stretch that holds it.
+        words: How many last words there are.
+    """
+    sums = np.bincount(place, value, 2 * WINDOW * words).reshape(WINDOW, 2, words)
+    ending = sums[0].copy()  # what ends with the same word
     for shorter, longer in pairwise(sums):
-        longer[1:] += shorter[:-1]
+        ending += longer
+        longer[:] = ending
+        longer[:, 1:] += shorter[:, :-1]
     return sums
 
 
