@@ -79,8 +79,6 @@ class Lexicon:
         kinds: Words by kind, parted by spaces; a star stands for any ending.
 
     Attributes:
-        names: All kinds.
-        number: The number of each.
         known: The kinds of words that were asked for, as they were written; the most frequent words are all there.
     """
 
@@ -193,11 +191,8 @@ def _collected(
     text: str, lexicon: Lexicon, found: list[tuple[int, int, int, int, int]], words: int, tokens: int
 ) -> tuple[int, int]:
     """Add the kinds of a text to those found, and count its words and tokens."""
-    fresh, between, marks = (
-        True,
-        words,
-        set[str](),
-    )  # which marks stand between two words: a thousand say no more than one
+    fresh = True
+    between, marks = words, set[str]()  # which marks stand between two words: a thousand of them say no more than one
     number, known, kinds_of = lexicon.number, lexicon.known, lexicon.kinds
     for match in _TOKEN.finditer(text):
         token = match[0]

@@ -256,7 +256,7 @@ def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> N
         value: What is added to the shortest stretch that holds it.
         words: How many last words there are.
     """
-    sums = np.bincount(place, value, 2 * WINDOW * words).reshape(WINDOW, 2, words)
+    sums = np.asarray(np.bincount(place, value, 2 * WINDOW * words).reshape(WINDOW, 2, words), float)
     ending = sums[0].copy()  # what ends with the same word
     for shorter, longer in pairwise(sums):
         ending += longer
