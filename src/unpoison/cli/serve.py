@@ -226,14 +226,14 @@ def serve(
         ),
     ] = 1.0,
     threads: Annotated[
-        int | None,
+        int,
         typer.Option(
             min=1,
             metavar="N",
             rich_help_panel=LIMITS,
-            help="Screenings computed side by side. [default: processors / workers]",
+            help="Short requests computed side by side, and as many long ones.",
         ),
-    ] = None,
+    ] = 1,
     timeout: Annotated[
         float,
         typer.Option(
@@ -329,7 +329,7 @@ def serve(
         dimensions=max_dimensions,
         at_once=at_once,
         wait=wait,
-        threads=threads or max(1, (os.cpu_count() or 1) // workers),
+        threads=threads,
         timeout=timeout,
     )
     vectors = make_encoder(encoder, encoder_cache)
