@@ -145,7 +145,7 @@ def test_a_gate_on_answers_is_refused_before_the_run_where_nobody_answers(run, t
 def test_a_report_of_no_format_is_refused_and_leaves_nothing(run, tmp_path, name):
     result = run("evaluate", "--report", tmp_path / name)
     assert result.exit_code == 2
-    assert "--report must end in .html" in result.stderr
+    assert "a report must end in .html" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

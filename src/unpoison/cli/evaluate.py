@@ -253,7 +253,7 @@ def evaluate(
     from unpoison.driver import Limits
     from unpoison.evaluation.judging import grade_run, judge_run
     from unpoison.evaluation.measures import MEASURES
-    from unpoison.evaluation.report import FORMATS, Report, as_csv, as_markdown, write_report
+    from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
     from unpoison.evaluation.report import as_json as json_text
     from unpoison.evaluation.runner import Runner
     from unpoison.evaluation.runs import folder_name
@@ -309,8 +309,7 @@ def evaluate(
     runs.check_certified(certified, clean)
     given = {name: value for name, value in axes.items() if value not in (None, [], {})}
     prices = dict(map(Price.of, price or ()))
-    runs.check_reports(report or (), FORMATS)
-    runs.check_outputs(*(report or ()), markdown, csv)
+    runs.check_outputs(report or (), markdown, csv)
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
     checks.need_generator(chosen.scenarios)

@@ -21,6 +21,7 @@ from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.exports import check_format
 from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.published import measured_figure
 from unpoison.evaluation.report.tables import heading
@@ -35,7 +36,6 @@ __all__ = [
     "Chosen",
     "check_certified",
     "check_outputs",
-    "check_reports",
     "choose",
     "presets_table",
     "progress",
@@ -120,26 +120,17 @@ def _single(name: str, value: Any) -> Any:
     return value[0]
 
 
-def check_reports(paths: Sequence[Path], formats: Sequence[str]) -> None:
-    """See early that every report has a format.
+def check_outputs(reports: Sequence[Path], *others: Path | None) -> None:
+    """See early that files can be written, and that every report has a format; none is left behind.
 
     Raises:
-        OptionError: A suffix that names none.
+        OptionError: A suffix that names no format.
+        OSError: A file that cannot be written.
     """
-    for path in paths:
-        if path.suffix.lower() not in formats:
-            raise OptionError(f"--report must end in {', '.join(formats)}, got {path}")
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """See early that files can be written; none is left behind.
-
-    Raises:
-        OSError: One of them cannot.
-    """
-    for path in paths:
-        if path is not None:
-            check_writable(path)
+    for path in reports:
+        check_format(path)
+    for path in (*reports, *filter(None, others)):
+        check_writable(path)
 
 
 @contextmanager
