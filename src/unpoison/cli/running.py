@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +17,7 @@ from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.rendering import plain
 from unpoison.rows import Row, with_results
+from unpoison.threads import in_order
 
 __all__ = [
     "Outcome",
@@ -69,21 +69,7 @@ def outcomes(
         except failures as error:
             return Outcome(record, None, str(error))
 
-    records = islice(source, limit)
-    if at_once == 1:
-        yield from map(outcome, records)
-        return
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="unpoison-row")
-    waiting: deque[Future[Outcome[T]]] = deque()
-    try:
-        for record in records:
-            waiting.append(pool.submit(outcome, record))
-            if len(waiting) == 2 * at_once:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    yield from in_order(outcome, islice(source, limit), at_once, "unpoison-row")
 
 
 def tracked(outcomes: Iterable[Outcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[Outcome[T]]:
