@@ -102,6 +102,8 @@ def test_a_papers_table(run):
     assert result.exit_code in (0, 1), result.stderr
     assert "published %" in result.stdout
     assert "instead: " in result.stderr
+    seeds = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "--seed", "0,1", "sample")
+    assert "(2 seeds)" in seeds.output
     refused = run("evaluate", "--preset", "trustrag-table-6", "--k", 3)
     assert (refused.exit_code, "leave --k out" in refused.stderr) == (2, True)
 

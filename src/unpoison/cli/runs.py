@@ -16,7 +16,7 @@ from rich.text import Text
 from unpoison.cli.display import show
 from unpoison.cli.running import counted, say
 from unpoison.errors import OptionError
-from unpoison.evaluation.grids import Grid
+from unpoison.evaluation.grids import Grid, axis
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
@@ -114,7 +114,7 @@ def _single(name: str, value: Any) -> Any:
     if not isinstance(value, list):
         return value
     if name == "seed":
-        return Grid.of({"data": ["sample"], "seed": value}).axes["seed"]
+        return axis("seed", value)
     if len(value) > 1 or (name != "data" and "," in value[0]):
         raise OptionError(f"--preset takes one {name}, got {', '.join(value)}")
     return value[0]

@@ -7,16 +7,11 @@ does not have is printed and not measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from unpoison.errors import UnknownNameError
 from unpoison.evaluation.crafting import stand_in
 from unpoison.evaluation.differences import (
     Differences,
@@ -29,6 +24,7 @@ from unpoison.evaluation.differences import (
 )
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
+from unpoison.evaluation.preset_files import preset_file, preset_files
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.sources import DATA, Sources
 from unpoison.evaluation.summary import Summary
@@ -112,19 +108,6 @@ class Preset:
         styles = dict.fromkeys(one.style for one in self.scenarios if one.generator is not None)
         return tuple(f"{style}: {Style.of(style).told}" for style in styles)
 
-    def beside(self, summaries: Iterable[Summary]) -> list[tuple[PublishedNumber, Estimate | None]]:
-        """Each published number with the one measured for it, None where none was."""
-        by_scenario = {summary.scenario: summary for summary in summaries}
-        return [
-            (
-                one,
-                None
-                if one.scenario is None or one.scenario not in by_scenario
-                else by_scenario[one.scenario][one.measure],
-            )
-            for one in self.published
-        ]
-
     def by_seed(self, one: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
         """What was measured for a published number with each seed, as far as it was."""
         if one.scenario is None:
@@ -144,7 +127,7 @@ class Preset:
 
 def preset_names() -> list[str]:
     """Every preset, sorted."""
-    return sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml"))
+    return preset_files("presets")
 
 
 def load_preset(
@@ -175,9 +158,7 @@ def load_preset(
         UnknownNameError: No such preset.
         InputError: A data file that cannot be read.
     """
-    if name not in preset_names():
-        raise UnknownNameError("preset", name, preset_names())
-    raw = _content_of(name)
+    raw = preset_file("presets", name)
     sources = Sources(raw["data"], data, limit)
     retriever = "bm25" if encoder == "lexical" else encoder
     seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
@@ -306,13 +287,3 @@ def _lacks(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) 
     if unknown:
         yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
     yield from raw.get("lacks", ())
-
-
-def _folder() -> Any:
-    return files("unpoison").joinpath("data", "presets")
-
-
-@cache
-def _content_of(name: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-    return content

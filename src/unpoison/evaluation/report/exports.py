@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
-from math import isfinite, nan
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 
 from unpoison.errors import OptionError, shown
@@ -189,20 +189,19 @@ def as_json(report: Report) -> str:
 
 def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:
     by_scenario = {summary.scenario: summary for summary in report.summaries}
-    return [
-        {**_number(one, measured), "by_seed": [each.to_dict()["value"] for each in preset.by_seed(one, by_scenario)]}
-        for one, measured in preset.beside(report.summaries)
-    ]
+    return [_number(one, preset.by_seed(one, by_scenario)) for one in preset.published]
 
 
-def _number(one: PublishedNumber, measured: Estimate | None) -> dict[str, object]:
-    ours = (measured or Estimate(nan, nan, nan, 0)).to_dict()
+def _number(one: PublishedNumber, by_seed: Sequence[Estimate]) -> dict[str, object]:
+    measured = [estimate.to_dict() for estimate in by_seed]
+    first = measured[0] if measured else {}
     return {
         **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
         "published": one.value,
         **{name: getattr(one, name) for name in ("bound", "spread")},
         **{name: list(getattr(one, name)) for name in ("row_differs", "column_differs")},
-        "measured": ours["value"],
-        "low": ours["low"],
-        "high": ours["high"],
+        "measured": first.get("value"),
+        "low": first.get("low"),
+        "high": first.get("high"),
+        "by_seed": [estimate["value"] for estimate in measured],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from unpoison.evaluation.certified import Certified, certify
 from unpoison.evaluation.measures import MEASURES
@@ -24,11 +23,9 @@ HINT = "answered rightly, and proved to stay so whatever any m of the passages b
 
 def certified_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
     """Clean cells that differ in the defense only, the baseline first; none where nothing is guaranteed."""
-    groups: dict[Scenario, list[Certified]] = {}
-    for one in certify(report.run.cells):
-        groups.setdefault(replace(one.scenario, defense=""), []).append(one)
-    order = report.defenses
-    return [(group, sorted(cells, key=lambda c: order[c.scenario.defense])) for group, cells in groups.items()]
+    certified = {one.id: one for one in certify(report.run.cells)}
+    groups = ((group, [certified[s.id] for s in cells if s.id in certified]) for group, cells in report.groups())
+    return [(group, cells) for group, cells in groups if cells]
 
 
 def certified_tables(report: Report) -> list[Table]:
