@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from unpoison.at_rest.audit_entry import entry
 from unpoison.checks import among, at_least
-from unpoison.files import encoded
+from unpoison.file_rows import encoded
 from unpoison.private import private
 
 if TYPE_CHECKING:

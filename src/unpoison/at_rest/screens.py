@@ -16,7 +16,7 @@ from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
 from unpoison.batch.shards import Shards
 from unpoison.batch.work import Finished, Work
-from unpoison.files import encoded
+from unpoison.file_rows import encoded
 
 __all__ = ["Engine", "Question", "screened"]
 

@@ -20,7 +20,10 @@ from unpoison.batch.work import Finished, Work
 from unpoison.checks import among, at_least
 from unpoison.errors import InputError, OptionError
 from unpoison.extras import require
-from unpoison.files import ParquetSource, Source, check_rows_name, not_the_input, open_source
+from unpoison.file_rows import Source
+from unpoison.files import open_source
+from unpoison.output import check_rows_name, not_the_input
+from unpoison.parquet import ParquetSource
 
 __all__ = ["Step", "run"]
 

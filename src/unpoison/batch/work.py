@@ -10,7 +10,7 @@ from unpoison import __version__
 from unpoison.batch.parts import Part
 from unpoison.batch.screener import Outcome, Screener
 from unpoison.errors import InputError
-from unpoison.files import Record, encoded
+from unpoison.file_rows import FileRow, encoded
 from unpoison.registry import own_code
 from unpoison.rows import with_results
 
@@ -98,7 +98,7 @@ class Work:
                 transient += outcome.transient
         return Finished(len(lines), tuple(failures), transient, b"".join(lines)).to_bytes()
 
-    def _done(self, record: Record) -> tuple[bytes, Outcome]:
+    def _done(self, record: FileRow) -> tuple[bytes, Outcome]:
         place = {"line": record.number}
         if record.error is not None:
             outcome = self.screener.failed(record.error)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit_report import Report
     from unpoison.cli.running import RowCounts
-    from unpoison.files import Record, Source
+    from unpoison.file_rows import FileRow, Source
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
 
@@ -73,7 +73,7 @@ def audit(
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit import since as moment
     from unpoison.cli.running import RowCounts, counted, say
-    from unpoison.files import check_output
+    from unpoison.output import check_output
 
     rules = [Rule.of(text) for text in alert or ()]
     if html is not None:
@@ -134,7 +134,7 @@ def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
                 show(record.position, source.size, number)
 
 
-def _count(record: Record, audit: Audit, counts: RowCounts, source: Source) -> None:
+def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> None:
     from unpoison.cli.running import Outcome
     from unpoison.errors import InputError
 
@@ -150,7 +150,7 @@ def _count(record: Record, audit: Audit, counts: RowCounts, source: Source) -> N
 def _write(report: Report) -> None:
     import sys
 
-    from unpoison.files import encoded
+    from unpoison.file_rows import encoded
 
     for finding in report.records():
         sys.stdout.buffer.write(encoded(finding))

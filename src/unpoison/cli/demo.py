@@ -48,7 +48,7 @@ def demo(
     from unpoison.cli.demo_brief import brief
     from unpoison.cli.demo_tricks import tricks
     from unpoison.cli.display import show
-    from unpoison.files import check_writable
+    from unpoison.output import check_writable
     from unpoison.rendering import page
     from unpoison.rows import load_sample
 

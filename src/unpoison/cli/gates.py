@@ -16,7 +16,7 @@ from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.worsening import read_measured, worsened
-from unpoison.files import check_writable
+from unpoison.output import check_writable
 
 __all__ = ["Checks", "measured_of"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from unpoison.errors import InputError, ModelError
-from unpoison.files import Record, Source
+from unpoison.file_rows import FileRow, Source
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.rendering import plain
@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Outcome(Generic[T]):
     """What became of one record: a result, or the reason why there is none."""
 
-    record: Record
+    record: FileRow
     result: T | None
     error: str | None = None
 
@@ -61,7 +61,7 @@ def outcomes(
     At most `2 * at_once` records are in memory. An exception that is none of `failures` ends everything.
     """
 
-    def outcome(record: Record) -> Outcome[T]:
+    def outcome(record: FileRow) -> Outcome[T]:
         if record.error is not None:
             return Outcome(record, None, record.error)
         try:

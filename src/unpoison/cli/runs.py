@@ -29,7 +29,7 @@ from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.evaluation.summary import Summary
-from unpoison.files import check_writable
+from unpoison.output import check_writable
 from unpoison.rendering import plain
 
 __all__ = [
