@@ -82,7 +82,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Passages to a list of what each says to the question, by a generator that reads (`models.reader.Reading`)."""
+    """Passages to what each says to the question (`models.passage_reader.Reading`), by a generator that reads."""
 
     question: str
     passages: tuple[str, ...]
