@@ -100,13 +100,13 @@ def _done(ray: Any, work: Work, window: list[Part], actors: int) -> Iterator[byt
 
 def _actor_batch(work: Work, table: Any) -> dict[str, list[Any]]:
     """One batch in an actor; the table may be shared memory and is only read."""
-    found: dict[str, list[Any]] = {"finished": [], "refused": []}
+    columns: dict[str, list[Any]] = {"finished": [], "refused": []}
     for row in table.to_pylist():
         part = Part(**{**row, "lines": tuple(row["lines"])})
         try:
             finished, refused = work(part), None
         except UnpoisonError as error:
             finished, refused = b"", str(error)
-        found["finished"].append(finished)
-        found["refused"].append(refused)
-    return found
+        columns["finished"].append(finished)
+        columns["refused"].append(refused)
+    return columns

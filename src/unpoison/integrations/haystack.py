@@ -168,5 +168,5 @@ class IngestGate:
         Raises:
             InputError: An unusable document.
         """
-        found = self._gate.sorted(documents)
-        return {"documents": found.accepted, "quarantined": found.quarantined, "rejected": found.rejected}
+        gated = self._gate.sorted(documents)
+        return {"documents": gated.accepted, "quarantined": gated.quarantined, "rejected": gated.rejected}

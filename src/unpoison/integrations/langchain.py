@@ -221,7 +221,7 @@ class GuardedVectorStore:
         Raises:
             InputError: An unusable document.
         """
-        found = self._gate.sorted(documents)
-        if found.accepted:
-            self.store.add_documents(found.accepted, **options)
-        return found
+        gated = self._gate.sorted(documents)
+        if gated.accepted:
+            self.store.add_documents(gated.accepted, **options)
+        return gated

@@ -138,12 +138,12 @@ def _table(cells: list[Cell]) -> Table:
     return Table("Every attack", columns, rows, ("", *(MEASURES[name].meaning for name in names)))
 
 
-def _figure(found: Estimate, unit: str) -> str:
-    if not found.defined:
+def _figure(estimate: Estimate, unit: str) -> str:
+    if not estimate.defined:
         return "-"
     scale = 100 if unit == "share" else 1
-    value = f"{scale * found.value:.1f}"
-    return value if isnan(found.low) else f"{value} [{scale * found.low:.1f}, {scale * found.high:.1f}]"
+    value = f"{scale * estimate.value:.1f}"
+    return value if isnan(estimate.low) else f"{value} [{scale * estimate.low:.1f}, {scale * estimate.high:.1f}]"
 
 
 def _questions(results: Results) -> str:
@@ -161,11 +161,11 @@ def _question(trial: Trial) -> str:
         for kind, texts in (("truth", trial.correct), ("poison", trial.wanted))
         if texts
     )
-    said = f'<p class="answer" dir="auto">{label(trial.answer, ANSWER)}</p>' if trial.answer is not None else ""
+    answer = f'<p class="answer" dir="auto">{label(trial.answer, ANSWER)}</p>' if trial.answer is not None else ""
     error = f'<p class="error">{label(f"{trial.stage}: {trial.error}", 400)}</p>' if trial.failed else ""
     return (
         f'<details class="question"><summary><span class="asked" dir="auto">{label(trial.question, ANSWER)}</span>'
         f'<span class="tag{bad}">{tag}</span>'
         f'<span class="where">{label(f"{trial.attack} x {trial.poisons}", 120)}</span>'
-        f"</summary><div>{answers}{said}{error}</div></details>"
+        f"</summary><div>{answers}{answer}{error}</div></details>"
     )

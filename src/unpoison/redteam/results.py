@@ -52,8 +52,8 @@ class Cell:
     @property
     def problems(self) -> list[str]:
         """What went wrong and how often, most frequent first."""
-        told = Counter(f"{trial.stage}: {trial.error}" for trial in self.trials if trial.failed)
-        return [f"{count} of {self.expected}: {problem}" for problem, count in told.most_common(20)]
+        counts = Counter(f"{trial.stage}: {trial.error}" for trial in self.trials if trial.failed)
+        return [f"{count} of {self.expected}: {problem}" for problem, count in counts.most_common(20)]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
@@ -154,8 +154,8 @@ class Results:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the document."""
-    found: dict[str, Any] = json.loads(files("unpoison").joinpath("data", "redteam.schema.json").read_text("utf-8"))
-    return found
+    document: dict[str, Any] = json.loads(files("unpoison").joinpath("data", "redteam.schema.json").read_text("utf-8"))
+    return document
 
 
 def _told(trial: Trial) -> dict[str, Any]:
