@@ -30,6 +30,7 @@ from unpoison.evaluation.journal import read_rows
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged
+from unpoison.locks import lock_file
 
 __all__ = [
     "Run",
@@ -152,16 +153,9 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         InputError: Another process has the folder.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
     with (folder / "lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"another process runs in {folder}; wait for it, or give another --folder") from None
+        if not lock_file(file.fileno()):
+            raise InputError(f"another process runs in {folder}; wait for it, or give another --folder")
         yield
 
 
