@@ -103,7 +103,7 @@ UNBOUNDED = frozenset(
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
 
-BOUNDED = ("_stem", "_wanted", "asked_for")
+BOUNDED = ("_stem", "_wanted", "answer_type")
 """Whose texts are cut before they are remembered, or are our own."""
 
 
