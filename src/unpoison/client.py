@@ -20,7 +20,7 @@ from typing import Any, Self
 from unpoison.errors import OptionError, UnpoisonError, shown
 from unpoison.extras import require
 from unpoison.types import Answer, Query, Screening
-from unpoison.wire import Asked, Events, Ranked, RefusedError, content, failure, ranked, reranking, unreachable
+from unpoison.wire import Events, Exchange, Ranked, RefusedError, content, failure, ranked, reranking, unreachable
 
 __all__ = ["AsyncClient", "Client", "Ranked"]
 
@@ -87,19 +87,19 @@ class Client(_Base):
             passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
             defense: One of those that the service has; its first by default.
         """
-        request = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         return request.screening(self._post("/v1/screen", request.body()))
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Answer:
         """Answer in spite of poisoned passages, as `Defense.answer`."""
-        request = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         return request.answer(self._post("/v1/answer", request.body()))
 
     def stream(
         self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None
     ) -> Iterator[Screening | str | Answer]:
         """`answer` as it comes, as `Defense.aanswer_stream`: a screening, pieces of text, the answer that counts."""
-        request = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         try:
             with self._http.stream("POST", "/v1/answer", json=request.body(stream=True)) as response:
                 if response.status_code != 200:
@@ -149,19 +149,19 @@ class AsyncClient(_Base):
 
     async def screen(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Screening:
         """As `Client.screen`."""
-        request = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         return request.screening(await self._post("/v1/screen", request.body()))
 
     async def answer(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Answer:
         """As `Client.answer`."""
-        request = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         return request.answer(await self._post("/v1/answer", request.body()))
 
     async def stream(
         self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None
     ) -> AsyncIterator[Screening | str | Answer]:
         """As `Client.stream`."""
-        request = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         try:
             async with self._http.stream("POST", "/v1/answer", json=request.body(stream=True)) as response:
                 if response.status_code != 200:

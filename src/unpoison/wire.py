@@ -23,7 +23,7 @@ from unpoison.types import (
     as_query,
 )
 
-__all__ = ["Asked", "Events", "Ranked", "RefusedError", "content", "failure", "ranked", "reranking", "unreachable"]
+__all__ = ["Events", "Exchange", "Ranked", "RefusedError", "content", "failure", "ranked", "reranking", "unreachable"]
 
 AGAIN = (429, 503)
 """What the service refuses before it did anything."""
@@ -39,7 +39,7 @@ class Ranked:
     score: float
 
 
-class Asked:
+class Exchange:
     """A question and its passages, as they are sent and as they come back."""
 
     def __init__(self, query: str | Query, passages: Iterable[Any], defense: str | None) -> None:

@@ -14,7 +14,7 @@ from unpoison.file_rows import FileRow, encoded
 from unpoison.registry import own_code
 from unpoison.rows import with_results
 
-__all__ = ["Finished", "Work"]
+__all__ = ["Finished", "PartWork"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PartWork:
     """A screener, and what is wanted of it.
 
     Attributes:
@@ -78,7 +78,7 @@ class Work:
         settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
         return json.dumps([*settings, code] if code else settings)
 
-    def shared(self, workers: int) -> Work:
+    def shared(self, workers: int) -> PartWork:
         """The same for each of so many workers, which share the bound on model calls."""
         screener = self.screener
         return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))

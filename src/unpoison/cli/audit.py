@@ -135,7 +135,7 @@ def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
 
 
 def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> None:
-    from unpoison.cli.running import Outcome
+    from unpoison.cli.running import RowOutcome
     from unpoison.errors import InputError
 
     error = record.error
@@ -144,7 +144,7 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> 
             audit.add(record.fields)
         except InputError as refused:
             error = str(refused)
-    counts.add(Outcome(record, None, error))
+    counts.add(RowOutcome(record, None, error))
 
 
 def _write(report: Report) -> None:

@@ -10,7 +10,7 @@ import typer
 from unpoison.cli.options import GeneratorName
 
 if TYPE_CHECKING:
-    from unpoison.questions import Made
+    from unpoison.questions import QuestionSet
 
 __all__ = ["EXAMPLES", "questions"]
 
@@ -120,7 +120,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
             writer.write(row)
 
 
-def _write_passages(path: Path, produced: Made) -> None:
+def _write_passages(path: Path, produced: QuestionSet) -> None:
     from unpoison.output import Writer
 
     with Writer(path, "", to_stdout=False) as writer:

@@ -20,8 +20,8 @@ from unpoison.rows import Row, with_results
 from unpoison.threads import in_order
 
 __all__ = [
-    "Outcome",
     "RowCounts",
+    "RowOutcome",
     "cached_generator",
     "counted",
     "make_encoder",
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class RowOutcome(Generic[T]):
     """What became of one record: a result, or the reason why there is none."""
 
     record: FileRow
@@ -55,24 +55,24 @@ def outcomes(
     limit: int | None = None,
     at_once: int = 1,
     failures: tuple[type[Exception], ...] = (InputError, ModelError),
-) -> Iterator[Outcome[T]]:
+) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `at_once` side by side, and yield in the order of the source.
 
     At most `2 * at_once` records are in memory. An exception that is none of `failures` ends everything.
     """
 
-    def outcome(record: FileRow) -> Outcome[T]:
+    def outcome(record: FileRow) -> RowOutcome[T]:
         if record.error is not None:
-            return Outcome(record, None, record.error)
+            return RowOutcome(record, None, record.error)
         try:
-            return Outcome(record, work(Row.of(record.fields)))
+            return RowOutcome(record, work(Row.of(record.fields)))
         except failures as error:
-            return Outcome(record, None, str(error))
+            return RowOutcome(record, None, str(error))
 
     yield from in_order(outcome, islice(source, limit), at_once, "unpoison-row")
 
 
-def tracked(outcomes: Iterable[Outcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[Outcome[T]]:
+def tracked(outcomes: Iterable[RowOutcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[RowOutcome[T]]:
     """The same outcomes, with a progress bar.
 
     Raises:
@@ -127,7 +127,7 @@ class RowCounts:
         self.resumed = 0
         self._alike: Counter[str] = Counter()
 
-    def add(self, outcome: Outcome[Any]) -> None:
+    def add(self, outcome: RowOutcome[Any]) -> None:
         if outcome.error is None:
             self.done += 1
         else:

@@ -18,7 +18,7 @@ from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
 from unpoison.integrations.gate import Gate, Gated
-from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.types import Passage
 
 __all__ = ["GuardedIndex", "ScreeningPostprocessor"]
@@ -48,7 +48,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
     mode: Mode
     annotate: bool
     exempt: Exempt | None
-    _screener: Screener[NodeWithScore] = PrivateAttr()
+    _screener: DocumentScreener[NodeWithScore] = PrivateAttr()
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         **framework: Any,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
+        screener = DocumentScreener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given, **framework)
         self._screener = screener
 

@@ -13,7 +13,7 @@ from unpoison.models.checkpoints import encodable
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, gives_orders
 from unpoison.models.passage_reader import THRESHOLD, PassageReader, Reading
 from unpoison.models.questions import read_question
-from unpoison.models.voices import Said, central, sentence, supported
+from unpoison.models.voices import GivenAnswer, central, sentence, supported
 from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
 
@@ -75,12 +75,12 @@ class Reader(PassageReader):
     def _consolidate(self, prompt: Prompt) -> str | None:
         return "\n".join(dict.fromkeys(sentence(one) for one in self._supported(prompt)))
 
-    def _supported(self, prompt: Prompt) -> list[Said]:
+    def _supported(self, prompt: Prompt) -> list[GivenAnswer]:
         """The texts that give the best supported answer."""
         texts = [text for text in _texts(prompt) if prompt.task != "consolidate" or not gives_orders(text)]
         readings = self.read_pairs([(prompt.question, text) for text in texts])
         said = [
-            Said(reading.answer, text, reading.start, (1 - 0.5 * rank / len(texts)) * (1 - reading.no_answer))
+            GivenAnswer(reading.answer, text, reading.start, (1 - 0.5 * rank / len(texts)) * (1 - reading.no_answer))
             for rank, (reading, text) in enumerate(zip(readings, texts, strict=True))
             if reading.answer
         ]
@@ -136,13 +136,13 @@ def _texts(prompt: Prompt) -> list[str]:
     return list(dict.fromkeys((*prompt.passages, *notes)))
 
 
-def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[Said]:
+def _likeliest(readings: Sequence[Reading], texts: Sequence[str]) -> list[GivenAnswer]:
     """Of texts that all seem silent the one that may yet answer: several together seldom hold nothing."""
     best = min(range(len(texts)), key=lambda i: readings[i].no_answer, default=None)
     if best is None or readings[best].no_answer > LAST or readings[best].start == readings[best].end:
         return []
     reading = readings[best]
-    return [Said(texts[best][reading.start : reading.end], texts[best], reading.start, 1 - reading.no_answer)]
+    return [GivenAnswer(texts[best][reading.start : reading.end], texts[best], reading.start, 1 - reading.no_answer)]
 
 
 def _synthesize(_: Reader, prompt: Prompt) -> str | None:

@@ -18,7 +18,7 @@ from unpoison.questions.falsehoods import false_answer
 from unpoison.questions.writing import written_fact
 from unpoison.types import Passage
 
-__all__ = ["Made", "Question", "make_questions"]
+__all__ = ["Question", "QuestionSet", "make_questions"]
 
 PREFERRED = ("number", "answer", "year", "name", "value", "definition", "task", "meaning", "gap")
 """Kinds in the order in which a document's questions are taken."""
@@ -66,7 +66,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class QuestionSet:
     """What became of a collection.
 
     Attributes:
@@ -89,7 +89,7 @@ def make_questions(
     generator: Generator | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Made:
+) -> QuestionSet:
     """Make questions from a collection.
 
     Args:
@@ -134,7 +134,7 @@ def make_questions(
             "states a number, a name, a definition or an entry that the rules read; give more documents, or a language "
             "model with -g"
         )
-    return Made(tuple(questions.values()), tuple(passages), len(candidates), dict(gone))
+    return QuestionSet(tuple(questions.values()), tuple(passages), len(candidates), dict(gone))
 
 
 def _candidates(documents: Sequence[Document]) -> tuple[list[tuple[Fact, Passage]], list[Passage], Counter[str]]:
