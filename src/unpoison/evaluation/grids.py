@@ -222,8 +222,8 @@ def _value(name: str, item: Any) -> Any:
         if name == "nli_noise":
             return float(text)
         if name == "positions":
-            places = item if isinstance(item, list) else text.split("+")
-            return tuple(int(str(position)) for position in places)
+            positions = item if isinstance(item, list) else text.split("+")
+            return tuple(int(str(position)) for position in positions)
     except ValueError:
         pass
     else:

@@ -123,7 +123,7 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
         row["passages"].append(fields)
     row["planted"] = {
         "attack": attack.name,
-        "made": _made(scenario, crafted),
+        "made": _origin(scenario, crafted),
         "texts": len(crafted.texts),
         "in_context": len(staged.context.poison),
         "reached": staged.reached,
@@ -133,7 +133,7 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
     return Planted(example.id, row, crafted.texts)
 
 
-def _made(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
+def _origin(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
     """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}

@@ -101,7 +101,7 @@ class PassageReader:
             self._settings = Settings(window=min(384, model.context), question=min(64, model.context // 4))
         self._cutter = WindowCutter(source, self._settings, self.name)
         self._known: Recent[bytes, Reading] = Recent(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
-        self._related: Recent[bytes, Relation] = Recent(lambda key, found: 300, REMEMBERED)
+        self._related: Recent[bytes, Relation] = Recent(lambda key, relation: 300, REMEMBERED)
 
     @property
     def isolated(self) -> bool:
@@ -172,7 +172,7 @@ class PassageReader:
             if not spans:
                 read.append(Reading("", 0, 0, 0.0, 1.0, skimmed))
                 continue
-            offset, best = max(spans, key=lambda found: found[1].odds)
+            offset, best = max(spans, key=lambda candidate: candidate[1].odds)
             no_answer = 1 / (1 + np.exp(np.clip(self._settings.slope * best.odds + self._settings.intercept, -60, 60)))
             start, end = _trimmed(text, offset + best.start, offset + best.end)
             if start == end:

@@ -66,10 +66,10 @@ class Reader(PassageReader):
         return next((one.answer for one in self._supported(prompt)), None)
 
     def _answer(self, prompt: Prompt) -> str | None:
-        said = self._supported(prompt)
-        if not said:
+        given = self._supported(prompt)
+        if not given:
             return None
-        best = max(said, key=lambda one: one.weight)
+        best = max(given, key=lambda one: one.weight)
         return best.answer if read_question(prompt.question).kind in _CRISP else sentence(best)
 
     def _consolidate(self, prompt: Prompt) -> str | None:
@@ -79,14 +79,14 @@ class Reader(PassageReader):
         """The texts that give the best supported answer."""
         texts = [text for text in _texts(prompt) if prompt.task != "consolidate" or not gives_orders(text)]
         readings = self.read_pairs([(prompt.question, text) for text in texts])
-        said = [
+        given = [
             GivenAnswer(reading.answer, text, reading.start, (1 - 0.5 * rank / len(texts)) * (1 - reading.no_answer))
             for rank, (reading, text) in enumerate(zip(readings, texts, strict=True))
             if reading.answer
         ]
-        if not said and prompt.task != "atomic":
-            said = _likeliest(readings, texts)
-        return supported(prompt.question, said)
+        if not given and prompt.task != "atomic":
+            given = _likeliest(readings, texts)
+        return supported(prompt.question, given)
 
 
 _CRISP = ("person", "place", "date", "number")
