@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.options import GeneratorName
-
 if TYPE_CHECKING:
     from unpoison.questions import QuestionSet
 
@@ -40,7 +38,16 @@ def questions(
         ),
     ],
     count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,
-    generator: GeneratorName = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator",
+            "-g",
+            metavar="GENERATOR",
+            help="A language model that writes them: openai:MODEL, anthropic:MODEL or hf:NAME_OR_PATH. [default: "
+            "rules]",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Draws documents and false answers.")] = 0,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where they go: .csv or .jsonl.")

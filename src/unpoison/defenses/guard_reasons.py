@@ -54,7 +54,7 @@ def reasons(
     A group of evidence counts as much as the log-odds fall when the passage's values of the group are replaced by
     those of the least suspicious passage; in a set of one there is none to compare with.
     """
-    rows, around, where, probability, _ = judgement
+    rows, around, where, probability, alone = judgement
     whole = np.hstack([rows, around])
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))
@@ -66,8 +66,8 @@ def reasons(
         changed[:, place, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
     sums = model.sums(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :])
-    without = model.odds(sums, where).reshape(len(suspects), len(members))
-    weight = model.odds(model.sums(rows[suspects], around[suspects]), where)[:, None] - without
+    without = model.odds(sums, np.repeat(alone[suspects], len(members)), where).reshape(len(suspects), len(members))
+    weight = model.odds(model.sums(rows[suspects], around[suspects]), alone[suspects], where)[:, None] - without
     for suspect, points in zip(suspects.tolist(), weight):
         named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
         texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
