@@ -22,7 +22,7 @@ __all__ = ["LEAST", "looks_made"]
 
 Matrix = NDArray[np.float64]
 
-SHORTEST = 8
+SHORTEST = 10
 """Runs, and words, of a sentence that has a style; where a text has none so long, its longest counts."""
 
 LEAST, MOST = -6.0, 4.0
@@ -44,7 +44,7 @@ def looks_made(texts: Sequence[str]) -> Matrix:
     for start in range(0, len(texts), BLOCK):
         some = texts[start : start + BLOCK]
         found[start : start + len(some)] = (_as_written(some) + _plain(some)) / 2
-    return np.clip(found, LEAST, MOST)
+    return np.asarray(np.clip(found, LEAST, MOST))
 
 
 def _as_written(texts: Sequence[str]) -> Matrix:
