@@ -3,8 +3,7 @@
 Fitted on: questions and passages whose licence allows it (MIT, BSD, Apache, CC BY-SA), seven tenths of the questions
 (`split.py`: a question and the documents annotated for it are on one side), of the clean texts of other kinds FAQ
 pages, science and English Wikipedia, and reference documentation (`docstrings.py`). Everything else in the folder is
-measured on and never fitted; nor is a passage of the corpus that is among the nearest of a question that is measured
-on.
+measured on and never fitted; nor is a passage of the corpus that is among the nearest of a question measured on.
 """
 
 from __future__ import annotations

@@ -122,6 +122,6 @@ def test_words_whose_stems_are_remembered_are_short() -> None:
     sentences.stem("x" * 41)
     assert sentences._stem.cache_info().currsize == 0
     style._known_shape.cache_clear()
-    style.shape_of("x" * 33)
+    style.shapes_of(["x" * 33])
     assert style._known_shape.cache_info().currsize == 0
-    assert style.shape_of("X" * 33) == style.NUMBER["Name"]
+    assert style.shapes_of(["X" * 33]) == [style.NUMBER["Name"]]

@@ -104,6 +104,15 @@ def test_without_opentelemetry_nothing_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_nothing_is_recorded_where_it_was_imported_and_not_set_up() -> None:
+    code = (
+        "import opentelemetry.trace as trace; from unpoison import tracing; assert tracing._tracer() is None;"
+        "from opentelemetry.sdk.trace import TracerProvider; trace.set_tracer_provider(TracerProvider());"
+        "assert tracing._tracer().start_span('x').is_recording()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 class Collector(BaseHTTPRequestHandler):
     received = threading.Event()
     path_of = ""

@@ -74,7 +74,7 @@ def _fields(line: bytes) -> tuple[Mapping[str, Any], str | None]:
     if isinstance(value, dict) and set(value) == {UNREADABLE}:
         return {}, str(value[UNREADABLE])
     if not isinstance(value, dict):
-        return {}, f"a row must be a JSON object with 'query' and 'passages', got {shown(value)}"
+        return {}, f"a row must be a JSON object, got {shown(value)}"
     return value, None
 
 

@@ -7,13 +7,53 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-__all__ = ["in_order", "on_thread", "started"]
+__all__ = ["Line", "in_order", "on_thread", "started"]
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+class Line:
+    """Threads that take jobs from one line, first come, first served.
+
+    The next job begins when the last one ends, without anybody having to be told; and putting a job into the line waits
+    for nothing, whereas the start of a thread waits until that thread runs, behind all those that compute. The threads
+    are daemons, as those of `started`.
+
+    Args:
+        threads: How many jobs are done side by side.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads = threads
+        for _ in range(threads):
+            Thread(target=self._work, name="unpoison", daemon=True).start()
+
+    def put(self, work: Callable[[], T]) -> Future[T]:
+        """Have `work` done. A job that is cancelled while it waits is never begun."""
+        future: Future[T] = Future()
+        context = copy_context()  # what is current here, such as a trace, is current there
+
+        def job() -> None:
+            if future.set_running_or_notify_cancel():
+                context.run(_settle, future, work)
+
+        self._jobs.put(job)
+        return future
+
+    def close(self) -> None:
+        """Let the threads end, behind the jobs that wait. Nobody waits for them."""
+        for _ in range(self._threads):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
 
 
 def in_order(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
@@ -52,20 +92,20 @@ def started(work: Callable[[], T]) -> Future[T]:
     """
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so setting its result is safe
-
-    def body() -> None:
-        try:
-            result = work()
-        except StopIteration as error:  # cannot be passed on by futures, as by generators (PEP 479)
-            future.set_exception(RuntimeError(f"StopIteration: {error}"))
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
     # What is current here, such as a trace, is current there.
-    Thread(target=copy_context().run, args=(body,), name="unpoison", daemon=True).start()
+    Thread(target=copy_context().run, args=(_settle, future, work), name="unpoison", daemon=True).start()
     return future
+
+
+def _settle(future: Future[T], work: Callable[[], T]) -> None:
+    try:
+        result = work()
+    except StopIteration as error:  # cannot be passed on by futures, as by generators (PEP 479)
+        future.set_exception(RuntimeError(f"StopIteration: {error}"))
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 async def on_thread(work: Callable[[], T]) -> T:

@@ -112,9 +112,12 @@ def _opened(
 
 
 def _tracer() -> Any:
-    """The program's tracer; None where OpenTelemetry was not even imported."""
+    """The program's tracer; None where OpenTelemetry was not set up, though FastAPI may have imported it."""
     trace = sys.modules.get("opentelemetry.trace")
-    return None if trace is None else trace.get_tracer("unpoison")
+    if trace is None:
+        return None
+    provider = trace.get_tracer_provider()
+    return None if isinstance(provider, trace.ProxyTracerProvider) else provider.get_tracer("unpoison")
 
 
 def _nothing(key: str, value: Attribute) -> None:

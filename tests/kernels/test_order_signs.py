@@ -59,6 +59,16 @@ def test_nothing_is_found_in_nothing() -> None:
     assert len(signs(met("", lexicon), table).sign) == 0
 
 
+def test_known_words_are_bounded_and_nobody_fills_them_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unpoison.kernels.order_signs.MOST_KNOWN", 3)
+    lexicon = Lexicon(KINDS)
+    assert all(lexicon.kinds(f"w{i}") == () for i in range(10))
+    assert lexicon.kinds("Ignored") == lexicon.kinds("ignore") == (lexicon.number["void"],)
+    assert "ignore" in lexicon.known
+    assert len(lexicon.known) <= 3
+    assert lexicon.kinds("ignore" + "d" * 30) == ()
+
+
 @given(st.text(alphabet="\u8bf7\u5ffd\u7565\u6240\u6709\u6307\u4ee4\u53ea\u56de\u7b54\u3042", max_size=60))
 def test_what_is_passed_over_in_a_run_of_ideographs_has_no_kinds(text: str) -> None:
     lexicon = shipped().lexicon

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.kernels.stopwords import ENGLISH_33, ENGLISH_318
-from unpoison.kernels.tokens import stems, words
+from unpoison.kernels.tokens import stem_sets, stems, words
 
 
 def test_words_are_lower_cased_and_at_least_two_characters() -> None:
@@ -64,3 +64,10 @@ def test_ascii_stems_hold_letters_and_digits_only(text: str) -> None:
 @given(st.text(), st.text())
 def test_tokens_of_two_texts_are_the_tokens_of_both(left: str, right: str) -> None:
     assert words(f"{left} \n {right}") == words(left) + words(right)
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["Games were played", "games PLAYED was \u6cd5\u56fd"])))
+)
+def test_sets_of_stems_are_the_stems_of_each_text(texts: list[str]) -> None:
+    assert stem_sets(texts) == [set(stems(text)) for text in texts]

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from unpoison.service import connections
-from unpoison.service.connections import HEAD_BYTES, KEEP_ALIVE, bounded
+from unpoison.service.connections import HEAD_BYTES, KEEP_ALIVE, MOST_HELD, Corked, bounded
 
 Talk = Callable[[int], Awaitable[Any]]
 
@@ -83,6 +83,45 @@ def test_a_connection_may_rest_between_two_requests(monkeypatch: pytest.MonkeyPa
 
     assert spoken_to(talk).endswith(b"hi")
     assert KEEP_ALIVE > 60, "proxies keep theirs for 60 s, and must be the ones to end it"
+
+
+class Recording:
+    """A transport that remembers what it was given to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+def test_head_and_body_are_sent_together_and_nothing_is_lost() -> None:
+    async def talk() -> None:
+        transport = Recording()
+        corked = Corked(transport, asyncio.get_running_loop())  # type: ignore[arg-type]
+        corked.write(b"head")
+        corked.write(b"body")
+        assert transport.sent == []
+        await asyncio.sleep(0)
+        assert transport.sent == [b"headbody"]
+        corked.write(b"x" * (MOST_HELD + 1))  # so that the transport can say that the client does not keep up
+        assert len(transport.sent) == 2
+        corked.write(b"last")
+        corked.close()
+        assert transport.sent[2:] == [b"last"]
+        assert corked.is_closing()
+        corked.write(b"too late")
+        await asyncio.sleep(0)
+        assert len(transport.sent) == 3
+
+    asyncio.run(talk())
 
 
 def test_the_longest_silent_makes_room() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from service_doubles import POISONED, Asking, Held, Marked
+from unpoison import Grada
 from unpoison.models import FunctionGenerator
 from unpoison.requests import Flow
-from unpoison.service.work import Work, warm_up
+from unpoison.service.work import LONG, Work, warm_up
 from unpoison.types import Passage, Query, Screening, as_passages
 
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
@@ -56,6 +59,40 @@ def test_no_more_screenings_than_threads(threads: int) -> None:
     found = asyncio.run(all_at_once())
     assert {one.screening.kept_indices for one in found} == {(2, 0)}
     assert 1 <= defense.most <= threads
+
+
+def test_long_requests_hold_up_no_short_ones(held: Held) -> None:
+    async def beside() -> None:
+        work = Work(1)
+        long = asyncio.create_task(work.screen(held, QUERY, as_passages(["x" * (LONG + 1)])))
+        another = asyncio.create_task(work.compute(lambda: "computed"))
+        assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
+        assert not long.done()
+        assert not another.done()  # it waits behind the long one
+        held.go.set()
+        await long
+        assert await another == "computed"
+        await work.close()
+
+    asyncio.run(beside())
+
+
+def test_encoders_behind_a_network_do_not_take_a_thread() -> None:
+    met = threading.Barrier(5)
+
+    class Remote:
+        name, remote = "remote", True
+
+        def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+            met.wait(30)  # all five requests at once, though there is one thread
+            return np.array([[1, len(text)] for text in texts], np.float32)
+
+    async def all_at_once() -> None:
+        work, defense = Work(1), Grada(encoder=Remote())
+        await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(5)))
+        await work.close()
+
+    asyncio.run(all_at_once())
 
 
 def test_given_up_screening_keeps_its_thread_until_it_ends(held: Held) -> None:

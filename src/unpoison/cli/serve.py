@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import typer
 
 from unpoison.cli import serve_options as options
@@ -60,7 +58,7 @@ def serve(
     max_dimensions: options.MaxDimensions = 8192,
     at_once: options.AtOnce = 64,
     wait: options.Wait = 1.0,
-    threads: options.Threads = None,
+    threads: options.Threads = 1,
     timeout: options.Timeout = 60.0,
     in_flight: options.InFlight = 16,
     retries: options.Retries = 2,
@@ -110,7 +108,7 @@ def serve(
         dimensions=max_dimensions,
         at_once=at_once,
         wait=wait,
-        threads=threads or max(1, (os.cpu_count() or 1) // workers),
+        threads=threads,
         timeout=timeout,
     )
     vectors = make_encoder(encoder, encoder_cache)

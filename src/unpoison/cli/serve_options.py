@@ -180,12 +180,12 @@ Wait = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None,
+    int,
     typer.Option(
         min=1,
         metavar="N",
         rich_help_panel=LIMITS,
-        help="Screenings computed side by side. [default: processors / workers]",
+        help="Short requests computed side by side, and as many long ones.",
     ),
 ]
 Timeout = Annotated[

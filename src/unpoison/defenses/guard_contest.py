@@ -118,11 +118,13 @@ def contests(
 def copied(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which passages are copies of one another, and so have one voice; shape (k, k), symmetric."""
     found = overlap >= COPY
+    np.fill_diagonal(found, val=True)
     places: dict[str, list[int]] = {}
     for i, text in enumerate(texts):
         places.setdefault(text, []).append(i)
     for alike in (*places.values(), *(list(frame.fillings) for frame in frames)):
-        found[np.ix_(alike, alike)] = True
+        if len(alike) > 1:
+            found[np.ix_(alike, alike)] = True
     return found
 
 

@@ -17,7 +17,7 @@ from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_windows import WindowJudgement, WindowModel
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.kernels.tokens import stems
+from unpoison.kernels.tokens import stem_sets, stems
 
 __all__ = ["Look", "excerpts", "look"]
 
@@ -96,8 +96,8 @@ def excerpts(question: str, texts: Sequence[str], suspects: Sequence[int]) -> di
     """
     if not suspects:
         return {}
-    common = COMMON.union(stems(question))
-    said = [set(stems(text)) - common for text in texts]
+    asked, *said = stem_sets([question, *texts])
+    said = [words - COMMON - asked for words in said]
 
     def within(inner: int, outer: int) -> bool:
         return len(said[inner] & said[outer]) >= EXCERPT * len(said[inner])

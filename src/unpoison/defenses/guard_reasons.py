@@ -54,25 +54,31 @@ def reasons(
     A group of evidence counts as much as the log-odds fall when the passage's values of the group are replaced by
     those of the least suspicious passage; in a set of one there is none to compare with.
     """
+    probability = judgement.probability
+    said = [f"probability of poison {value:.2f}" for value in united.tolist()]
+    clauses = {i: [f"{CLAUSE}: \u201c{text}\u201d"] for i, text in worst.items()}
+    suspects = np.flatnonzero((probability >= REMARKABLE) & (united >= REMARKABLE))
+    if len(suspects):
+        for suspect, points in zip(suspects.tolist(), _weights(model, judgement, suspects)):
+            named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
+            texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
+            clauses[suspect] = [*texts, *clauses.get(suspect, ())] or ["by many small signs together"]
+    return [f"{sentence}: {'; '.join(clauses.get(i, ['nothing remarkable']))}" for i, sentence in enumerate(said)]
+
+
+def _weights(model: GuardModel, judgement: Judgement, suspects: NDArray[np.intp]) -> Matrix:
+    """How much the log-odds of each suspect fall without each group of evidence, shape (suspects, groups)."""
     rows, around, where, probability, alone = judgement
     whole = np.hstack([rows, around])
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))
-    said = [f"probability of poison {value:.2f}" for value in united.tolist()]
-    clauses = {i: [f"{CLAUSE}: \u201c{text}\u201d"] for i, text in worst.items()}
-    suspects = np.flatnonzero((probability >= REMARKABLE) & (united >= REMARKABLE))
     changed = np.repeat(whole[suspects, None], len(members), axis=1)
     for place, columns in enumerate(members):
         changed[:, place, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
     sums = model.sums(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :])
     without = model.odds(sums, np.repeat(alone[suspects], len(members)), where).reshape(len(suspects), len(members))
-    weight = model.odds(model.sums(rows[suspects], around[suspects]), alone[suspects], where)[:, None] - without
-    for suspect, points in zip(suspects.tolist(), weight):
-        named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
-        texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
-        clauses[suspect] = [*texts, *clauses.get(suspect, ())] or ["by many small signs together"]
-    return [f"{sentence}: {'; '.join(clauses.get(i, ['nothing remarkable']))}" for i, sentence in enumerate(said)]
+    return model.odds(model.sums(rows[suspects], around[suspects]), alone[suspects], where)[:, None] - without
 
 
 @cache

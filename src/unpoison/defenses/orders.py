@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.order_cuts import Freed, freed, order_spans
 from unpoison.errors import shown
-from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD, order
+from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD, order, suspicions
 from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 
 __all__ = ["Orders", "OrdersPolicy", "orders_in", "with_orders"]
@@ -34,14 +34,14 @@ class Orders(NamedTuple):
 
     Attributes:
         probability: That a passage gives an order, by its worst stretch, in [0, 1], shape (k,).
-        quotes: That stretch.
+        quotes: That stretch, of those that give one, by position.
         passages: What the defense gets of them: those that give none, and the rests of those that are cut.
         read: The positions of these, rising.
         spans: Where the orders stand, by position.
     """
 
     probability: NDArray[np.float64]
-    quotes: tuple[str, ...]
+    quotes: Mapping[int, str]
     passages: tuple[Passage, ...]
     read: tuple[int, ...]
     spans: Mapping[int, tuple[Span, ...]]
@@ -54,15 +54,15 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
         passages: All of a question.
         cut: Whether passages whose orders are confined to a few sentences are read without these.
     """
-    found = [order(passage.reading) for passage in passages]
-    probability = np.array([o.probability for o in found], float)
-    rests: dict[int, Freed] = {}
-    for i in np.flatnonzero(probability > THRESHOLD).tolist():
-        rests[i] = freed(passages[i], found[i]) if cut else Freed(None, order_spans(passages[i], found[i]))
+    probability = suspicions([passage.reading for passage in passages])
+    found = {i: order(passages[i].reading) for i in np.flatnonzero(probability > THRESHOLD).tolist()}
+    rests = {
+        i: freed(passages[i], one) if cut else Freed(None, order_spans(passages[i], one)) for i, one in found.items()
+    }
     left = [rests[i].passage if i in rests else passage for i, passage in enumerate(passages)]
     return Orders(
         probability,
-        tuple(o.quote for o in found),
+        {i: one.quote for i, one in found.items()},
         tuple(passage for passage in left if passage is not None),
         tuple(i for i, passage in enumerate(left) if passage is not None),
         {i: rest.spans for i, rest in rests.items()},

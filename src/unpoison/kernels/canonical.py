@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from operator import add, attrgetter
 
 from unpoison.kernels.alignment import UNTRACED, Edits
 from unpoison.kernels.invisible import blanks, composed, hidden_words, invisible, unmarked
@@ -59,10 +60,10 @@ class Hidden:
     unread: int = 0
 
     def __bool__(self) -> bool:
-        return any(getattr(self, field.name) for field in fields(self))
+        return any(_COUNTS(self))
 
     def __add__(self, other: Hidden) -> Hidden:
-        return Hidden(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Hidden(*map(add, _COUNTS(self), _COUNTS(other)))
 
     def __str__(self) -> str:
         """In words, such as "37 invisible characters inside words, 2 HTML comments"; empty for nothing."""
@@ -85,6 +86,9 @@ WORDS = {
     "messages": ("message where no reader looks", "messages where no reader looks"),
     "unread": ("character beyond what is read", "characters beyond what is read"),
 }
+
+
+_COUNTS = attrgetter(*(one.name for one in fields(Hidden)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, product, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -246,16 +246,19 @@ def _places(left: list[str], right: list[str]) -> list[_Place] | None:
     return places
 
 
+_STEPS = sorted(product(range(LONGEST_PLACE + 1), repeat=2), key=lambda step: (sum(step), abs(step[0] - step[1])))[
+    1:
+]  # the fewest words first, and of these as many for as many
+"""How many words of each of two lists may be passed over, in the order in which that is tried."""
+
+
 def _step(left: list[str], right: list[str], i: int, j: int) -> tuple[int, int] | None:
     """The fewest words to go on in each list until both go on alike, with two equal words or their end."""
-    for total in range(1, 2 * LONGEST_PLACE + 1):
-        splits = range(max(0, total - LONGEST_PLACE), min(total, LONGEST_PLACE) + 1)
-        for a in sorted(splits, key=lambda a: abs(total - 2 * a)):  # as many words for as many, if that will do
-            b = total - a
-            if i + a > len(left) or j + b > len(right):
-                continue
-            if left[i + a : i + a + 2] == right[j + b : j + b + 2]:
-                return a, b
+    for a, b in _STEPS:
+        if i + a > len(left) or j + b > len(right):
+            continue
+        if left[i + a : i + a + 2] == right[j + b : j + b + 2]:
+            return a, b
     return None
 
 

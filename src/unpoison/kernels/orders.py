@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import pairwise
 from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.order_signs import NEAR, Kinds, Lexicon, Signs, Table, met, signs
+from unpoison.kernels.order_signs import FAR, NEAR, Kinds, Lexicon, Signs, Table, met, met_apart, signs
 from unpoison.kernels.sentences import sentences
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "order",
     "shipped",
     "stretches",
+    "suspicions",
 ]
 
 WINDOW = 28
@@ -52,6 +54,9 @@ LONGEST_QUOTE = 160
 
 BLOCK = 8192
 """Words whose stretches are looked at together, which bounds memory."""
+
+TOGETHER = 65_536
+"""Characters of texts that are looked at together, which bounds memory too."""
 
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
@@ -136,8 +141,46 @@ def order(text: str, weights: Weights | None = None) -> Order:
     best, start, end = _best(text, used)
     if best > 0:
         start, end = _narrowed(text, start, end, used, best)
-    probability = 1 / (1 + exp(-max(min(best + used.bias, 50.0), -50.0)))
-    return Order(probability, _quoted(text, start, end) if best > 0 else "", start, end)
+    return Order(_probability(best, used), _quoted(text, start, end) if best > 0 else "", start, end)
+
+
+def suspicions(texts: Sequence[str], weights: Weights | None = None) -> NDArray[np.float64]:
+    """`order(text).probability` for each of k texts, in a third of the time; shape (k,).
+
+    Complexity: O(n log n) time in the length of all texts.
+    """
+    used = shipped() if weights is None else weights
+    totals = [total for part in _parts(texts) for total in _highest(part, used)]
+    return np.array([_probability(total, used) for total in totals], float)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Texts in parts of at most `TOGETHER` characters, or a longer one by itself."""
+    part, size = list[str](), 0
+    for text in texts:
+        if part and size + len(text) > TOGETHER:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
+
+
+def _highest(texts: Sequence[str], weights: Weights) -> list[float]:
+    """What the best stretch of each text adds up to, at least 0."""
+    found, begin = met_apart(texts, weights.lexicon, max(FAR, WINDOW))
+    held = signs(found, weights.table)
+    total = np.zeros(int(begin[-1]) + 1)
+    if len(held.sign):
+        best = stretches(held, weights.values[held.sign]).total
+        total = np.append(best, np.zeros(max(len(total) - len(best), 0)))
+    highest: list[float] = np.maximum(np.maximum.reduceat(total, begin), 0).tolist()
+    return highest
+
+
+def _probability(total: float, weights: Weights) -> float:
+    return 1 / (1 + exp(-max(min(total + weights.bias, 50.0), -50.0)))
 
 
 def _best(text: str, weights: Weights) -> tuple[float, int, int]:
@@ -195,21 +238,30 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
     for block in range(0, words, BLOCK):
         low, high = max(block - WINDOW, 0), min(block + BLOCK, words)
         inside = slice(*np.searchsorted(last, [low, high]))
-        place, added, counter = (last[inside] - low) * WINDOW + length[inside], value[inside], against[inside]
-        speaking_for = _sums(place[~counter], added[~counter], high - low)
-        speaking_against = _sums(place[counter], -added[counter], high - low)
-        sums = (speaking_for - np.minimum(speaking_against, MOST_AGAINST))[block - low :]
-        longest = sums.argmax(axis=1)
-        total[block:high] = sums[np.arange(len(sums)), longest]
+        size = high - low
+        place = (2 * length[inside] + against[inside]) * size + last[inside] - low
+        sums = _sums(place, np.where(against, -value, value)[inside], size)[..., block - low :]
+        sums = sums[:, 0] - np.minimum(sums[:, 1], MOST_AGAINST)
+        longest = sums.argmax(axis=0)
+        total[block:high] = np.take_along_axis(sums, longest[None], axis=0)[0]
         begin[block:high] = np.arange(block, high) - longest - 1
     return Stretches(total, begin)
 
 
 def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
-    """What stretches add up to, by their last word and their words less one, from values by both in one number."""
-    sums = np.bincount(place, value, words * WINDOW).reshape(-1, WINDOW).cumsum(axis=1)
-    for length in range(1, WINDOW):
-        sums[1:, length] += sums[:-1, length - 1]
+    """What stretches add up to, by their words less one, what it speaks for, and their last word.
+
+    Args:
+        place: These three in one number, for each value.
+        value: What is added to the shortest stretch that holds it.
+        words: How many last words there are.
+    """
+    sums = np.asarray(np.bincount(place, value, 2 * WINDOW * words).reshape(WINDOW, 2, words), float)
+    ending = sums[0].copy()  # what ends with the same word
+    for shorter, longer in pairwise(sums):
+        ending += longer
+        longer[:] = ending
+        longer[:, 1:] += shorter[:, :-1]
     return sums
 
 

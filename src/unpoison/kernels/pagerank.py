@@ -51,7 +51,7 @@ def pagerank(weights: ArrayLike, damping: float = 0.85, teleport: ArrayLike | No
     if size == 0:
         return np.zeros(0)
     base = np.full(size, 1 / size) if teleport is None else np.asarray(teleport, np.float64)
-    if base.shape != (size,) or not (base >= 0).all() or not np.isclose(base.sum(), 1.0):
+    if teleport is not None and not (base.shape == (size,) and (base >= 0).all() and np.isclose(base.sum(), 1.0)):
         raise ValueError(f"teleport must be a distribution of shape ({size},): non-negative with sum 1")
     largest = edges.max()
     edges = edges / largest if largest > 0 else edges

@@ -10,6 +10,7 @@ style that has a weight for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ __all__ = [
     "run_code",
     "run_text",
     "runs",
-    "shape_of",
+    "shapes_of",
     "strengths",
     "word_code",
 ]
@@ -86,7 +87,7 @@ class Runs(NamedTuple):
 def runs(reading: Reading) -> Runs:
     """All runs of a reading, in no particular order. O(words) time and memory."""
     count = len(reading.sentence_owner)
-    shape = np.array([shape_of(token) for token in reading.tokens], np.int64)[reading.token]
+    shape = shapes_of(reading.tokens)[reading.token]
     # Each sentence between its edges: sorting by (sentence, place) puts these around the tokens.
     sentence = np.concatenate([np.arange(count), reading.token_sentence, np.arange(count)])
     shape = np.concatenate([np.zeros(count, np.int64), shape, np.ones(count, np.int64)])
@@ -179,9 +180,9 @@ def run_code(text: str) -> int:
     return code
 
 
-def shape_of(token: str) -> int:
-    """The number of a token's shape. Long tokens are rare among people's texts, and a cache of them has no bound."""
-    return _known_shape(token) if len(token) <= LONGEST_CACHED else _new_shape(token)
+def shapes_of(tokens: Iterable[str]) -> Numbers:
+    """The numbers of tokens' shapes. Long tokens are rare among people's texts, and a cache of them has no bound."""
+    return np.array([_known_shape(t) if len(t) <= LONGEST_CACHED else _new_shape(t) for t in tokens], np.int64)
 
 
 def word_code(token: str) -> int:

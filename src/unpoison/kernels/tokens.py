@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import Stemmer
 
-__all__ = ["stems", "words"]
+__all__ = ["stem_sets", "stems", "words"]
 
 WORD = re.compile(r"\w\w+")
 r"""Finds what `\b\w\w+\b`, the default of scikit-learn and bm25s, finds: a greedy run ends at a boundary anyway."""
@@ -46,8 +47,20 @@ def stems(text: str) -> list[str]:
     Returns:
         Stems in order, repetitions included.
     """
-    lowered = text.lower()
-    found = (ASCII_WORD if lowered.isascii() else UNICODE_WORD).findall(lowered)
+    found = _rouge_words(text)
     # A stemmer has state and is cheap to make: one per call needs no lock, and no cache that hostile text could fill.
     stem = Stemmer.Stemmer("porter", 0).stemWord
     return [stem(word) if len(word) > 3 else word for word in found]
+
+
+def stem_sets(texts: Iterable[str]) -> list[set[str]]:
+    """`set(stems(text))` for each text, where every word of all texts is cut once."""
+    found = [set(_rouge_words(text)) for text in texts]
+    long = [word for word in set().union(*found) if len(word) > 3]
+    stem = dict(zip(long, Stemmer.Stemmer("porter", 0).stemWords(long)))
+    return [{stem.get(word, word) for word in words} for words in found]
+
+
+def _rouge_words(text: str) -> list[str]:
+    lowered = text.lower()
+    return (ASCII_WORD if lowered.isascii() else UNICODE_WORD).findall(lowered)

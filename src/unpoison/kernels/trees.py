@@ -47,9 +47,13 @@ def evaluate(trees: Trees, table: ArrayLike) -> NDArray[np.float64]:
 
 def _sums(trees: Trees, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     count, inner = trees.features.shape
-    which, every = np.arange(count), np.arange(len(rows))[:, None]
+    columns = rows.shape[1]
+    features, thresholds, leaves, values = (a.ravel() for a in (trees.features, trees.thresholds, trees.leaves, rows))
+    begin = np.arange(0, len(rows) * columns, columns)[:, None]
     node = np.zeros((len(rows), count), np.int64)
+    tree = np.arange(count)
     for _ in range(int(inner).bit_length()):
-        right = rows[every, trees.features[which, node]] > trees.thresholds[which, node]
-        node = 2 * node + 1 + right
-    return np.asarray(trees.leaves[which, node - inner].sum(axis=1))
+        place = node + inner * tree
+        # `take` on flat arrays: indexing by rows and columns takes twice as long.
+        node += node + 1 + (values.take(begin + features.take(place)) > thresholds.take(place))
+    return np.asarray(leaves.take(node + (inner + 1) * tree - inner).sum(axis=1))

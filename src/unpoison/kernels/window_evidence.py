@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shape_of, word_code
+from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shapes_of, word_code
 from unpoison.kernels.windows import Windows, windows
 
 __all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
@@ -70,7 +70,7 @@ def window_runs(cut: Windows) -> Runs:
 
     No edges, no marks.
     """
-    shape = np.array([shape_of(word) for word in cut.words], np.int64)[cut.word] + 1
+    shape = shapes_of(cut.words)[cut.word] + 1
     codes, parts, code = [shape], [cut.part], shape
     for length in range(1, LONGEST_RUN):
         code = code[:-1] * BASE + shape[length:]

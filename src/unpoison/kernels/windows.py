@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from itertools import chain
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -70,20 +71,23 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
         question: The question, which is not cut.
         texts: The passages' readings.
     """
-    cut = [(-1, 0, len(question), [_bare(word) for word in WORD.findall(question)])]
-    for owner, text in enumerate(texts):
-        cut += [(owner, start, end, words) for start, end, words in _parts(text)]
-    owners, start, end = (np.array([part[i] for part in cut], np.int64) for i in range(3))
+    asked = list(WORD.finditer(question))
+    parts = [(-1, asked), *((owner, part) for owner, text in enumerate(texts) for part in _parts(text))]
+    owners = np.array([owner for owner, _ in parts], np.int64)
+    start = np.array([0, *(part[0].start() for _, part in parts[1:])], np.int64)
+    end = np.array([len(question), *(part[-1].end() for _, part in parts[1:])], np.int64)
+    written: dict[str, int] = {}
+    form = [written.setdefault(m[0], len(written)) for _, part in parts for m in part]
     number: dict[str, int] = {}
-    word = np.array([number.setdefault(w, len(number)) for w in chain.from_iterable(p[3] for p in cut)], np.int64)
+    bare = np.array([number.setdefault(_bare(w), len(number)) for w in written], np.int64)
     words = list(number)
     stems: dict[str, int] = {}
     stem = [stems.setdefault(s, len(stems)) for s in Stemmer.Stemmer("english", 0).stemWords(words)]
-    single = np.arange(1, len(cut))
+    single = np.arange(1, len(parts))
     paired = single[:-1][owners[1:-1] == owners[2:]]
     return Windows(
-        word=word,
-        part=np.repeat(np.arange(len(cut)), [len(part[3]) for part in cut]),
+        word=bare[form],
+        part=np.repeat(np.arange(len(parts)), [len(part) for _, part in parts]),
         owner=owners,
         start=start,
         end=end,
@@ -95,26 +99,19 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
     )
 
 
-def _parts(text: str) -> list[tuple[int, int, list[str]]]:
-    """Start, end and words of each part of a text."""
-    sentences: list[list[tuple[int, int, str]]] = [[]]
-    ends = iter([*(end.end() for end in SENTENCE_END.finditer(text)), len(text) + 1])
-    until = next(ends)
-    for match in WORD.finditer(text):
-        while match.start() >= until:
-            until = next(ends)
-            if len(sentences[-1]) >= FEWEST:
-                sentences.append([])
-        sentences[-1].append((match.start(), match.end(), _bare(match[0])))
-    if len(sentences) > 1 and len(sentences[-1]) < FEWEST:
-        rest = sentences.pop()
-        sentences[-1] += rest
-    return [
-        (part[0][0], part[-1][1], [word for _, _, word in part])
-        for sentence in sentences
-        if sentence
-        for part in _chunks(sentence)
-    ]
+def _parts(text: str) -> Iterator[list[re.Match[str]]]:
+    """The words of each part of a text."""
+    words = list(WORD.finditer(text))
+    starts = [word.start() for word in words]
+    begin = [0]
+    for end in SENTENCE_END.finditer(text):
+        place = bisect_left(starts, end.end(), begin[-1])
+        if begin[-1] + FEWEST <= place < len(words):
+            begin.append(place)
+    if len(begin) > 1 and len(words) - begin[-1] < FEWEST:
+        begin.pop()
+    for first, last in pairwise((*begin, len(words))):
+        yield from _chunks(words[first:last])
 
 
 def _bare(word: str) -> str:
@@ -132,8 +129,8 @@ def _bare(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(bare))
 
 
-def _chunks(sentence: list[tuple[int, int, str]]) -> list[list[tuple[int, int, str]]]:
-    """The sentence, or parts of at most `LONGEST` words that overlap by half."""
+def _chunks(sentence: list[re.Match[str]]) -> list[list[re.Match[str]]]:
+    """The words of a sentence, none where it has none, or parts of at most `LONGEST` that overlap by half."""
     if len(sentence) <= LONGEST:
-        return [sentence]
+        return [sentence] if sentence else []
     return [sentence[i : i + LONGEST] for i in range(0, len(sentence) - LONGEST // 2, LONGEST // 2)]

@@ -120,8 +120,8 @@ def create_app(
     )
     app.state.desk = desk
     failures.install(app)
+    app.include_router(rerank.router)  # first, for a request is held against one route after the other
     app.include_router(routes.router)
-    app.include_router(rerank.router)
     app.include_router(inspector.router)
     if agents is not None:
         app.router.routes.extend(over_http(agents))

@@ -23,7 +23,7 @@ class Bounds:
         dimensions: Numbers of one embedding.
         at_once: Requests that are worked on or wait for a thread.
         wait: Seconds that a further request waits to become one of them, before it is refused with 503.
-        threads: Screenings that are computed side by side.
+        threads: Short requests that are computed side by side, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
 
     Raises:
@@ -36,7 +36,7 @@ class Bounds:
     dimensions: int = 8192
     at_once: int = 64
     wait: float = 1.0
-    threads: int = 2
+    threads: int = 1
     timeout: float = 60.0
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ been without a request for longest makes room: silence can only displace silence
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -24,6 +24,43 @@ HEAD = 10.0
 
 HEAD_BYTES = 64 * 1024
 """Bytes of one head."""
+
+MOST_HELD = 64 * 1024
+"""Bytes of a reply that wait for more of it: beyond that the transport has to say whether the client keeps up."""
+
+
+class Corked:
+    """A transport that sends what is written to it in one turn of the loop as one: the head of a reply and its body.
+
+    Each send gives way to the threads that compute, and each packet wakes the client.
+
+    Args:
+        transport: Sends it. For everything but writing and closing it speaks for itself.
+        loop: Its loop.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held = bytearray()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held += data
+        if len(self._held) > MOST_HELD:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, bytearray()
+        if held and not self._transport.is_closing():
+            self._transport.write(held)
 
 
 class Connection(HttpToolsProtocol):
@@ -43,7 +80,7 @@ class Connection(HttpToolsProtocol):
         self._in_head, self._head_size = False, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, Corked(transport, self.loop)))
         if len(self.connections) > self.most and self.waiting:
             longest = next(iter(self.waiting))
             del self.waiting[longest]

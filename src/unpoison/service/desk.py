@@ -203,7 +203,7 @@ def told(screening: Screening) -> dict[str, Any]:
     }
 
 
-def _desk(request: Request) -> Desk:
+async def _desk(request: Request) -> Desk:  # what is not asynchronous would be called on a thread, which takes longer
     desk: Desk = request.app.state.desk
     return desk
 

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import uuid4
 
@@ -95,9 +95,12 @@ class Record:
     texts: dict[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
-        found = asdict(self)
-        del found["refused"]  # its error says as much
-        return {name: value for name, value in {**found, **found.pop("texts")}.items() if value not in (None, {})}
+        found = {name: getattr(self, name) for name in LOGGED}
+        return {name: value for name, value in {**found, **self.texts}.items() if value is not None}
+
+
+LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused", "texts"))
+"""What a line holds beside the texts; the error says as much as why it was refused."""
 
 
 class Gate:

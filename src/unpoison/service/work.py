@@ -1,7 +1,9 @@
 """Where screenings and answers are computed, so that the loop of the server stays free.
 
-A screening is computation: it has a thread, and only so many at a time. What asks language models mostly waits: it runs
-on a loop of its own through the asynchronous driver, and the little computation in between does not hold up the server.
+A screening is computation: it waits in line for a thread. There are two lines, for short requests and for long ones, so
+that a thousand documents do not hold up ten; each has its threads, one by default, for two that compute in Python only
+take turns and lose time by it. What asks language models mostly waits: it runs on a loop of its own through the
+asynchronous driver, and the little computation in between does not hold up the server.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ from typing import Any, TypeVar, cast
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.driver import arun, run
-from unpoison.threads import started
+from unpoison.threads import Line
 from unpoison.tracing import span
 from unpoison.types import Answer, Call, Passage, Query, Screening
 
 __all__ = ["Screened", "Work", "warm_up"]
 
 T = TypeVar("T")
+
+LONG = 30_000
+"""Characters of all passages from which a request is a long one: about 50 ms of computation by Guard."""
 
 LEAVE = 5.0
 """Seconds that the loop of the model calls has to end before it is left behind."""
@@ -41,11 +46,11 @@ class Work:
     """Runs defenses beside the server's loop, which it must be created on.
 
     Args:
-        threads: Screenings that are computed side by side; the others wait for their turn.
+        threads: Short requests that are computed side by side, and as many long ones; the others wait for their turn.
     """
 
     def __init__(self, threads: int) -> None:
-        self._free = asyncio.Semaphore(threads)
+        self._short, self._long = Line(threads), Line(threads)
         self._server = asyncio.get_running_loop()
         self._models = asyncio.new_event_loop()
         self._thread = Thread(target=self._models.run_forever, name="unpoison-models", daemon=True)
@@ -59,10 +64,11 @@ class Work:
         """
         flow, models, limits = defense.screened(query, passages), defense.models, defense.limits
         with span("screen", defense=defense.name) as mark:
-            if asks_models(defense):
+            if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
                 found = Screened(*await self._asking(arun(flow, models, limits)))
             else:
-                found = Screened(*await self._computing(partial(run, flow, models, limits)))
+                line = self._long if sum(len(p.text) for p in passages) > LONG else self._short
+                found = Screened(*await asyncio.wrap_future(line.put(partial(run, flow, models, limits))))
             mark("passages", len(passages))
             mark("dropped", len(found.screening.dropped_indices))
         return found
@@ -107,11 +113,13 @@ class Work:
             pump.cancel()
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Do some work on a thread, when one is free."""
-        return await self._computing(work)
+        """Do some work on a thread for what takes long."""
+        return await asyncio.wrap_future(self._long.put(work))
 
     async def close(self) -> None:
         """Stop the loop of the model calls; what still runs on threads is left behind."""
+        self._short.close()
+        self._long.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._asking(_cancel_others()), LEAVE)
         self._models.call_soon_threadsafe(self._models.stop)
@@ -121,17 +129,6 @@ class Work:
 
     async def _asking(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._models))
-
-    async def _computing(self, work: Callable[[], T]) -> T:
-        """Wait for a thread, then for the work. A caller that gives up leaves the thread taken until it is done."""
-        await self._free.acquire()
-        future = started(work)
-        future.add_done_callback(self._release)
-        return await asyncio.wrap_future(future)
-
-    def _release(self, _: object) -> None:
-        with suppress(RuntimeError):  # the server is gone
-            self._server.call_soon_threadsafe(self._free.release)
 
 
 async def _cancel_others() -> None:
