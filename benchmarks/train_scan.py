@@ -41,7 +41,7 @@ CLEAN_SIDE, FIT, SET_ASIDE = range(3)
 PENALTY = 0.00003
 
 PLANTED_WEIGHT = 0.1
-"""What the planted documents of a collection weigh together: the fit looks at the few clean ones that are near them."""
+"""What the planted documents of a collection weigh together: the fit looks at the few clean ones near them."""
 
 FLAGGED = 0.004
 

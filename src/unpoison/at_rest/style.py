@@ -22,7 +22,7 @@ __all__ = ["LEAST", "looks_made"]
 
 Matrix = NDArray[np.float64]
 
-SHORTEST = 8
+SHORTEST = 10
 """Runs, and words, of a sentence that has a style; where a text has none so long, its longest counts."""
 
 LEAST, MOST = -6.0, 4.0

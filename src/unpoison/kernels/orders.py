@@ -273,7 +273,8 @@ def _quoted(text: str, start: int, end: int) -> str:
         begin = found.end()
     if begin == start and start <= room:
         begin = 0
-    close = _ENDS.search(text, end, min(end + room, len(text)))
+    ended = _ENDS.match(text, end - 1) if end > start else None  # its last sentence is whole
+    close = ended or _ENDS.search(text, end, min(end + room, len(text)))
     until = close.end() if close else end
     return " ".join(text[begin:until].split())[:LONGEST_QUOTE]
 
