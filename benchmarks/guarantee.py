@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from breaking import breaks
 from unpoison import Guard, RobustRag, Vote
 from unpoison.defenses.base import Defense
-from unpoison.evaluation.breaking import breaks
 from unpoison.kernels.answers import relation
 from unpoison.kernels.forms import form
 from unpoison.models import load_generator

@@ -1,19 +1,21 @@
 """The contexts that Guard is fitted on and measured on: which texts, which questions, which mixture of attacks.
 
 Fitted on: questions and passages whose licence allows it (MIT, BSD, Apache, CC BY-SA), seven tenths of the questions
-(`split.py`: a question and the documents annotated for it are on one side), and of the clean texts of other kinds FAQ
-pages, science and English Wikipedia. Everything else in the folder is measured on and never fitted; nor is a passage of
-the corpus that is among the nearest of a question that is measured on.
+(`split.py`: a question and the documents annotated for it are on one side), of the clean texts of other kinds FAQ
+pages, science and English Wikipedia, and reference documentation (`docstrings.py`). Everything else in the folder is
+measured on and never fitted; nor is a passage of the corpus that is among the nearest of a question measured on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from docstrings import REFERENCE, REFERENCE_ASIDE, documentation_of
+from docstrings import questions as questions_of
 from guard_forms import claimed, corrected, in_form, tailed
 from guard_texts import agreeing, answered, brief, joined, padded, snippet
 from quality_cells import CANDIDATES, SETS, WIKI, cells
@@ -24,6 +26,7 @@ from unpoison.errors import InputError
 from unpoison.evaluation import Context, Example, load, load_passages
 from unpoison.evaluation.contexts import nearest, text_key
 from unpoison.registry import create
+from unpoison.types import Passage
 
 __all__ = ["Sample", "held_out", "measured_samples", "training_samples"]
 
@@ -42,6 +45,10 @@ ATTACKED_SETS = ("nq_poisoned", "hotpotqa_poisoned")
 CLEAN_KINDS = ("clean_faq_answers", "clean_science", "clean_wiki_en")
 """Texts of other kinds, without annotated answers. Kept aside: manuals, three other languages, and FAQ pages whose
 passages begin with their question, for who fits these learns that a question in front means nothing."""
+
+DOCUMENTATION = "documentation"
+REFERENCE_QUESTIONS = 400
+"""Questions about software."""
 
 TEST_SHARE = 0.3
 
@@ -104,7 +111,24 @@ def training_samples(folder: Path, *, test: bool = False) -> list[Sample]:
         near = nearest([e.question for e in examples], corpus, 40) if corpus else [[]] * len(examples)
         for example, positions in zip(examples, near):
             samples.extend(_of_question(name, example, [corpus[i].text for i in positions]))
+    if not test:
+        samples.extend(_of_documentation(REFERENCE, REFERENCE_QUESTIONS, drawn=True))
     return samples
+
+
+def _of_documentation(packages: Sequence[str], count: int, *, drawn: bool) -> Iterator[Sample]:
+    """Questions about software with what BM25 finds; as drawn for the fit, or the ten best."""
+    parts = tuple(part for package in packages for part in documentation_of(package))
+    corpus = [Passage(f"{part.name}: {part.text}") for part in parts]
+    asked = sorted(set(questions_of(parts)), key=share_of)[:count]
+    for question, positions in zip(asked, nearest(asked, corpus, 40 if drawn else 10)):
+        rows = [(corpus[i].text, False) for i in positions]
+        if drawn:
+            rng = np.random.default_rng(int(share_of(f"documentation {question}") * 2**53))
+            yield _sample(DOCUMENTATION, "none", question, rows, [], rng)
+        else:
+            texts = tuple(text for text, _ in rows)
+            yield Sample(DOCUMENTATION, "none", question, texts, (False,) * len(rows), (False,) * len(rows))
 
 
 def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sample]:
@@ -288,6 +312,7 @@ def measured_samples(folder: Path) -> list[Sample]:
                 for context in cell.contexts:
                     if cell.dataset not in SEEN or held_out(folder, context.query):
                         made.extend(_many(cell.dataset, examples[context.example], context))
+    made.extend(_of_documentation(REFERENCE_ASIDE, REFERENCE_QUESTIONS, drawn=False))
     return made
 
 

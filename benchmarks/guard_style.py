@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, hstack
 from sklearn.linear_model import LogisticRegression
 
 from guard_data import PUBLISHED, Sample
 from unpoison.defenses.guard_model import WORDING, GuardModel, wording
 from unpoison.kernels.evidence import Signs, middle
 from unpoison.kernels.reading import read
-from unpoison.kernels.style import run_text, runs
+from unpoison.kernels.style import run_text, runs, word_code
 
-__all__ = ["styled", "tabled", "worded"]
+__all__ = ["general_words", "styled", "tabled", "worded"]
 
 FEWEST_TEXTS = 20
 """A run that fewer texts have says nothing."""
@@ -29,6 +30,12 @@ FOREIGN = 0.5
 
 SHIFT = 2.0
 """How much more like claims other kinds of text may be built: the deviation, in log-odds of the style."""
+
+FEWEST_QUESTIONS = 20
+"""Words that stand in texts on fewer questions, or in fewer than half of the data sets, belong to a topic."""
+
+SMALL = 0.75
+"""Names are the words that stand in small letters in less than this share of the texts that hold them."""
 
 OWN = ("wording", "wording_claim", "wording_most", "wording_least")
 """Columns of one passage."""
@@ -51,7 +58,7 @@ def styled(samples: Sequence[Sample]) -> dict:
     sizes = Counter(kinds.values())
     groups = Counter(attack != "" for _, attack in sizes)
     w = np.array([1 / (sizes[kind] * groups[kind[1] != ""]) for kind in kinds.values()])
-    codes, table = counted([text for text, _ in kinds])
+    codes, table = counted([text for text, _ in kinds], general_words(pure))
     model = LogisticRegression(C=STRENGTH, max_iter=300).fit(table, y, w * len(w) / w.sum())
     return {
         "runs": {run_text(int(code)): float(f"{weight:.4g}") for code, weight in zip(codes, model.coef_[0])},
@@ -59,11 +66,40 @@ def styled(samples: Sequence[Sample]) -> dict:
     }
 
 
-def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
-    """The runs that enough texts have, and for each text the logarithms of their counts, scaled to length 1."""
+def general_words(samples: Sequence[Sample]) -> np.ndarray:
+    """The numbers of words that suit every topic: no names, on many questions, in most data sets."""
+    questions, domains = defaultdict(set), defaultdict(set)
+    written = Counter()
+    for sample in samples:
+        domain = sample.domain.partition("-")[0]
+        for text in sample.texts:
+            small, all_of = words_of(text)
+            written.update(small)
+            for code in all_of:
+                questions[code].add(sample.question)
+                domains[code].add(domain)
+                written[code, "in all"] += 1
+    half = len({sample.domain.partition("-")[0] for sample in samples}) / 2
+    return np.array([
+        code for code, asked in questions.items()
+        if len(asked) >= FEWEST_QUESTIONS and len(domains[code]) >= half
+        and written[code] >= SMALL * written[code, "in all"]
+    ], np.int64)  # fmt: skip
+
+
+@cache
+def words_of(text: str) -> tuple[frozenset[int], frozenset[int]]:
+    """The numbers of the words of a text that stand there in small letters, and of all."""
+    words = re.findall(r"[^\W\d_]+", text)
+    codes = [(word_code(word), word.islower()) for word in words]
+    return frozenset(c for c, small in codes if small and c), frozenset(c for c, _ in codes if c)
+
+
+def counted(texts: Sequence[str], words: np.ndarray) -> tuple[np.ndarray, csr_array]:
+    """The runs, and of the words these, that enough texts have, and the texts' rows (`tabled`)."""
     found = [codes_of(text) for text in texts]
     owners = np.repeat(np.arange(len(texts)), [len(codes) for codes in found])
-    return tabled(np.concatenate(found), owners, len(texts), FEWEST_TEXTS)
+    return tabled(np.concatenate(found), owners, len(texts), FEWEST_TEXTS, words)
 
 
 @cache
@@ -72,15 +108,29 @@ def codes_of(text: str) -> np.ndarray:
     return runs(read([text])).code
 
 
-def tabled(codes: np.ndarray, owners: np.ndarray, count: int, fewest: int) -> tuple[np.ndarray, csr_array]:
-    """The runs that at least `fewest` of `count` texts have, and the texts' rows of log counts, of length 1."""
+def tabled(
+    codes: np.ndarray, owners: np.ndarray, count: int, fewest: int, words: np.ndarray
+) -> tuple[np.ndarray, csr_array]:
+    """The runs, and of the words these, that at least `fewest` of `count` texts have, and the texts' rows.
+
+    A row holds what `kernels.style.strengths` gives.
+    """
+    wanted = (codes > 0) | np.isin(codes, words)
+    codes, owners = codes[wanted], owners[wanted]
     code, column = np.unique(codes, return_inverse=True)
     cells = np.unique(owners * len(code) + column, return_counts=True)
     owner, column = np.divmod(cells[0], len(code))
     often = np.bincount(column) >= fewest
     table = csr_array((np.log1p(cells[1]), (owner, column)), shape=(count, len(code)))[:, np.flatnonzero(often)]
-    lengths = np.sqrt(table.multiply(table).sum(axis=1))
-    return code[often], csr_array(diags_array(1 / np.maximum(lengths, 1)) @ table)
+    code = code[often]
+    parts = [table[:, np.flatnonzero(side)] for side in (code < 0, code >= 0)]  # codes rise, so words come first
+    return code, csr_array(hstack([_scaled(part) for part in parts]))
+
+
+def _scaled(rows: csr_array) -> csr_array:
+    """Rows of length 1; shorter ones as they are."""
+    lengths = np.sqrt(rows.multiply(rows).sum(axis=1))
+    return csr_array(diags_array(1 / np.maximum(lengths, 1)) @ rows)
 
 
 def worded(

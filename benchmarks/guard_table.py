@@ -27,7 +27,7 @@ from unpoison.defenses.guard_model import SHORTEST, GuardModel
 from unpoison.defenses.guard_table import ENCODERS_OWN, LEVELS
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.kernels.evidence import Signs, signs
-from unpoison.kernels.style import Runs, Style, known_to
+from unpoison.kernels.style import Runs, Style, known_to, strengths
 from unpoison.kernels.window_evidence import known_runs, window_signs
 from unpoison.kernels.windows import windows
 
@@ -59,13 +59,10 @@ def unseen(samples: Sequence[Sample], every: Sequence[Sample], fit: Callable[...
 
 def in_parts(style: Style, place: np.ndarray, unit: np.ndarray, count: int) -> np.ndarray:
     """`kernels.style.resemblance`, group by group: what they say adds up to it, shape (groups, count)."""
-    pairs, times = np.unique(unit * len(style.code) + place, return_counts=True)
-    owner, run = np.divmod(pairs, len(style.code))
-    strength = np.log1p(times)
-    length = np.sqrt(np.bincount(owner, strength**2, count))
+    owner, run, strength = strengths(style, place, unit, count)
     cells = group_of(style.code)[run] * count + owner
     sums = np.bincount(cells, strength * style.weight[run], GROUPS * count).reshape(GROUPS, count)
-    return sums / np.maximum(length, 1) + style.base / GROUPS
+    return sums + style.base / GROUPS
 
 
 def worded(found: Signs, style: Style, lift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

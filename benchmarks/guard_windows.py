@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
 from guard_data import Sample
-from guard_style import tabled
+from guard_style import general_words, tabled
 from unpoison.defenses.guard_boosting import balanced
 from unpoison.defenses.guard_fit import of_windows
 from unpoison.defenses.guard_model import GuardModel
@@ -36,7 +36,7 @@ SHIFT = 1.0
 
 
 def style_of_windows(samples: Sequence[Sample]) -> dict:
-    """Weights of runs of lower-case shapes, by logistic regression over the distinct texts of the samples."""
+    """Weights of runs of lower-case shapes and of words, by logistic regression over the distinct texts."""
     pure = [s for s in samples if s.attack != "longer"]
     kinds: dict[tuple[str, bool], tuple[str, str]] = {}
     for s in pure:
@@ -46,7 +46,7 @@ def style_of_windows(samples: Sequence[Sample]) -> dict:
     sizes = Counter(kinds.values())
     groups = Counter(attack != "" for _, attack in sizes)
     w = np.array([1 / (sizes[kind] * groups[kind[1] != ""]) for kind in kinds.values()])
-    codes, table = counted([text for text, _ in kinds])
+    codes, table = counted([text for text, _ in kinds], general_words(pure))
     model = LogisticRegression(C=STRENGTH, max_iter=300).fit(table, y, w * len(w) / w.sum())
     weights = np.clip(model.coef_[0], -BOUND, BOUND)
     return {
@@ -55,11 +55,11 @@ def style_of_windows(samples: Sequence[Sample]) -> dict:
     }
 
 
-def counted(texts: Sequence[str]) -> tuple[np.ndarray, csr_array]:
-    """The runs that enough texts have, and for each text the logarithms of their counts, scaled to length 1."""
+def counted(texts: Sequence[str], words: np.ndarray) -> tuple[np.ndarray, csr_array]:
+    """The runs, and of the words these, that enough texts have, and the texts' rows (`guard_style.tabled`)."""
     found = [codes_of(text) for text in texts]
     owners = np.repeat(np.arange(len(texts)), [len(codes) for codes in found])
-    return tabled(np.concatenate(found), owners, len(texts), FEWEST_TEXTS)
+    return tabled(np.concatenate(found), owners, len(texts), FEWEST_TEXTS, words)
 
 
 @cache

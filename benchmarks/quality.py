@@ -19,6 +19,9 @@ from collections import defaultdict
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 import quality_tables as tables
 from embeddings import Embeddings
 from quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CANDIDATES, SETS, WIKI, Cell, cells
@@ -26,6 +29,7 @@ from unpoison import Passage, Query, __version__
 from unpoison.defenses.base import Defense
 from unpoison.evaluation import Context, Tally, tally
 from unpoison.kernels.cosine import cosine
+from unpoison.kernels.ranking import best_first
 from unpoison.models import load_encoder
 from unpoison.models.protocols import Encoder
 from unpoison.registry import create
@@ -80,7 +84,7 @@ class Shown:
             query = Query(context.query, self.embeddings[context.query])
             embedded = [replace(c, passage=self._embedded(c.passage)) for c in context.candidates]
             context = replace(context, candidates=tuple(embedded))
-        return query, context.reordered(self._closeness(query, context)) if order == "cosine" else context
+        return query, context.reordered(best_first(self._closeness(query, context))) if order == "cosine" else context
 
     def _embedded(self, passage: Passage) -> Passage:
         key = (passage.id, passage.text)
@@ -88,7 +92,7 @@ class Shown:
             self._passages[key] = replace(passage, embedding=self.embeddings[passage.text])  # type: ignore[index]
         return self._passages[key]
 
-    def _closeness(self, query: Query, context: Context) -> object:
+    def _closeness(self, query: Query, context: Context) -> NDArray[np.float64]:
         if query.embedding is not None:
             return cosine([query.embedding], [p.embedding for p in context.passages]).ravel()
         vectors = self.encoder.encode([query.text, *(p.text for p in context.passages)])

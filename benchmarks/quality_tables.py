@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from unpoison.evaluation import Estimate, Tally, wilson
-from unpoison.evaluation.intervals import bootstrap_mean, bootstrap_ratio
+from unpoison.evaluation.intervals import bootstrap_ratio
 
 Tallies = Sequence[Tally]
 Measure = Callable[[Tallies], str]
@@ -31,7 +31,7 @@ def poisoned(tallies: Tallies) -> str:
 
 
 def poison_left(tallies: Tallies) -> str:
-    mean = bootstrap_mean([t.poison_kept for t in tallies])
+    mean = bootstrap_ratio([t.poison_kept for t in tallies], [1] * len(tallies))
     return f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
 
 

@@ -1,9 +1,8 @@
-"""How well a scan finds planted documents, what it flags of clean collections, and how long it takes.
+"""How well a scan finds planted documents, and what it flags of clean collections.
 
     python benchmarks/scan.py quality ../shared/data --sets msmarco --attacks poisonedrag
     python benchmarks/scan.py clean ../shared/data
     python benchmarks/scan.py orders ../shared/data
-    python benchmarks/scan.py speed --sizes 2000,4000,8000
 
 `train_scan.py` fits the weights of `at_rest.judging`, and says what it sets aside.
 """
@@ -12,19 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import time
 from collections.abc import Callable, Container, Iterator
 from hashlib import md5
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 
-from orders_texts import BLIND
+from orders_texts import FOLDER, filled, wordings
 from unpoison.at_rest import Scan, scan
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import Strengths, demanding, strengths
+from unpoison.at_rest.demanding import Strengths, demanding, ordering, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import Custom, concealment
 from unpoison.at_rest.units import Unit, units_of
@@ -45,55 +43,56 @@ def aside(question: str) -> bool:
     return int(md5(question.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 1
 
 
-def planted(
+def corpus_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The clean passages of a collection, each once."""
+    if name == "realtimeqa":
+        found = [
+            p for file in ("realtimeqa", "realtimeqa_weekly") for row in rows(folder, file) for p in row["passages"]
+        ]
+        texts = dict.fromkeys(p["text"] for p in found if p["label"] == "clean")
+        return [{"id": f"result-{i}", "text": text} for i, text in enumerate(texts)]
+    passages = [row for row in rows(folder, "corpus") if row["dataset"] == name or name == "all"]
+    return [{key: row[key] for key in ("id", "text", "title") if row.get(key)} for row in passages]
+
+
+def poisons_of(
     folder: Path,
-    name: str,
+    file: str,
     attack: str,
     per: int,
     count: int,
     front: bool,
     *,
     fitted: bool | None = None,
-    passages: int | None = None,
     wanted: Callable[[str], bool] = lambda question: True,
-) -> tuple[list[dict[str, Any]], set[str]]:
-    """The clean passages of a corpus with poisons among them, and the poisons' ids.
+) -> list[dict[str, Any]]:
+    """Documents that were planted.
 
     Args:
         folder: The data.
-        name: The corpus.
+        file: Whose questions.
         attack: Whose poisons.
         per: Poisons for each question.
         count: Questions, those that were set aside first.
         front: Whether the question stands in front of its poisons.
         fitted: Only the questions that weights may be fitted on, or only the others; None for all.
-        passages: So many of the corpus alone, by chance.
         wanted: Whether a question may be used at all.
     """
-    found = [
-        {"id": row["id"], "text": row["text"], "title": row.get("title")}
-        for row in rows(folder, "corpus")
-        if row["dataset"] == name
-    ]
-    if passages is not None:
-        found = [found[i] for i in np.random.default_rng(1).permutation(len(found))[:passages]]
-    questions = sorted(rows(folder, f"{name}_poisoned"), key=lambda row: not aside(row["question"]))
-    if fitted is not None:
-        questions = [row for row in questions if aside(row["question"]) != fitted]
-    poisons = set[str]()
-    for row in filter(lambda row: wanted(row["question"]), questions):
+    found = list[dict[str, Any]]()
+    for row in sorted(rows(folder, file), key=lambda row: not aside(row["question"])):
+        question = row["question"].rstrip()
         texts = [p["text"] for p in row["passages"] if p.get("attack") == attack][:per]
-        if len(texts) < per:
+        if len(texts) < per or fitted == aside(row["question"]) or not wanted(row["question"]):
             continue
-        mark = "" if row["question"].rstrip().endswith("?") else "."
-        for i, text in enumerate(texts):
-            name_ = f"poison-{row['id']}-{i}"
-            poisons.add(name_)
-            found.append({"id": name_, "text": f"{row['question'].rstrip()}{mark} {text}" if front else text})
-        if len(poisons) == per * count:
+        before = f"{question}{'' if question.endswith('?') else '.'} " if front else ""
+        found += [{"id": f"poison-{row['id']}-{i}", "text": before + text} for i, text in enumerate(texts)]
+        if len(found) == per * count:
             break
-    order = np.random.default_rng(0).permutation(len(found))
-    return [{k: v for k, v in found[i].items() if v} for i in order], poisons
+    return found
+
+
+def shuffled(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [documents[i] for i in np.random.default_rng(0).permutation(len(documents))]
 
 
 def among_first(found: Scan, poisons: set[str]) -> tuple[float, float]:
@@ -108,7 +107,10 @@ def quality(folder: Path, sets: list[str], attacks: list[str]) -> None:
     for name in sets:
         for attack in attacks:
             for per, count, front in CELLS:
-                documents, poisons = planted(folder, name, attack, per, count, front)
+                planted = poisons_of(
+                    folder, f"{name}_poisoned" if name != "realtimeqa" else name, attack, per, count, front
+                )
+                documents, poisons = shuffled([*corpus_of(folder, name), *planted]), {row["id"] for row in planted}
                 found = scan(documents)
                 first, double = among_first(found, poisons)
                 caught = sum(f.id in poisons for f in found.flagged)
@@ -148,14 +150,19 @@ def orders(folder: Path, names: list[str]) -> None:
     """
     asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
     lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
-    blind = [form.format(question="who wrote the letter", answer="Lisbon") for kind in BLIND.values() for form in kind]
+    others = [
+        filled(text, Random(0), question="who wrote the letter", answer="Lisbon")
+        for _, text in wordings("orders_first_blind")
+    ]
+    blind = [row["text"] for row in rows(FOLDER, "orders_blind") if row["order"]]
     print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
     for name in names:
         corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
         wrong = np.mean([s >= 0.5 for s in _apart(dict(enumerate(corpus)), {})])
         for kind, texts, forms in (
             ("an order", asked, PLACES),
-            ("an order in other words", blind, PLACES),
+            ("an order in other words", others, PLACES),
+            ("an order written blind", blind, PLACES),
             *((kind, lies, (form,)) for kind, form in HIDING),
         ):
             found = list(_in_company(corpus, texts, forms))
@@ -201,55 +208,21 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
     custom = Custom.among(units, unseen, everybody)
     strange = demanding(units, found, everybody).probability
     suspicion = [0.0] * len(documents)
-    for unit, one, rarity in zip(units, said, strange):
+    ordered = ordering(np.array([one.probability for one in said]), len(documents))
+    for unit, one, rarity in zip(units, ordered, strange):
         hidden = concealment(unit.hidden, unit.document in unseen, custom)
-        suspicion[unit.document] = max(suspicion[unit.document], one.probability, float(rarity), hidden)
+        suspicion[unit.document] = max(suspicion[unit.document], float(one), float(rarity), hidden)
     return suspicion
-
-
-def speed(sizes: list[int], vectors: bool) -> None:
-    print("| documents | CPU seconds | ms a document | most memory |\n| --- | --- | --- | --- |")
-    for size in sizes:
-        documents = made_up(size, vectors)
-        start = time.process_time()
-        scan(documents)
-        spent = time.process_time() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"| {size:,} | {spent:.1f} | {1000 * spent / size:.2f} | {peak:.2f} GB |", flush=True)
-
-
-def made_up(size: int, vectors: bool) -> list[dict[str, Any]]:
-    """Texts of 80 words from a vocabulary as words are spread in a language, in topics, with vectors of 384 numbers."""
-    rng = np.random.default_rng(0)
-    words = np.array([f"w{i:05d}" for i in range(50_000)])
-    topics = rng.normal(size=(max(size // 50, 1), 384)).astype(np.float32)
-    made: list[dict[str, Any]] = []
-    for i in range(size):
-        topic = int(rng.integers(len(topics)))
-        ranks = np.minimum((rng.pareto(1.0, 80) * 20).astype(int), 49_999)
-        ranks[::4] = (topic * 37 + rng.integers(0, 40, 20)) % 50_000
-        sentences = [" ".join(words[ranks[j : j + 16]]).capitalize() + "." for j in range(0, 80, 16)]
-        row: dict[str, Any] = {"id": str(i), "text": " ".join(sentences)}
-        if vectors:
-            row["embedding"] = topics[topic] + rng.normal(scale=0.7, size=384).astype(np.float32)
-        made.append(row)
-    return made
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("quality", "clean", "orders", "speed"))
-    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("table", choices=("quality", "clean", "orders"))
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
     parser.add_argument("--attacks", default="poisonedrag")
-    parser.add_argument("--sizes", default="2000,4000,8000")
-    parser.add_argument("--no-vectors", action="store_true")
     given = parser.parse_args()
-    if given.table == "speed":
-        speed([int(size) for size in given.sizes.split(",")], not given.no_vectors)
-    elif given.folder is None:
-        parser.error("name the folder with the data")
-    elif given.table == "quality":
+    if given.table == "quality":
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
     elif given.table == "orders":
         orders(given.folder, given.sets.split(","))

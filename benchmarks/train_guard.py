@@ -26,10 +26,10 @@ from embeddings import Embeddings
 from guard_data import Sample, training_samples
 from guard_style import worded
 from guard_windows import bags, fit_trees, style_of_windows
-from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, logistic
+from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, scaled
 from unpoison.defenses.guard_fit import COMPANY_BOUND, DAMAGE, WHOLE_SHARE, WINDOWS_SHARE, on_average
 from unpoison.defenses.guard_looking import look
-from unpoison.defenses.guard_model import STEEPEST, WORDING, WORDING_ALONE, GuardModel, company, setting
+from unpoison.defenses.guard_model import WORDING, WORDING_ALONE, GuardModel, company, setting
 from unpoison.defenses.guard_windows import WindowModel, lowest
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.models import load_encoder
@@ -108,23 +108,19 @@ def fit(
     both = np.hstack([rows, around])
     outcome = cross_fitted(both, y, w, folds)
     where = [setting(part, c.found) for c, part in zip(found, np.split(outcome, ends))]
-    seen = np.hstack([np.clip(outcome, -STEEPEST, STEEPEST)[:, None], np.repeat(where, sizes, axis=0)])
-    calibration = logistic(seen, y, w)
-    first, second = boosted(rows, y, w), boosted(both, y, w)
     names = (*columns, *WORDING)
     own = [name for name in names if alone(name) and not (per_set and name == "similarity")]
+    by_itself = rows[:, [names.index(name) for name in own]]
+    scale = scaled(outcome, cross_fitted(by_itself, y, w, folds), np.repeat(where, sizes, axis=0), y, w)
+    first, second = boosted(rows, y, w), boosted(both, y, w)
     return {
         "columns": list(columns),
         "first": exported(first),
         "second": exported(second),
         "alone_columns": own,
-        "alone": exported(boosted(rows[:, [names.index(name) for name in own]], y, w)),
-        "calibration": {
-            "slope": float(calibration.coef_[0, 0]),
-            "context": rounded(calibration.coef_[0, 1:]),
-            "base": float(calibration.intercept_[0]),
-        },
-    }, np.split(calibration.predict_proba(seen)[:, 1], ends)
+        "alone": exported(boosted(by_itself, y, w)),
+        "calibration": scale.numbers,
+    }, np.split(scale.probability, ends)
 
 
 def alone(column: str) -> bool:
@@ -136,10 +132,6 @@ def alone(column: str) -> bool:
 
 def evidence(found: Signs, columns: tuple[str, ...]) -> np.ndarray:
     return np.column_stack([found.columns[name] for name in columns])
-
-
-def rounded(values: np.ndarray) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
 
 
 def thresholds(found: Sequence[Case], probabilities: Sequence[np.ndarray], share: float) -> list[float]:
@@ -159,21 +151,29 @@ def needed(by: dict[str, list[np.ndarray]], part: float) -> list[float]:
 
 FAMILIES = {"nq": ("nq_poisoned", "nq_large_poisoned", "nq_retrieved"), "hotpotqa": ("hotpotqa",),
             "timeqa": ("timeqa",), "ramdocs": ("ramdocs",), "faq": ("clean_faq",), "science": ("clean_science",),
-            "wiki": ("clean_wiki",)}  # fmt: skip
+            "wiki": ("clean_wiki",), "documentation": ("documentation",)}  # fmt: skip
 """Data sets by where their passages come from, and how the names of their domains begin."""
+
+KNOWN = ("documentation",)
+"""Families that are judged by coefficients which saw other questions on them: no other family is like these at all."""
 
 
 def family(domain: str) -> str:
     return next(name for name, starts in FAMILIES.items() if domain.startswith(starts))
 
 
-def foreign(found: Sequence[Case], columns: tuple[str, ...], written: Written, *, per_set: bool) -> list[np.ndarray]:
+def foreign(
+    found: Sequence[Case], columns: tuple[str, ...], written: Written, own: Sequence[np.ndarray], *, per_set: bool
+) -> list[np.ndarray]:
     """For each case its probabilities by coefficients that were fitted without its family of data sets.
 
-    Retrievals unlike those of the training lose more than cross-fitting over questions would promise.
+    Retrievals unlike those of the training lose more than cross-fitting over questions would promise. Of the families
+    `KNOWN` it is those by cross-fitting, `own`.
     """
-    made: dict[int, np.ndarray] = {}
+    made = {i: part for i, (case, part) in enumerate(zip(found, own)) if family(case.sample.domain) in KNOWN}
     for name in FAMILIES:
+        if name in KNOWN:
+            continue
         rest = [case for case in found if family(case.sample.domain) != name]
         style, columns_of_wording = written(name, rest)
         data, _ = fit(rest, columns, columns_of_wording, per_set=per_set, count=FOLDS_OF_STRANGERS)
@@ -210,7 +210,7 @@ def ordinary(samples: Sequence[Sample], windows: WindowModel, values: Sequence[f
     scale: Any = SimpleNamespace(thresholds=tuple(values))
     levels: dict[str, list[float]] = defaultdict(list)
     for sample in samples:
-        if not any(sample.poison):
+        if not any(sample.poison) and family(sample.domain) not in KNOWN:
             own = windows.on_scale_of(scale, windows.judge(sample.question, sample.texts).passages)
             levels[sample.domain].append(lowest(own))
     return round(max(float(np.median(found)) for found in levels.values() if len(found) >= FEWEST_QUESTIONS), 3)
@@ -267,7 +267,7 @@ def main() -> None:
         columns = tuple(found[0].found.columns)
         style, worded_columns = written("nothing", found)
         data, own = fit(found, columns, worded_columns, per_set=per_set)
-        strangers = thresholds(found, foreign(found, columns, written, per_set=per_set), WHOLE_SHARE[encoder])
+        strangers = thresholds(found, foreign(found, columns, written, own, per_set=per_set), WHOLE_SHARE[encoder])
         print(
             encoder,
             head,

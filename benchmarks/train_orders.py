@@ -25,6 +25,7 @@ from random import Random
 
 import numpy as np
 
+from docstrings import REFERENCE, REFERENCE_ASIDE, SHORTEST_PARAGRAPH, documentation_of
 from guard_data import FREE
 from orders_fit import Corpus, Example, fitted, word_kinds, worst
 from orders_texts import FOLDER, filled, wordings
@@ -51,7 +52,7 @@ LEAST_USES = 10
 ORDER_WEIGHT, ATTACK_WEIGHT, HONEST_WEIGHT = 8.0, 48.0, 6.0
 """What a wording of an order, one of the attacks, and an honest text near to orders count; a clean stretch counts 1."""
 
-FLAGGED = 0.0025
+FLAGGED = 0.002
 """The share of the clean passages of the fit that weights fitted on half of them may call orders; those of the whole
 fit call fewer, also of other kinds of text."""
 
@@ -70,8 +71,14 @@ ASIDE = {
 PLAIN = ("information-retrieval", "learning-and-tutoring", "language-translation", "programming-help", "jailbreak")
 """Kinds of `orders.jsonl` that read as any question of a reader: no sign of theirs is worth having, so not fitted."""
 
+DOCUMENTATION = ("documentation", "docstrings")
+"""Families of texts that speak of models and inputs on every page: no measure of how often other texts are flagged."""
+
 QUOTING = frozenset({"orders", "threat", "pia", "attacks", "phantom", "jamming", "conditional", "guard", "redteam"})
 """Pages of the documentation that quote orders."""
+
+LONGEST_PARAGRAPH = 2000
+"""Characters."""
 
 BAD = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "sodium chloride", "July 1998", "Toyota")
 
@@ -156,8 +163,15 @@ def documented() -> Iterator[Text]:
     for page in sorted(Path(__file__).parents[1].joinpath("docs").rglob("*.md")):
         if not QUOTING.intersection(page.stem.split("-")):
             for part in page.read_text(encoding="utf-8").split("\n\n"):
-                if len(part) > 80:
-                    yield Text("documentation", "clean", part[:2000], False, share(page.name) < 0.5)
+                if len(part) > SHORTEST_PARAGRAPH:
+                    yield Text("documentation", "clean", part[:LONGEST_PARAGRAPH], False, share(page.name) < 0.5)
+
+
+def docstrings() -> Iterator[Text]:
+    """What Python packages say of their functions: inputs, outputs, messages, models, and what one must and may do."""
+    for name in (*REFERENCE, *REFERENCE_ASIDE):
+        for part in documentation_of(name):
+            yield Text("docstrings", "clean", part.text[:LONGEST_PARAGRAPH], False, name in REFERENCE_ASIDE)
 
 
 def own(folder: Path) -> Iterator[Text]:
@@ -219,7 +233,7 @@ def centred(used: Sequence[Text], kinds: Mapping[str, str]) -> Weights:
     halves = [[t for t in used if t.kind != "clean" or _half(t) != half] for half in (0, 1)]
     p = list[float]()
     for half, rest in enumerate(halves):
-        unseen = [t for t in used if (t.kind, _half(t)) == ("clean", half) and t.family != "documentation"]
+        unseen = [t for t in used if (t.kind, _half(t)) == ("clean", half) and t.family not in DOCUMENTATION]
         p.extend(probabilities(unseen, fitted(examples(rest), kinds)).tolist())
     cut = float(np.clip(np.sort(p)[::-1][int(FLAGGED * len(p))], 1e-9, 1 - 1e-9))
     weights = fitted(examples(used), kinds)
@@ -272,6 +286,7 @@ def main() -> None:
         *given(folder),
         *clean(folder),
         *documented(),
+        *docstrings(),
         *(blind() if arguments.blind else ()),
     ]
     if arguments.output:

@@ -2,10 +2,11 @@
 
     python benchmarks/train_scan.py ../shared/data --cache build/scan     # prints new weights beside the shipped ones
 
-Fitted on: collections of 700 passages with poisons for half of the questions (by a hash of the question), of those that
-Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
-`poisonedrag-gemini`, and the clean collections of `ASIDE`. `--leave-out msmarco` also fits without a corpus. Weights
-have the sign that their meaning has; the base is shifted until `FLAGGED` of the clean documents of the fit are flagged.
+Fitted on: collections of 2,000 passages with poisons for half of the questions (by a hash of the question), of those
+that Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
+`poisonedrag-gemini`, and the clean collections of `ASIDE`; RealtimeQA is read by `scan.py` alone. `--leave-out msmarco`
+also fits without a corpus. Weights have the sign that their meaning has; the base is shifted until of no collection of
+the fit more than `FLAGGED` of the clean documents are flagged.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from guard_data import TEST_SHARE
-from scan import CELLS, planted, rows
+from scan import CELLS, corpus_of, poisons_of, rows, shuffled
 from split import held_out
 from unpoison.at_rest.collection import collected
 from unpoison.at_rest.judging import CLAIM, WEIGHED, weighed
@@ -30,65 +31,80 @@ SETS = ("nq", "hotpotqa", "msmarco")
 CLEAN = ("faq_answers", "science", "software_docs", "wiki_en")
 ASIDE = ("faq_pairs", "wiki_de", "wiki_es", "wiki_zh")
 TRICK, OTHER_TRICK = "poisonedrag", "poisonedrag-gemini"
-PASSAGES = 700
+PASSAGES = 2_000
 
-LOWEST = {"third": -6.0, "usual": -2.0, "common": -2.0}
-HIGHEST = {"third": 0.0, "usual": 0.0, "common": 0.0}
+LOWEST, HIGHEST = {"common": -2.0}, {"common": 0.0}
 """Bounds of the weights; what is not named is in [0, 6]."""
 
-PENALTY = 0.02
+CLEAN_SIDE, FIT, SET_ASIDE = range(3)
+
+PENALTY = 0.00003
+
+PLANTED_WEIGHT = 0.1
+"""What the planted documents of a collection weigh together: the fit looks at the few clean ones near them."""
+
 FLAGGED = 0.004
 
 
 class Case(NamedTuple):
-    """One collection: what is weighed of each document, shape (n, columns), and which are planted, shape (n,)."""
+    """One collection: what is weighed of each document, shape (n, columns), and its side, shape (n,)."""
 
     name: str
     fitted: bool
     evidence: np.ndarray
-    planted: np.ndarray
+    side: np.ndarray
 
 
 def cases(folder: Path, cache: Path) -> Iterator[Case]:
-    for name in SETS:
-        for attack, per, count, front, fitted in (
-            *((TRICK, *cell, fitted) for cell in CELLS for fitted in (True, False)),
-            *((OTHER_TRICK, *cell, False) for cell in CELLS[1:2]),
-        ):
-            documents, poisons = planted(
-                folder, name, attack, per, count, front, fitted=fitted, passages=PASSAGES,
-                wanted=lambda question, name=name: name == "msmarco" or held_out(folder, question, TEST_SHARE),
-            )  # fmt: skip
-            title = f"{name}, {attack}, {per} each, {'with' if front else 'without'} the question in front"
-            if poisons:
-                yield _case(title, fitted, documents, poisons, cache)
+    for name, file, attack, cells in (
+        *((name, f"{name}_poisoned", TRICK, CELLS) for name in SETS),
+        *((name, f"{name}_poisoned", OTHER_TRICK, CELLS[1:2]) for name in SETS),
+        ("nq", "nq_large_poisoned", f"{TRICK}-revprag", ((1, 30, True), (1, 30, False))),
+    ):
+        passages = corpus_of(folder, name)
+        some = [passages[i] for i in np.random.default_rng(1).permutation(len(passages))[:PASSAGES]]
+        for per, count, front in cells:
+            halves = [
+                poisons_of(
+                    folder, file, attack, per, count // (4 if per > 1 else 1), front, fitted=fitted,
+                    wanted=lambda question, name=name: name == "msmarco" or held_out(folder, question, TEST_SHARE),
+                )
+                for fitted in (True, False)
+            ]  # fmt: skip
+            sides = {row["id"]: side for side, half in zip((FIT, SET_ASIDE), halves) for row in half}
+            title = f"{file}, {attack}, {per} each, {'with' if front else 'without'} the question in front"
+            trick = attack != OTHER_TRICK
+            yield _case(title, trick, shuffled([*some, *halves[0], *halves[1]]), sides, cache)
     for name in (*CLEAN, *ASIDE):
         texts = dict.fromkeys(p["text"] for row in rows(folder, f"clean_{name}") for p in row["passages"])
-        yield _case(name, name in CLEAN, [{"id": str(i), "text": t} for i, t in enumerate(texts)], set(), cache)
+        yield _case(name, name in CLEAN, [{"id": str(i), "text": t} for i, t in enumerate(texts)], {}, cache)
 
 
-def _case(name: str, fitted: bool, documents: list[dict], poisons: set[str], cache: Path) -> Case:
+def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int], cache: Path) -> Case:
     """What the scan sees of a collection, kept in the cache: screening is nearly all of the time."""
-    file = cache / f"{name.replace(', ', '-').replace(' ', '_')}-{fitted}.npz"
+    file = cache / f"{name.replace(', ', '-').replace(' ', '_')}.npz"
+    side = np.array([sides.get(document["id"], CLEAN_SIDE) for document in documents])
     if file.exists():
-        held = np.load(file, allow_pickle=False)
-        return Case(name, fitted, held["evidence"], held["planted"])
+        return Case(name, fitted, _evidence(np.load(file, allow_pickle=False)["rows"]), side)
     read = collected(documents)
     found = judged(read, np.ones(len(documents), bool), Engine(workers=1), lambda step, done, total: None)
     first = np.searchsorted(read.owner, np.arange(len(documents)))  # a document is judged by its first stretch here
-    evidence = weighed(found.signs.rows)[first]
-    bad = np.array([document.id in poisons for document in read.documents])
     cache.mkdir(parents=True, exist_ok=True)
-    np.savez(file, evidence=evidence, planted=bad)
-    return Case(name, fitted, evidence, bad)
+    np.savez(file, rows=found.signs.rows[first])
+    return Case(name, fitted, _evidence(found.signs.rows[first]), side)
+
+
+def _evidence(seen: np.ndarray) -> np.ndarray:
+    return weighed(seen, np.ones(len(seen), bool))
 
 
 def fit(found: list[Case]) -> np.ndarray:
     """The weights and, last, the base: a logistic regression in which every collection has the same say."""
-    x = np.concatenate([case.evidence for case in found])
-    y = np.concatenate([case.planted for case in found]).astype(float)
+    x = np.concatenate([case.evidence[case.side < SET_ASIDE] for case in found])
+    sides = [case.side[case.side < SET_ASIDE] for case in found]
+    y = np.concatenate(sides).astype(float)
     share = np.concatenate([
-        np.where(case.planted, 0.5 / max(case.planted.sum(), 1), 0.5 / max((~case.planted).sum(), 1)) for case in found
+        np.where(s, PLANTED_WEIGHT / max(s.sum(), 1), (1 - PLANTED_WEIGHT) / max((s == 0).sum(), 1)) for s in sides
     ])  # fmt: skip
     share /= share.sum()
 
@@ -101,9 +117,13 @@ def fit(found: list[Case]) -> np.ndarray:
     bounds = [(LOWEST.get(name, 0.0), HIGHEST.get(name, 6.0)) for name in WEIGHED]
     start = np.array([*(CLAIM[name] for name in WEIGHED), CLAIM["base"]])
     theta = minimize(loss, start, jac=True, bounds=[*bounds, (None, None)], method="L-BFGS-B").x
-    clean = np.sort(np.concatenate([odds_of(case, theta)[~case.planted] for case in found if not case.planted.any()]))
-    theta[-1] -= clean[::-1][int(FLAGGED * len(clean))] + 1e-6
+    theta[-1] -= max(_needed(odds_of(case, theta)[case.side == CLEAN_SIDE]) for case in found) + 1e-6
     return theta
+
+
+def _needed(odds: np.ndarray) -> float:
+    """What has to be taken from the odds of clean documents, so that `FLAGGED` of them are flagged."""
+    return float(np.sort(odds)[::-1][int(FLAGGED * len(odds))])
 
 
 def odds_of(case: Case, theta: np.ndarray) -> np.ndarray:
@@ -114,12 +134,15 @@ def table(found: list[Case], theta: np.ndarray) -> None:
     print("| collection | fitted | planted | first n | first 2n | flagged | clean flagged |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for case in found:
-        odds, n = odds_of(case, theta), int(case.planted.sum())
-        order = np.argsort(-odds, kind="stable")
-        shares = [f"{case.planted[order[: k * n]].sum() / n:.0%}" if n else "" for k in (1, 2)]
-        caught = f"{np.mean(odds[case.planted] >= 0):.0%}" if n else ""
-        wrong = f"{np.mean(odds[~case.planted] >= 0):.2%}"
-        print(f"| {case.name} | {'yes' if case.fitted else 'no'} | {n} | {' | '.join(shares)} | {caught} | {wrong} |")
+        for side in (FIT, SET_ASIDE) if case.side.any() else (CLEAN_SIDE,):
+            chosen = np.isin(case.side, (CLEAN_SIDE, side))
+            odds, planted = odds_of(case, theta)[chosen], case.side[chosen] > 0
+            order, n = np.argsort(-odds, kind="stable"), int(planted.sum())
+            shares = [f"{planted[order[: k * n]].sum() / n:.0%}" if n else "" for k in (1, 2)]
+            caught = f"{np.mean(odds[planted] >= 0):.0%}" if n else ""
+            wrong, fitted = f"{np.mean(odds[~planted] >= 0):.2%}", case.fitted and side != SET_ASIDE
+            cells = (case.name, "yes" if fitted else "no", str(n), *shares, caught, wrong)
+            print(f"| {' | '.join(cells)} |")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from unpoison.evaluation.runner import Runner
-from unpoison.evaluation.runs import Run, records_path
+from unpoison.evaluation.runs import Run, file_of
 from unpoison.evaluation.scenarios import Scenario
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -66,7 +66,7 @@ def small_run(folder: Path) -> Run:
 def cut_in_half(run: Run) -> None:
     """As after a power cut: some cells have half of their records, some none, and the manifest knows no end."""
     for place, cell in enumerate(run.cells):
-        path = records_path(run.folder, cell.id)
+        path = file_of(run.folder, "records", cell.id)
         if place >= len(run.cells) // 2:
             path.unlink(missing_ok=True)
         elif place % 2 and path.exists():

@@ -8,7 +8,8 @@ import pytest
 
 from unpoison import files
 from unpoison.errors import InputError, OptionError
-from unpoison.files import JsonLinesSource, Writer, open_source
+from unpoison.files import JsonLinesSource, open_source
+from unpoison.output import Writer
 
 
 def read(data: bytes) -> list[tuple[int, object, str | None]]:

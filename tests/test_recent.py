@@ -97,13 +97,13 @@ def test_beliefs_in_memory_are_bounded() -> None:
 
 
 UNBOUNDED = frozenset(
-    """_all_labels _content_of _letters _marks _members _minilm _read _secret _shipped_style _style _templates
-    _third_party _words load resource shipped""".split()  # noqa: SIM905
+    """_all_labels _letters _marks _members _minilm _read _secret _shipped_style _style _templates
+    _third_party _words load preset_file resource shipped""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
 
-BOUNDED = ("_stem", "_wanted", "asked_for")
+BOUNDED = ("_stem", "_wanted", "answer_type")
 """Whose texts are cut before they are remembered, or are our own."""
 
 

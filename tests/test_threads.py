@@ -1,14 +1,15 @@
-"""Threads that nobody has to wait for."""
+"""Work on threads: side by side in order, and such as nobody has to wait for."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextvars import ContextVar
 
 import pytest
 
-from unpoison.threads import Line
+from unpoison.threads import Line, in_order
 
 
 @pytest.fixture
@@ -75,3 +76,43 @@ def test_a_closed_line_ends_its_threads_behind_the_jobs_that_wait(gate: threadin
     thread.join(30)
     assert not thread.is_alive()
     assert thread.daemon
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_results_come_in_the_order_of_the_items(at_once: int) -> None:
+    assert list(in_order(lambda n: n * n, range(20), at_once)) == [n * n for n in range(20)]
+
+
+def test_several_are_at_work_at_once_and_one_stays_on_the_callers_thread() -> None:
+    barrier = threading.Barrier(3, timeout=10)
+    assert len(list(in_order(lambda _: barrier.wait(), range(3), 3))) == 3
+    assert set(in_order(lambda _: threading.get_ident(), range(3), 1)) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_items_are_taken_as_results_are(at_once: int) -> None:
+    taken = []
+
+    def items() -> Iterator[int]:
+        for n in range(100):
+            taken.append(n)
+            yield n
+
+    assert next(in_order(lambda n: n, items(), at_once)) == 0
+    assert len(taken) <= 2 * at_once
+
+
+def test_what_has_not_begun_when_one_fails_never_begins() -> None:
+    begun, may_end = [], threading.Event()
+
+    def work(n: int) -> int:
+        begun.append(n)
+        if n == 0:
+            raise ValueError("the first")
+        may_end.wait(10)
+        return n
+
+    with pytest.raises(ValueError, match="the first"):
+        list(in_order(work, range(50), 2))
+    may_end.set()
+    assert len(begun) <= 5

@@ -106,7 +106,7 @@ def rationale_prompt(
     ).rstrip()
     shown = _RATIONALES
     if demonstrations is not None:
-        shown = "\n\n".join(f"Question: {asked}\nRationale: {rationale}" for asked, rationale in demonstrations)
+        shown = "\n\n".join(f"Question: {example}\nRationale: {rationale}" for example, rationale in demonstrations)
     examples = f"###\n\n{shown}\n\n###\n\nNow it is your turn."
     return Prompt(
         "answer", system, question, tuple(passages), max_tokens=1024, examples=examples, label="Document {i}: "
@@ -197,11 +197,13 @@ def discern_prompt(question: str, passages: Sequence[str], perturbed: Iterable[i
     )
     closing = "perturbed:"
     if perturbed is not None:
-        found = sorted(perturbed)
-        rest = [number for number in range(1, len(passages) + 1) if number not in found]
-        said = f"Passage {_listed(found)} {'is' if len(found) == 1 else 'are'} perturbed."
+        numbers = sorted(perturbed)
+        rest = [number for number in range(1, len(passages) + 1) if number not in numbers]
+        statement = f"Passage {_listed(numbers)} {'is' if len(numbers) == 1 else 'are'} perturbed."
         basis = f"based on Passage {_listed(rest)}" if rest else "ignoring all passages"
-        closing = f"perturbed: {said if found else 'No passages are perturbed.'} Deriving the answer {basis}.\nanswer:"
+        closing = (
+            f"perturbed: {statement if numbers else 'No passages are perturbed.'} Deriving the answer {basis}.\nanswer:"
+        )
     shown = tuple(passages)
     return Prompt("answer", system, question, shown, {}, closing, 256, examples=_PERTURBED, label="Passage {i}: ")
 

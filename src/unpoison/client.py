@@ -20,7 +20,7 @@ from typing import Any, Self
 from unpoison.errors import OptionError, UnpoisonError, shown
 from unpoison.extras import require
 from unpoison.types import Answer, Query, Screening
-from unpoison.wire import Asked, Events, Ranked, RefusedError, content, failure, ranked, reranking, unreachable
+from unpoison.wire import Events, Exchange, Ranked, RefusedError, content, failure, ranked, reranking, unreachable
 
 __all__ = ["AsyncClient", "Client", "Ranked"]
 
@@ -54,11 +54,11 @@ class _Base:
         Raises:
             UnpoisonError: It is of no use, or was tried often enough.
         """
-        found = error if isinstance(error, UnpoisonError) else unreachable(self._sdk, error)
+        ours = error if isinstance(error, UnpoisonError) else unreachable(self._sdk, error)
         wanted = isinstance(error, (RefusedError, self._sdk.ConnectError))
         if not wanted or attempt > self._retries:
-            raise found from None
-        wait = getattr(found, "retry_after", None)
+            raise ours from None
+        wait = getattr(ours, "retry_after", None)
         return min(0.5 * 2.0 ** (attempt - 1) if wait is None else float(wait), LONGEST_WAIT)
 
 
@@ -87,28 +87,28 @@ class Client(_Base):
             passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
             defense: One of those that the service has; its first by default.
         """
-        asked = Asked(query, passages, defense)
-        return asked.screening(self._post("/v1/screen", asked.body()))
+        request = Exchange(query, passages, defense)
+        return request.screening(self._post("/v1/screen", request.body()))
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Answer:
         """Answer in spite of poisoned passages, as `Defense.answer`."""
-        asked = Asked(query, passages, defense)
-        return asked.answer(self._post("/v1/answer", asked.body()))
+        request = Exchange(query, passages, defense)
+        return request.answer(self._post("/v1/answer", request.body()))
 
     def stream(
         self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None
     ) -> Iterator[Screening | str | Answer]:
         """`answer` as it comes, as `Defense.aanswer_stream`: a screening, pieces of text, the answer that counts."""
-        asked = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         try:
-            with self._http.stream("POST", "/v1/answer", json=asked.body(stream=True)) as response:
+            with self._http.stream("POST", "/v1/answer", json=request.body(stream=True)) as response:
                 if response.status_code != 200:
                     response.read()
                     raise failure(response)
                 events = Events()
                 for line in response.iter_lines():
                     if (event := events.event(line)) is not None:
-                        yield asked.event(*event)
+                        yield request.event(*event)
                 events.ended()
         except self._sdk.TransportError as error:
             raise unreachable(self._sdk, error) from None
@@ -149,28 +149,28 @@ class AsyncClient(_Base):
 
     async def screen(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Screening:
         """As `Client.screen`."""
-        asked = Asked(query, passages, defense)
-        return asked.screening(await self._post("/v1/screen", asked.body()))
+        request = Exchange(query, passages, defense)
+        return request.screening(await self._post("/v1/screen", request.body()))
 
     async def answer(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Answer:
         """As `Client.answer`."""
-        asked = Asked(query, passages, defense)
-        return asked.answer(await self._post("/v1/answer", asked.body()))
+        request = Exchange(query, passages, defense)
+        return request.answer(await self._post("/v1/answer", request.body()))
 
     async def stream(
         self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None
     ) -> AsyncIterator[Screening | str | Answer]:
         """As `Client.stream`."""
-        asked = Asked(query, passages, defense)
+        request = Exchange(query, passages, defense)
         try:
-            async with self._http.stream("POST", "/v1/answer", json=asked.body(stream=True)) as response:
+            async with self._http.stream("POST", "/v1/answer", json=request.body(stream=True)) as response:
                 if response.status_code != 200:
                     await response.aread()
                     raise failure(response)
                 events = Events()
                 async for line in response.aiter_lines():
                     if (event := events.event(line)) is not None:
-                        yield asked.event(*event)
+                        yield request.event(*event)
                 events.ended()
         except self._sdk.TransportError as error:
             raise unreachable(self._sdk, error) from None

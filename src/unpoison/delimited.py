@@ -78,7 +78,7 @@ def csv_lines(stream: IO[bytes], name: str, longest: int) -> Iterator[tuple[byte
 
 def as_cells(fields: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
     """A row as the cells of a table that `csv_lines` reads back; what looks like a formula is guarded."""
-    found = list[str]()
+    cells = list[str]()
     for name in columns:
         value = fields.get(name)
         if value is None:
@@ -88,8 +88,8 @@ def as_cells(fields: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         text = text.replace("\0", "").encode("utf-8", "replace").decode()
-        found.append(f"'{text}" if f"'{text[:1]}" in GUARDED else text)
-    return found
+        cells.append(f"'{text}" if f"'{text[:1]}" in GUARDED else text)
+    return cells
 
 
 def _plain(answer: object) -> bool:
@@ -157,18 +157,18 @@ class _Lines:
 
 def _columns(heading: Sequence[str], name: str) -> list[str]:
     columns = [cell.strip() for cell in heading]
-    known = [column.lower() if column.lower() in COLUMNS else column for column in columns]
-    while known and not known[-1]:  # spreadsheets leave empty columns behind
-        known.pop()
-    doubled = next((column for i, column in enumerate(known) if column in known[:i]), None)
+    names = [column.lower() if column.lower() in COLUMNS else column for column in columns]
+    while names and not names[-1]:  # spreadsheets leave empty columns behind
+        names.pop()
+    doubled = next((column for i, column in enumerate(names) if column in names[:i]), None)
     if doubled is not None:
         raise InputError(f"{name} has the column {shown(doubled)} twice; give every column a name of its own")
-    if not COLUMNS & set(known):
+    if not COLUMNS & set(names):
         raise InputError(
-            f"the first row of {name} names no column that we know, got {shown(known)}; "
+            f"the first row of {name} names no column that we know, got {shown(names)}; "
             "name the columns there, at least question (or text, for a collection of passages)"
         )
-    return known
+    return names
 
 
 def _line(columns: Sequence[str], row: Sequence[str]) -> bytes:
@@ -197,17 +197,17 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
     """
     cells = {name: cell[1:] if cell[:2] in GUARDED else cell for name, cell in cells.items()}
     numbered = sorted((int(match[1]), name) for name in cells if (match := _NUMBERED.match(name.lower())))
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, cell in cells.items():
         if name in ANSWERS:
-            found[name] = _list(name, cell) if cell.lstrip().startswith("[") else _parts(cell)
+            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else _parts(cell)
         elif name in _JSON_COLUMNS:
-            found[name] = _list(name, cell) if cell.lstrip().startswith("[") else [cell]
+            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else [cell]
         elif not _NUMBERED.match(name.lower()):
-            found[name] = cell
+            fields[name] = cell
     if numbered:
-        found["passages"] = [*found.get("passages", []), *(cells[name] for _, name in numbered)]
-    return found
+        fields["passages"] = [*fields.get("passages", []), *(cells[name] for _, name in numbered)]
+    return fields
 
 
 def _parts(cell: str) -> list[str]:

@@ -311,5 +311,5 @@ def _outcome(job: Job, value: Any, began: float, attempts: int) -> _Outcome:
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    reported = [count for count in counts if count is not None]
+    return sum(reported) if reported else None

@@ -36,9 +36,11 @@ def marker(texts: Sequence[str]) -> str:
     whole = chr(0).join(texts).encode("utf-8", "surrogatepass")
     salt = 0
     while True:
-        found = blake2b(str(salt).encode() + b"\0" + whole, digest_size=6, key=_secret(os.environ.get(KEY))).hexdigest()
-        if not any(found in text for text in texts):
-            return found
+        digest = blake2b(
+            str(salt).encode() + b"\0" + whole, digest_size=6, key=_secret(os.environ.get(KEY))
+        ).hexdigest()
+        if not any(digest in text for text in texts):
+            return digest
         salt += 1
 
 
@@ -68,7 +70,7 @@ def _secret(given: str | None) -> bytes:
                 os.link(draft, path)  # of several processes the first wins, and none reads half a key
             finally:
                 draft.unlink()
-        found = path.read_bytes()
-        if len(found) == 32:
-            return found
+        secret = path.read_bytes()
+        if len(secret) == 32:
+            return secret
     return secrets.token_bytes(32)

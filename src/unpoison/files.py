@@ -1,82 +1,26 @@
-"""Question files in, JSON Lines out, as streams: one row in memory at a time, and nothing trusted."""
+"""Question files in, as streams: one row in memory at a time, and nothing trusted."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import json
-import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date, datetime, time
-from math import isfinite
 from os import fstat
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, NoReturn, Protocol, Self
+from typing import IO
 
-from unpoison.delimited import UNREADABLE, csv_lines, looks_like_csv
-from unpoison.errors import InputError, OptionError, shown
-from unpoison.extras import require
+from unpoison.delimited import csv_lines, looks_like_csv
+from unpoison.errors import InputError, shown
+from unpoison.file_rows import MAX_LINE, FileRow, Source, encoded, line_text, parsed, read_line
+from unpoison.parquet import ParquetSource
 
-__all__ = [
-    "CsvSource",
-    "JsonLinesSource",
-    "JsonSource",
-    "ParquetSource",
-    "Record",
-    "Source",
-    "Writer",
-    "arrow_rows",
-    "check_output",
-    "encoded",
-    "line_text",
-    "not_the_input",
-    "open_source",
-    "read_line",
-    "source_of",
-]
-
-MAX_LINE = 256 * 2**20
-"""Bytes of one line: room for 5,000 passages with their embeddings; a longer one is refused unread."""
-
+__all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "open_source", "source_of"]
 
 MAX_JSON = 2**30
 """Bytes of one JSON list: it is held in memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One row of a file.
-
-    Attributes:
-        number: Its line or row, from 1.
-        fields: What it holds; empty where `error` is set.
-        error: Why it could not be read, or None.
-        position: How far the source has been read, in the unit of `Source.size`.
-    """
-
-    number: int
-    fields: Mapping[str, Any]
-    error: str | None
-    position: int
-
-
-class Source(Protocol):
-    """A question file that is open.
-
-    Attributes:
-        name: What messages call it.
-        size: The whole length, in bytes or rows; None where unknown.
-    """
-
-    name: str
-    size: int | None
-
-    def __iter__(self) -> Iterator[Record]: ...
 
 
 @contextmanager
@@ -151,7 +95,7 @@ class JsonLinesSource:
         self.size = size
         self._packed = packed
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[FileRow]:
         position = 0
         for number, (line, length) in enumerate(self.lines(), 1):
             position += length
@@ -239,7 +183,7 @@ class JsonSource(JsonLinesSource):
         if len(data) > MAX_JSON:
             raise InputError(f"{self.name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
         try:
-            whole = json.loads(data, parse_constant=_refuse_number, parse_float=_finite)
+            whole = parsed(data)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{self.name} is no JSON: {error}") from None
         if isinstance(whole, Mapping):
@@ -248,202 +192,3 @@ class JsonSource(JsonLinesSource):
             raise InputError(f"{self.name} must hold a list or an object of rows, got {shown(whole)}")
         for row in whole:
             yield encoded(row), len(data) // max(len(whole), 1)
-
-
-def line_text(line: bytes) -> bytes:
-    """A line without its end and a byte order mark; empty for a blank one."""
-    return line.removeprefix(b"\xef\xbb\xbf").strip()
-
-
-def read_line(number: int, line: bytes | None, position: int = 0) -> Record | None:
-    """The record of a line, None for a blank one; a line of None was too long."""
-    if line is None:
-        return Record(number, {}, f"the line is longer than {MAX_LINE // 2**20} MiB", position)
-    text = line_text(line)
-    return Record(number, *_parsed(text), position) if text else None
-
-
-def _parsed(line: bytes) -> tuple[Mapping[str, Any], str | None]:
-    """The object on a line, or why there is none."""
-    try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_refuse_number, parse_float=_finite)
-    except UnicodeDecodeError as error:
-        return {}, f"no UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8"
-    except RecursionError:
-        return {}, "no usable JSON: nested too deeply"
-    except ValueError as error:
-        return {}, f"no usable JSON: {error}"
-    if isinstance(value, dict) and set(value) == {UNREADABLE}:
-        return {}, str(value[UNREADABLE])
-    if not isinstance(value, dict):
-        return {}, f"a row must be a JSON object with 'query' and 'passages', got {shown(value)}"
-    return value, None
-
-
-def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number; use null")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{shown(text)} is larger than any float")
-    return number
-
-
-class ParquetSource:
-    """The rows of a Parquet file, read in small batches."""
-
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        parquet = require("pyarrow.parquet", "reading Parquet files")
-        try:
-            self.file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)  # or it holds a whole group
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name} is no Parquet file: {error}") from None
-        self.name = name
-        self.size: int | None = self.file.metadata.num_rows or None
-
-    @property
-    def schema(self) -> Any:
-        """The file's Arrow schema."""
-        return self.file.schema_arrow
-
-    def __iter__(self) -> Iterator[Record]:
-        number = 0
-        for batch in self.batches():
-            for fields in arrow_rows(batch):
-                number += 1
-                yield Record(number, fields, None, number)
-
-    def batches(self) -> Iterator[Any]:
-        """The rows as Arrow record batches of a few rows."""
-        number = 0
-        try:
-            for batch in self.file.iter_batches(batch_size=32, use_threads=False):
-                yield batch
-                number += batch.num_rows
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.name} cannot be read past row {number}: {error}") from None
-
-
-def arrow_rows(batch: Any) -> list[dict[str, Any]]:
-    """The rows of an Arrow table or record batch, as JSON has them.
-
-    Raises:
-        InputError: A value that Python cannot hold, such as a year past 9999.
-    """
-    try:
-        return [_json_ready(fields) for fields in batch.to_pylist()]
-    except ValueError as error:
-        raise InputError(f"a row cannot be read: {error}; write such values as text") from None
-
-
-def _json_ready(value: Any) -> Any:
-    """A Parquet value as JSON has it: moments as ISO text, NaN (pandas' missing value) as null, bytes as hex."""
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, list):
-        return [_json_ready(item) for item in value]
-    if isinstance(value, dict):
-        return {str(name): _json_ready(item) for name, item in value.items()}
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-OTHERS = (".parquet", ".csv", ".tsv", ".xlsx", ".html", ".md", ".txt", ".pdf")
-"""Suffixes of formats in which no rows are written."""
-
-
-def check_output(output: Path, source: str) -> None:
-    """See early that a file can be written and is not the input.
-
-    Raises:
-        OptionError: It is the input.
-        OSError: It cannot be written.
-    """
-    not_the_input(output, source)
-    check_writable(output)
-
-
-def check_writable(output: Path) -> None:
-    """See early that a file can be written, without changing it, and without leaving an empty one.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    try:
-        output.open("xb").close()
-    except FileExistsError:
-        if output.is_dir() or output.is_file():  # opening a pipe would end it for its reader
-            output.open("ab").close()
-    else:
-        output.unlink()
-
-
-def check_rows_name(output: Path) -> None:
-    """See that the name of a file of rows promises no other format.
-
-    Raises:
-        OptionError: It does.
-    """
-    if output.suffix.lower() in OTHERS:
-        raise OptionError(f"{output}: rows are written as JSON Lines; name the file {output.stem}.jsonl")
-
-
-def not_the_input(output: Path, source: str) -> None:
-    """See that a file is not the input.
-
-    Raises:
-        OptionError: It is.
-    """
-    if output.exists() and Path(source).exists() and output.samefile(source):
-        raise OptionError(f"{output} is the input; write to another file")
-
-
-class Writer:
-    """Writes JSON Lines to a file, or to standard output, or nowhere; flushed after every row.
-
-    A file gets its name when it is whole. What was written until Ctrl-C stays beside it, as NAME.part.
-
-    Attributes:
-        active: Whether it writes anywhere.
-    """
-
-    def __init__(self, output: Path | None, source: str, *, to_stdout: bool) -> None:
-        if output is not None:
-            check_rows_name(output)
-            check_output(output, source)
-        self.active = to_stdout or output is not None
-        self._draft = self._output = output
-        if output is not None and (output.is_file() or not output.exists()):  # a device or a pipe is written as it is
-            self._draft = output.with_name(f"{output.name}.part")
-        self._file: IO[bytes] | None = None if self._draft is None else self._draft.open("wb")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-        broken_off = kind is not None and not issubclass(kind, Exception)
-        if self._draft is not None and self._output is not None and self._draft != self._output and not broken_off:
-            os.replace(self._draft, self._output)
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        if self.active:
-            stream = sys.stdout.buffer if self._file is None else self._file
-            stream.write(encoded(record))
-            stream.flush()
-
-
-def encoded(record: Mapping[str, Any]) -> bytes:
-    """A record as one line of JSON, readable where it can be."""
-    try:
-        return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    except UnicodeEncodeError:  # a lone surrogate: JSON can only say it escaped
-        return (json.dumps(record, allow_nan=False) + "\n").encode()

@@ -65,9 +65,9 @@ def figure(screening: AnyScreening, owner: str) -> str:
     weights = graph[np.ix_(nodes, nodes)]
     first, second = np.nonzero(np.triu(weights, 1))
     strongest = np.argsort(-weights[first, second], kind="stable")[: EDGES_PER_NODE * len(nodes)]
-    places = _places(weights)
-    edges = "".join(_edges(first[strongest], second[strongest], weights, places, nodes))
-    dots = "".join(_nodes(screening, nodes, places, owner))
+    points = _points(weights)
+    edges = "".join(_edges(first[strongest], second[strongest], weights, points, nodes))
+    dots = "".join(_nodes(screening, nodes, points, owner))
     left_out = (
         f" {len(nodes)} of {len(graph)} passages are drawn, the kept ones first." if len(nodes) < len(graph) else ""
     )
@@ -96,7 +96,7 @@ def _graph(screening: AnyScreening) -> NDArray[np.float64] | None:
     return weights
 
 
-def _places(weights: NDArray[np.float64], rounds: int = 120) -> NDArray[np.float64]:
+def _points(weights: NDArray[np.float64], rounds: int = 120) -> NDArray[np.float64]:
     """Where the nodes stand, shape (k, 2) in SVG units: similar ones close together, the same bytes every time.
 
     Starts on a circle in index order and lowers the stress of the distances "1 less similarity" (the SMACOF iteration
@@ -104,26 +104,26 @@ def _places(weights: NDArray[np.float64], rounds: int = 120) -> NDArray[np.float
     """
     k = len(weights)
     angles = 2 * np.pi * np.arange(k) / k - np.pi / 2
-    places = np.column_stack([np.cos(angles), np.sin(angles)])
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
     wanted = 1.0 - 0.55 * weights / (weights.max(initial=0) or 1.0)  # never 0, so that copies do not cover each other
     np.fill_diagonal(wanted, 0.0)
     for _ in range(rounds if k > 2 else 0):
-        distances = np.linalg.norm(places[:, None] - places[None], axis=2)
+        distances = np.linalg.norm(points[:, None] - points[None], axis=2)
         pull = -np.divide(wanted, distances, out=np.zeros_like(wanted), where=distances > 1e-9)
         np.fill_diagonal(pull, -pull.sum(axis=1))
-        places = pull @ places / k
-    places -= (places.max(axis=0) + places.min(axis=0)) / 2
+        points = pull @ points / k
+    points -= (points.max(axis=0) + points.min(axis=0)) / 2
     margin = 34.0
     room = np.array([WIDTH / 2 - margin, HEIGHT / 2 - margin])
-    scale = (room / np.maximum(np.abs(places).max(axis=0), 1e-9)).min() if k > 1 else 0.0
-    return np.round(places * scale + [WIDTH / 2, HEIGHT / 2], 1)
+    scale = (room / np.maximum(np.abs(points).max(axis=0), 1e-9)).min() if k > 1 else 0.0
+    return np.round(points * scale + [WIDTH / 2, HEIGHT / 2], 1)
 
 
 def _edges(
     first: NDArray[np.int64],
     second: NDArray[np.int64],
     weights: NDArray[np.float64],
-    places: NDArray[np.float64],
+    points: NDArray[np.float64],
     nodes: NDArray[np.int64],
 ) -> Iterator[str]:
     """The weakest first, so that the strongest lie on top."""
@@ -131,7 +131,7 @@ def _edges(
     top = weights.max(initial=0) or 1.0
     for i, j in zip(first[::-1].tolist(), second[::-1].tolist(), strict=True):
         share = weights[i, j] / top
-        (x1, y1), (x2, y2) = places[i], places[j]
+        (x1, y1), (x2, y2) = points[i], points[j]
         yield (
             f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke-width="{0.5 + thickness * share:.2f}" '
             f'stroke-opacity="{0.15 + darkness * share:.2f}">'
@@ -139,12 +139,12 @@ def _edges(
         )
 
 
-def _nodes(screening: AnyScreening, nodes: NDArray[np.int64], places: NDArray[np.float64], owner: str) -> Iterator[str]:
+def _nodes(screening: AnyScreening, nodes: NDArray[np.int64], points: NDArray[np.float64], owner: str) -> Iterator[str]:
     """Circles for kept, squares for dropped: the picture does not rest on colour alone."""
     scores = np.nan_to_num([screening.verdicts[i].score for i in nodes.tolist()], nan=0.0, posinf=0.0, neginf=0.0)
     spread = np.ptp(scores) or 1.0
     smallest, growth = (11.0, 9.0) if len(nodes) <= CROWDED else (9.0, 5.0)
-    for index, score, (x, y) in zip(nodes.tolist(), scores.tolist(), places.tolist(), strict=True):
+    for index, score, (x, y) in zip(nodes.tolist(), scores.tolist(), points.tolist(), strict=True):
         verdict = screening.verdicts[index]
         radius = smallest + growth * (score - scores.min()) / spread
         if verdict.kept:

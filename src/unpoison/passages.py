@@ -205,18 +205,20 @@ class Passage:
         if isinstance(value, str):
             return cls(value, original=value)
         if isinstance(value, Mapping):
-            found = dict(value)
+            attributes = dict(value)
         elif value is None or isinstance(value, (int, float, bytes, Sequence)):
-            found = {}
+            attributes = {}
         else:
-            found = _attributes(value)
-        named = [found[name] for name in TEXT_FIELDS if name in found]
+            attributes = _attributes(value)
+        named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:
             raise InputError(
                 f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"
             )
-        fields = {name: found[name] for name in ("id", "title", "source", "score", "embedding") if name in found}
+        fields = {
+            name: attributes[name] for name in ("id", "title", "source", "score", "embedding") if name in attributes
+        }
         try:
             return cls(text, original=value, **fields)
         except InputError as error:
@@ -241,16 +243,16 @@ def _score(value: object, owner: str) -> float:
 def _attributes(value: Any) -> dict[str, Any]:
     """The passage fields of a framework's document object."""
     node: Any = getattr(value, "node", value)  # LlamaIndex wraps the text in a node beside its score
-    found = {name: getattr(node, name) for name in TEXT_FIELDS if isinstance(getattr(node, name, None), str)}
+    attributes = {name: getattr(node, name) for name in TEXT_FIELDS if isinstance(getattr(node, name, None), str)}
     for name, kind in (("id", (str, int)), ("title", str), ("source", str)):
         if isinstance(getattr(node, name, None), kind):
-            found[name] = getattr(node, name)
+            attributes[name] = getattr(node, name)
     score = getattr(value, "score", None)
     if isinstance(score, (int, float)):
-        found["score"] = score
+        attributes["score"] = score
     if getattr(node, "embedding", None) is not None:
-        found["embedding"] = node.embedding
-    return found
+        attributes["embedding"] = node.embedding
+    return attributes
 
 
 def as_query(query: object) -> Query:
@@ -275,12 +277,12 @@ def as_passages(passages: object) -> tuple[Passage, ...]:
             f"passages holds more than {MAX_PASSAGES:,} passages; defenses compare every pair, so screen the best few "
             "hundred"
         )
-    made = tuple(Passage.of(value, position) for position, value in enumerate(values))
-    sizes = {p.embedding.size: i for i, p in reversed(list(enumerate(made))) if p.embedding is not None}
+    checked = tuple(Passage.of(value, position) for position, value in enumerate(values))
+    sizes = {p.embedding.size: i for i, p in reversed(list(enumerate(checked))) if p.embedding is not None}
     if len(sizes) > 1:
         (first, i), (second, j) = sorted(sizes.items(), key=lambda item: item[1])[:2]
         raise InputError(
             f"passages[{i}].embedding has {first} dimensions and passages[{j}].embedding has {second}; "
             "encode all passages with one encoder"
         )
-    return made
+    return checked

@@ -171,18 +171,20 @@ def in_plain_words(reason: str, *, kept: bool = False) -> Told:
     numbers = _SPACES.sub(" ", reason[:LONGEST]).strip()
     start, _, clauses = numbers.partition(": ")
     if not start.startswith("probability of poison"):
-        known = next((words for whole, words in PUBLISHED if whole.fullmatch(numbers)), None)
-        known = known or next((words for sign, words in OTHERS if sign in numbers), numbers)
-        return Told(_sentence(known), numbers)
+        published = next((words for whole, words in PUBLISHED if whole.fullmatch(numbers)), None)
+        published = published or next((words for sign, words in OTHERS if sign in numbers), numbers)
+        return Told(_sentence(published), numbers)
     if kept:
         return Told(NOTHING if clauses == "nothing remarkable" else TOO_LITTLE, numbers)
-    found = [_meaning(clause) for clause in clauses.split("; ")]
-    told = sorted(dict.fromkeys(filter(None, found)), key=lambda words: ORDER.index(words) if words in ORDER else 9)
-    if not told:
+    meanings = [_meaning(clause) for clause in clauses.split("; ")]
+    clauses_told = sorted(
+        dict.fromkeys(filter(None, meanings)), key=lambda words: ORDER.index(words) if words in ORDER else 9
+    )
+    if not clauses_told:
         return Told(_sentence(clauses or numbers), numbers)
-    if len(told) > 1 and told[0] == ORDER[0]:
-        return Told(_sentence(f"{told[0]}: {_listed(told[1:])}"), numbers)
-    return Told(_sentence(_listed(told)), numbers)
+    if len(clauses_told) > 1 and clauses_told[0] == ORDER[0]:
+        return Told(_sentence(f"{clauses_told[0]}: {_listed(clauses_told[1:])}"), numbers)
+    return Told(_sentence(_listed(clauses_told)), numbers)
 
 
 def _meaning(clause: str) -> str:

@@ -100,8 +100,8 @@ class Prompt:
         given = [*notes, f"Passages:\n{listed}" if listed else ""]
         question = f"Question: {self.question}" if self.question else ""
         first = self.style.question == "first" or not listed
-        asked = [question, *given] if first else [*given, question]
-        return "You are a helpful assistant.", [self._instructions(), *asked, self.closing or "Answer:"]
+        parts = [question, *given] if first else [*given, question]
+        return "You are a helpful assistant.", [self._instructions(), *parts, self.closing or "Answer:"]
 
     def _instructions(self) -> str:
         style, hostile = self.style, self.task != "free" and bool(self.passages or self.notes)

@@ -151,8 +151,8 @@ class Rag:
         if self._models.encoder is not None and query.embedding is None:
             (vector,) = yield from encode([query.text], "query", queries=True)
             query = Query(query.text, vector)
-        (found,) = yield from retrieve([query])
-        return query, as_passages(found)
+        (retrieved,) = yield from retrieve([query])
+        return query, as_passages(retrieved)
 
     def _comparable(self, query: Query, passages: tuple[Passage, ...]) -> tuple[Query, tuple[Passage, ...]]:
         """The same, without embeddings where the defense would compare them with others of another encoder."""

@@ -31,10 +31,10 @@ class Recent(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value, None for none; it counts as used."""
         with self._lock:
-            found = self._values.get(key)
-            if found is not None:
+            value = self._values.get(key)
+            if value is not None:
                 self._values.move_to_end(key)
-            return found
+            return value
 
     def put(self, key: K, value: V) -> None:
         """Keep a value, and forget others for it."""

@@ -82,7 +82,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Passages to a list of what each says to the question, by a generator that reads (`models.reader.Reading`)."""
+    """Passages to what each says to the question (`models.passage_reader.Reading`), by a generator that reads."""
 
     question: str
     passages: tuple[str, ...]
@@ -169,8 +169,8 @@ def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Fl
 
     Use it as `readings = yield from read(question, passages)`.
     """
-    (found,) = yield (Read(question, tuple(passages), purpose),)
-    return found  # type: ignore[no-any-return]
+    (readings,) = yield (Read(question, tuple(passages), purpose),)
+    return readings  # type: ignore[no-any-return]
 
 
 def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "rivals") -> Flow[list[Relation]]:
@@ -178,8 +178,8 @@ def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "riva
 
     Use it as `relations = yield from relate(question, pairs)`.
     """
-    (found,) = yield (Relate(question, tuple(pairs), purpose),)
-    return found  # type: ignore[no-any-return]
+    (relations,) = yield (Relate(question, tuple(pairs), purpose),)
+    return relations  # type: ignore[no-any-return]
 
 
 def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
@@ -208,8 +208,8 @@ def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray
 
 def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
     """Ask for the passages of each question."""
-    (found,) = yield (Retrieve(tuple(questions)),)
-    return found  # type: ignore[no-any-return]
+    (retrieved,) = yield (Retrieve(tuple(questions)),)
+    return retrieved  # type: ignore[no-any-return]
 
 
 def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
@@ -218,14 +218,14 @@ def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
     `screening, replies = yield from together(self.screening(query, passages), generate(prompts))`
     """
     flows, results = (left, right), [None, None]
-    asked: list[tuple[Request, ...] | None] = [_next(flow, None, results, side) for side, flow in enumerate(flows)]
-    while any(requests is not None for requests in asked):
-        first = asked[0] or ()
-        replies = yield (*first, *(asked[1] or ()))
+    pending: list[tuple[Request, ...] | None] = [_next(flow, None, results, side) for side, flow in enumerate(flows)]
+    while any(requests is not None for requests in pending):
+        first = pending[0] or ()
+        replies = yield (*first, *(pending[1] or ()))
         parts = replies[: len(first)], replies[len(first) :]
-        asked = [
+        pending = [
             None if requests is None else _next(flows[side], parts[side], results, side)
-            for side, requests in enumerate(asked)
+            for side, requests in enumerate(pending)
         ]
     return results[0], results[1]
 

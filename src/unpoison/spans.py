@@ -59,17 +59,17 @@ class Span:
 
 def united(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The same parts without overlaps, the title's first; what overlaps is one span with the highest probability."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(spans, key=lambda one: (one.field == "text", one.start, one.end)):
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if last is None or last.field != span.field or last.end <= span.start:
-            found.append(span)
+            merged.append(span)
             continue
         better, other = (span, last) if span.probability > last.probability else (last, span)
         reason = better.reason if other.reason in better.reason else f"{better.reason}; {other.reason}"
         reason = reason if len(reason) <= LONGEST_REASON else better.reason
-        found[-1] = replace(better, start=last.start, end=max(last.end, span.end), reason=reason)
-    return tuple(found)
+        merged[-1] = replace(better, start=last.start, end=max(last.end, span.end), reason=reason)
+    return tuple(merged)
 
 
 def _parts(passage: Passage) -> list[tuple[Literal["title", "text"], int, int]]:

@@ -1,17 +1,19 @@
-"""Blocking calls on threads that nobody has to wait for."""
+"""Blocking calls on threads: side by side in order, or so that nobody has to wait for them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-__all__ = ["Line", "on_thread", "started"]
+__all__ = ["Line", "in_order", "on_thread", "started"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -52,6 +54,34 @@ class Line:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+
+
+def in_order(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
+    """Do the work on every item, `at_once` side by side, and yield the results in the order of the items.
+
+    At most `2 * at_once` items are taken ahead of their results. When something is raised, or the caller stops, what
+    has not begun never begins. One at a time is done on the caller's thread.
+
+    Args:
+        work: What is done.
+        items: On what; taken as results are.
+        at_once: Threads, at least 1.
+        name: What the threads are called.
+    """
+    if at_once == 1:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix=name)
+    waiting: deque[Future[T]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) == 2 * at_once:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def started(work: Callable[[], T]) -> Future[T]:

@@ -23,7 +23,7 @@ from unpoison.types import (
     as_query,
 )
 
-__all__ = ["Asked", "Events", "Ranked", "RefusedError", "content", "failure", "ranked", "reranking", "unreachable"]
+__all__ = ["Events", "Exchange", "Ranked", "RefusedError", "content", "failure", "ranked", "reranking", "unreachable"]
 
 AGAIN = (429, 503)
 """What the service refuses before it did anything."""
@@ -39,17 +39,17 @@ class Ranked:
     score: float
 
 
-class Asked:
+class Exchange:
     """A question and its passages, as they are sent and as they come back."""
 
     def __init__(self, query: str | Query, passages: Iterable[Any], defense: str | None) -> None:
         self.query, self.passages, self.defense = as_query(query), as_passages(passages), defense
 
     def body(self, **more: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {"query": self.query.text, "passages": [_sent(p) for p in self.passages], **more}
+        body: dict[str, Any] = {"query": self.query.text, "passages": [_sent(p) for p in self.passages], **more}
         if self.query.embedding is not None:
-            found["embedding"] = self.query.embedding.tolist()
-        return found if self.defense is None else {**found, "defense": self.defense}
+            body["embedding"] = self.query.embedding.tolist()
+        return body if self.defense is None else {**body, "defense": self.defense}
 
     def event(self, name: str, data: Any) -> Screening | str | Answer:
         match name:
@@ -66,15 +66,15 @@ class Asked:
     def screening(self, data: Any) -> Screening:
         """The caller's own passages with the service's verdicts."""
         try:
-            found = data["screening"]
-            arrays = {name: np.array(found[name]) for name in ("threshold", "probability") if name in found}
+            screening = data["screening"]
+            arrays = {name: np.array(screening[name]) for name in ("threshold", "probability") if name in screening}
             return Screening(
-                found["defense"],
+                screening["defense"],
                 self.query.text,
                 self.passages,
-                tuple(Verdict(**{name: row[name] for name in Verdict.__slots__}) for row in found["verdicts"]),
-                Evidence(arrays, tuple(found.get("notes", ()))),
-                tuple(map(Contest.from_dict, found.get("contested", ()))),
+                tuple(Verdict(**{name: row[name] for name in Verdict.__slots__}) for row in screening["verdicts"]),
+                Evidence(arrays, tuple(screening.get("notes", ()))),
+                tuple(map(Contest.from_dict, screening.get("contested", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise _malformed() from None
@@ -82,9 +82,9 @@ class Asked:
     def answer(self, data: Any) -> Answer:
         screening = self.screening(data)
         try:
-            found = data["answer"]
-            calls = tuple(Call(**{name: row[name] for name in Call.__slots__}) for row in found["calls"])
-            return Answer(str(found["text"]), screening, calls, bool(found["abstained"]), bool(found["screened"]))
+            answer = data["answer"]
+            calls = tuple(Call(**{name: row[name] for name in Call.__slots__}) for row in answer["calls"])
+            return Answer(str(answer["text"]), screening, calls, bool(answer["abstained"]), bool(answer["screened"]))
         except (KeyError, TypeError, ValueError):
             raise _malformed() from None
 
@@ -113,8 +113,8 @@ class Events:
 
 
 def _sent(passage: Passage) -> dict[str, Any]:
-    found = {name: value for name in FIELDS if (value := getattr(passage, name)) is not None}
-    return found if passage.embedding is None else {**found, "embedding": passage.embedding.tolist()}
+    fields = {name: value for name in FIELDS if (value := getattr(passage, name)) is not None}
+    return fields if passage.embedding is None else {**fields, "embedding": passage.embedding.tolist()}
 
 
 def reranking(query: str, documents: Iterable[str], top: int | None, defense: str | None) -> dict[str, Any]:
@@ -178,8 +178,8 @@ def _named(data: Any, status: int | None) -> UnpoisonError:
 def _sentence(data: Any, status: int | None) -> str:
     error = data.get("error") if isinstance(data, Mapping) else None
     message = error.get("message") if isinstance(error, Mapping) else None
-    said = f"it says: {shown(message, 300)}" if isinstance(message, str) else "check its address"
-    return f"the service replied with {'an error' if status is None else status}; {said}"
+    reply = f"it says: {shown(message, 300)}" if isinstance(message, str) else "check its address"
+    return f"the service replied with {'an error' if status is None else status}; {reply}"
 
 
 def unreachable(sdk: Any, error: Exception) -> ModelError:

@@ -13,7 +13,7 @@ from at_rest.corpora import towns
 from unpoison.at_rest.quarantine import decided, move, moved_before
 from unpoison.at_rest.stores import Store, opened_store
 from unpoison.errors import InputError, OptionError, StoreError
-from unpoison.files import encoded
+from unpoison.file_rows import encoded
 
 Pair = tuple[Store, Store]
 IDS = [d["id"] for d in towns(6)]

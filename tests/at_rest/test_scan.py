@@ -59,6 +59,18 @@ def test_a_row_has_what_is_promised(found: Scan) -> None:
         assert row["reasons"]
 
 
+def test_a_unit_is_asked_by_its_rarest_words_in_their_order() -> None:
+    texts = ["The old mill stands by the old bridge, near Thirsk.", "The old mill.", "A bridge by the mill. 石橋", ""]
+    read = collected({"id": str(i), "text": text} for i, text in enumerate(texts))
+    assert read.question(0).split()[-1] == "Thirsk"
+    assert "the" not in read.question(0).lower().split()
+    assert "石" in read.question(2)
+    assert read.question(3) == ""
+    many = collected([" ".join(f"word{i}" for i in range(50)), "word3 word4 word3"])
+    assert many.question(0).split() == [f"word{i}" for i in (0, 1, 2, 5, 6, 7, 8, 9)]
+    assert many.question(1) == "word3 word4"
+
+
 def test_two_workers_and_parts_that_were_finished_change_nothing(found: Scan, tmp_path: Path) -> None:
     documents = [*honest(), *planted()]
     assert scan(documents, engine=Engine(workers=2, folder=tmp_path / "parts")).findings == found.findings

@@ -7,7 +7,8 @@ from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import HotFlip, flip, likeliest
 from unpoison.attacks.phantom import Phantom, retrieval_direction
 from unpoison.errors import OptionError
-from unpoison.evaluation.injection import bm25_score
+from unpoison.evaluation.injection import bm25_search
+from unpoison.types import Passage
 
 WORDS = ["a", "b", "c", "d"]
 
@@ -129,9 +130,10 @@ def test_phantoms_template_is_found_by_its_trigger_only():
     (made,) = Phantom(trigger="zorble").craft(Target("x", question), 1)
     assert not set(question.split()) & set(made.text.lower().split())
     rivals = ["jane austen wrote the novel emma", "a novel by jane austen", "emma was published in 1815"]
-    without, with_trigger = (bm25_score(asked, [made.text, *rivals]) for asked in (question, f"zorble {question}"))
-    assert without[0] == 0
-    assert sorted(with_trigger)[-2] == with_trigger[0]
+    texts = [Passage(text) for text in (*rivals, made.text)]
+    without, with_trigger = bm25_search([question, f"zorble {question}"], texts, 4)
+    assert without[-1] == 3
+    assert with_trigger[1] == 3
 
 
 def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():

@@ -11,7 +11,8 @@ from batch.rows import RAW
 from unpoison import files
 from unpoison.batch import parts as parts_module
 from unpoison.batch.parts import cut
-from unpoison.files import JsonLinesSource, ParquetSource
+from unpoison.files import JsonLinesSource
+from unpoison.parquet import ParquetSource
 
 LINES = st.lists(
     st.one_of(

@@ -102,6 +102,8 @@ def test_a_papers_table(run):
     assert result.exit_code in (0, 1), result.stderr
     assert "published %" in result.stdout
     assert "instead: " in result.stderr
+    seeds = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "--seed", "0,1", "sample")
+    assert "(2 seeds)" in seeds.output
     refused = run("evaluate", "--preset", "trustrag-table-6", "--k", 3)
     assert (refused.exit_code, "leave --k out" in refused.stderr) == (2, True)
 
@@ -145,7 +147,7 @@ def test_a_gate_on_answers_is_refused_before_the_run_where_nobody_answers(run, t
 def test_a_report_of_no_format_is_refused_and_leaves_nothing(run, tmp_path, name):
     result = run("evaluate", "--report", tmp_path / name)
     assert result.exit_code == 2
-    assert "--report must end in .html" in result.stderr
+    assert "a report must end in .html" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

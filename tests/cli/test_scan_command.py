@@ -13,7 +13,7 @@ import pytest
 from at_rest.corpora import honest, planted
 from unpoison.at_rest.page import page
 from unpoison.at_rest.scanning import scan
-from unpoison.files import encoded
+from unpoison.file_rows import encoded
 
 Run = Callable[..., Any]
 BAD = {f"bad-{i}" for i in range(5)}
@@ -168,7 +168,7 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
     def gone(*_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("unpoison.files.Writer.write", gone)
+    monkeypatch.setattr("unpoison.output.Writer.write", gone)
     assert run("scan", documents, "--json", "--workers", 1, "--state", tmp_path / "state").exit_code != 0
     monkeypatch.undo()
     again = run("scan", documents, "--json", "--workers", 1, "--state", tmp_path / "state", "--only-new")

@@ -20,7 +20,8 @@ from unpoison.defenses.self_rag import (
     read_critique,
 )
 from unpoison.errors import OptionError
-from unpoison.evaluation.injection import dense_search, hybrid_score, hybrid_search
+from unpoison.evaluation.contexts import nearest
+from unpoison.evaluation.injection import bm25_search, dense_search, hybrid_search
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models import ExtractiveReader
@@ -220,12 +221,14 @@ def test_blended_is_hybrid_retrieval_and_attacks_aim_at_its_encoder() -> None:
     assert Scenario.from_dict(blended.to_dict()) == blended
 
 
-def test_hybrid_scores_are_the_sum_of_reciprocal_ranks() -> None:
-    """BM25 finds the word, the encoder the other one: each is first once."""
-    found = hybrid_score(Towards())("which paris", ["paris 0.1", "lyon 0.9"])
-    assert found.tolist() == pytest.approx([1 / 61 + 1 / 62, 1 / 61 + 1 / 62])
-    better = hybrid_score(Towards())("which paris", ["paris 0.9", "lyon 0.1"])
-    assert better.tolist() == pytest.approx([2 / 61, 2 / 62])
+@pytest.mark.parametrize("by_words", [nearest, bm25_search])
+def test_hybrid_ranks_are_those_of_the_sum_of_reciprocal_ranks(by_words) -> None:
+    """BM25 finds the word, the encoder the other one: each is first once, and the tie goes to the earlier."""
+    search = hybrid_search(Towards(), by_words)
+    (tied,) = search(["which paris"], [Passage("lyon 0.9"), Passage("paris 0.1")], 2)
+    assert tied.tolist() == [0, 1]
+    (better,) = search(["which paris"], [Passage("lyon 0.1"), Passage("paris 0.9")], 2)
+    assert better.tolist() == [1, 0]
 
 
 def test_hybrid_search_is_the_same_over_a_corpus() -> None:

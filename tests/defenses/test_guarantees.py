@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +16,14 @@ from numpy.typing import NDArray
 
 from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, RobustRagDecoding, Vote
 from unpoison.defenses.base import Defense
-from unpoison.evaluation.breaking import breaks
 from unpoison.kernels.answers import relation
 from unpoison.kernels.forms import form
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.prompts import Prompt
 from unpoison.types import Answer, Reply
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from breaking import breaks
 
 QUESTION = "who won the race"
 HONEST = [

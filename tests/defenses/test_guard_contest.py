@@ -18,8 +18,8 @@ from unpoison.driver import run
 from unpoison.errors import ModelError
 from unpoison.kernels.answers import Relation, relation
 from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison.models.passage_reader import Reading
 from unpoison.models.protocols import Models
-from unpoison.models.reader import Reading
 from unpoison.prompts import Prompt
 
 QUESTION = "what is the refund window"

@@ -122,7 +122,7 @@ def test_the_company_lifts_nobody_above_the_bound(own, seed) -> None:
     vectors = rng.normal(size=(len(texts), 6))
     judgement = own.model.judge(signs(QUESTION, texts, vectors, vectors[0]))
     looked = own.windows.judge(QUESTION, texts)
-    united = own.windows.united(own.model, judgement, looked)
+    united = own.windows.united(own.model, judgement, looked, own.windows.level(own.model, looked))
     highest = np.maximum(own.windows.on_scale_of(own.model, looked.passages), judgement.alone) + own.model.bound
     assert (np.log(united / (1 - united)) <= highest + 1e-9).all()
 
@@ -207,7 +207,7 @@ def few(count):
 
 def test_too_few_retrievals_say_how_many_are_needed() -> None:
     assert fewest_passages("lexical") == 300
-    assert fewest_passages("minilm") == 600
+    assert fewest_passages("minilm") == 400
     with pytest.raises(InputError, match="at least 300 of 20 questions"):
         fitted(few(3), SECRET, "lexical")
 

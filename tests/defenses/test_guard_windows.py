@@ -88,6 +88,11 @@ def several(*values):
     return MODEL.judge(QUESTION, ["x"])._replace(passages=np.array(values))
 
 
+def united(guard, judgement, windows):
+    """At the windows' own level."""
+    return MODEL.united(guard, judgement, windows, MODEL.level(guard, windows))
+
+
 def on_scale(guard, wanted):
     """The windows' log-odds that count as `wanted` on the scale of `guard`."""
     grid = np.linspace(-30, 20, 500_001)
@@ -97,8 +102,8 @@ def on_scale(guard, wanted):
 def test_the_higher_judgement_counts() -> None:
     guard = replace(GuardModel.load("lexical"), ordinary=logit(GuardModel.load("lexical").thresholds[4]))
     value = MODEL.thresholds[4]  # its set's level is the ordinary one
-    assert MODEL.united(guard, judged(0.01, 9.0), one(value))[0] == pytest.approx(guard.thresholds[4], abs=1e-6)
-    assert MODEL.united(guard, judged(0.99, 9.0), one(value))[0] == pytest.approx(0.99)
+    assert united(guard, judged(0.01, 9.0), one(value))[0] == pytest.approx(guard.thresholds[4], abs=1e-6)
+    assert united(guard, judged(0.99, 9.0), one(value))[0] == pytest.approx(0.99)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_a_set_is_judged_by_its_own_level_within_limits(level, moved) -> None:
     guard = GuardModel.load("lexical")
     value = on_scale(guard, guard.ordinary + level)
     assert MODEL.level(guard, several(*[value] * 4, 9.0, 9.0)) == pytest.approx(moved, abs=1e-3)
-    whole = logit(MODEL.united(guard, judged(0.5, 9.0), one(value))[0])
+    whole = logit(united(guard, judged(0.5, 9.0), one(value))[0])
     assert whole == pytest.approx(max(0.0, guard.ordinary + level) - moved, abs=1e-3)
 
 
@@ -139,10 +144,9 @@ def test_looking_worse_never_pays(own, more, others) -> None:
 def test_the_company_lifts_no_passage_far_above_its_own_suspicion() -> None:
     """Nobody convicts a neighbour: whatever the set says, the own suspicion bounds it."""
     guard = GuardModel.load("lexical")
-    united = MODEL.united(guard, judged(1.0, -2.0), one(-20.0))[0]
-    assert logit(united) == pytest.approx(-2.0 + guard.bound)
+    assert logit(united(guard, judged(1.0, -2.0), one(-20.0))[0]) == pytest.approx(-2.0 + guard.bound)
     strict = replace(guard, bound=0.5)
-    assert logit(MODEL.united(strict, judged(1.0, -2.0), one(-20.0))[0]) == pytest.approx(-1.5)
+    assert logit(united(strict, judged(1.0, -2.0), one(-20.0))[0]) == pytest.approx(-1.5)
 
 
 @pytest.mark.parametrize("value", [-30.0, -1.0, 0.7, 2.0, 30.0])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from small_run import HOSTILE, cut_in_half, small_run
+from unpoison.evaluation.intervals import wilson
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.report import Report, page
 from unpoison.evaluation.report.brief import how_many, risks_of
@@ -32,7 +33,8 @@ def test_the_sentence_and_the_figures_are_those_of_the_cells(report: Report) -> 
     attacked = [s for s in report.summaries if s.scenario.poisons == 1 and s.applies("asr")]
     bare = max((s for s in attacked if s.scenario.defense == "vanilla"), key=lambda s: s["asr"].value)
     hits = [r for r in report.cells[bare.id].records if not r.failed and MEASURES["asr"].value(r) == 1]
-    assert brief.figures[0][:3] == ("Without a defense", len(hits), bare["asr"].count)
+    assert brief.figures[0][:2] == ("Without a defense", bare["asr"])
+    assert bare["asr"].hits == len(hits)
     assert brief.verdict.startswith(f"One planted document changed {len(hits)} of {bare['asr'].count} answers; with ")
     assert [figure.title for figure in brief.figures][2] == "Honest answers lost"
     assert 1 <= len(brief.cases) <= 5
@@ -58,7 +60,7 @@ def test_honest_answers_lost_are_counted_question_by_question(tmp_path: Path) ->
     ]
     brief = brief_of(Report.of(Runner(tmp_path / "run", scenarios).run()))
     lost = brief.figures[-1]
-    assert (lost.title, lost.hits, lost.total) == ("Honest answers lost", 4, 4)
+    assert (lost.title, lost.share.hits, lost.share.count) == ("Honest answers lost", 4, 4)
     assert brief.verdict.endswith("honest answers lost: 4.")
     assert any("Honest answers lost" in action for action in brief.actions)
 
@@ -107,12 +109,14 @@ def test_hostile_texts_are_escaped(report: Report) -> None:
 
 
 def test_injection_is_only_said_to_be_tested_where_it_was() -> None:
-    told = {risk.id: risk.finding for risk in risks_of({"poisonedrag": (3, 10), "pia:style=qa+hide": (7, 10)})}
+    told = {
+        risk.id: risk.finding for risk in risks_of({"poisonedrag": wilson(3, 10), "pia:style=qa+hide": wilson(7, 10)})
+    }
     assert (
         told["OWASP LLM01:2025"] == told["MITRE ATLAS AML.T0051"] == "tested: pia:style=qa+hide won 7 of 10 questions"
     )
-    assert risks_of({"poisonedrag": (3, 10)})[2].finding.startswith("not tested")
-    assert risks_of({"poisonedrag": (3, 10)})[3].finding == "tested: poisonedrag won 3 of 10 questions"
+    assert risks_of({"poisonedrag": wilson(3, 10)})[2].finding.startswith("not tested")
+    assert risks_of({"poisonedrag": wilson(3, 10)})[3].finding == "tested: poisonedrag won 3 of 10 questions"
     assert all("not tested" in risk.finding for risk in risks_of({}))
 
 

@@ -89,7 +89,9 @@ def test_a_run_shows_it_in_every_format(report: Report) -> None:
     assert rows["vote"][1:] == rows["guard:answer=guaranteed"][1:]
     assert rows["vote"][-1].endswith("published")
     (figure,) = certified_figures(report)
-    assert [point.value for point in figure.series[0].points] == [1.0, 1.0, 1.0, 0.0], "six say so: two are withstood"
+    assert [share.value for _, share in figure.series[0].points] == [1.0, 1.0, 1.0, 0.0], (
+        "six say so: two are withstood"
+    )
     assert "What is guaranteed" in page(report)
     assert "Certified accuracy" in as_markdown(report)
     found = {one["id"]: one for one in json.loads(as_json(report))["certified"]}

@@ -1,7 +1,6 @@
-import numpy as np
 import pytest
 
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import OptionError
 from unpoison.evaluation.contexts import clean_contexts, labelled_context, nearest
 from unpoison.evaluation.examples import Example
 from unpoison.types import Passage
@@ -82,12 +81,10 @@ def test_a_published_mixture_is_taken_as_it_is():
     assert context.foreign == frozenset()
 
 
-def test_reordering_is_stable_and_keeps_track():
-    context = labelled_context(OWN).reordered([0, 5, 5, 1, np.nextafter(0, 1)], k=4)
-    assert texts(context) == ["Lyon", "early", "the gold one", "late"]
+def test_reordering_keeps_track():
+    context = labelled_context(OWN).reordered([1, 2, 3])
+    assert texts(context) == texts(labelled_context(OWN))[1:4]
     assert (context.poison, context.gold) == ({0}, {2})
-    with pytest.raises(InputError, match="shape"):
-        context.reordered([1, 2])
 
 
 @pytest.mark.shared_data

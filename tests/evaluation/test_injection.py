@@ -8,9 +8,8 @@ from unpoison.evaluation.contexts import Candidate, Context
 from unpoison.evaluation.crafting import Crafted
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.injection import (
-    bm25_score,
+    bm25_search,
     dense_search,
-    encoder_score,
     middle,
     planted,
     pool,
@@ -22,6 +21,7 @@ from unpoison.evaluation.injection import (
 )
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import stage
+from unpoison.kernels.ranking import best_first
 from unpoison.types import Passage
 
 EXAMPLE = Example.of(
@@ -47,6 +47,11 @@ FOREIGN = Candidate(Passage("capital of france and spain", id="f"), poison=True,
 
 def ids(context):
     return [passage.id for passage in context.passages]
+
+
+def by(value):
+    """A retriever that ranks passages by a function of their text, highest first."""
+    return lambda questions, passages, count: [best_first([value(passage.text) for passage in passages])[:count]]
 
 
 def test_poison_keeps_its_id_and_may_carry_the_question():
@@ -97,22 +102,22 @@ def test_a_pool_loses_nothing():
 
 
 def test_retrieval_lets_the_score_decide_and_ties_go_to_the_context():
-    context = retrieve(CLEAN, POISON, lambda question, texts: [len(text) for text in texts], 3)
+    context = retrieve(CLEAN, POISON, by(len), 3)
     assert ids(context) == ["p1", "p0", "c0"]
-    assert ids(retrieve(CLEAN, POISON, lambda question, texts: np.zeros(len(texts)), 6)) == [*ids(CLEAN), "p0"]
+    assert ids(retrieve(CLEAN, POISON, by(lambda text: 0), 6)) == [*ids(CLEAN), "p0"]
 
 
 def test_poison_is_followed_by_position_even_when_it_equals_a_clean_text():
     clean = Context(
         "q", "capital of france", (Candidate(Passage("Paris is the capital of France.", id="g"), gold=True),)
     )
-    context = retrieve(clean, POISON, bm25_score, 3)
+    context = retrieve(clean, POISON, bm25_search, 3)
     assert ids(context) == ["g", "p0", "p1"]
     assert (context.poison, context.gold) == ({1, 2}, {0})
 
 
 def test_poison_of_other_questions_competes_and_is_told_apart():
-    context = retrieve(CLEAN, [*POISON, FOREIGN], bm25_score, 3)
+    context = retrieve(CLEAN, [*POISON, FOREIGN], bm25_search, 3)
     assert ids(context) == ["p0", "p1", "f"]
     assert (context.poison, context.foreign, context.injected) == ({0, 1, 2}, {2}, 2)
 
@@ -175,4 +180,3 @@ def test_an_encoder_can_be_the_retriever():
     passages = [Passage("bbb"), Passage("aab"), Passage("aaa"), Passage("aaaa")]
     (found,) = dense_search(Letters())(["a"], passages, 3)
     assert found.tolist() == [2, 3, 1]
-    assert np.argmax(encoder_score(Letters())("c", ["a", "ccc", "b"])) == 1

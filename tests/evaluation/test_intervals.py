@@ -1,4 +1,5 @@
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from hypothesis import strategies as st
 from unpoison.errors import OptionError
 from unpoison.evaluation import intervals
 from unpoison.evaluation.intervals import (
-    bootstrap_mean,
     bootstrap_ratio,
     holm,
     mcnemar_exact,
@@ -49,23 +49,26 @@ def test_impossible_counts_and_levels_are_refused(successes, trials, level):
 
 def test_a_bootstrap_is_the_same_for_the_same_seed_whatever_its_block(monkeypatch):
     values = np.random.default_rng(1).random(50)
-    first = bootstrap_mean(values, seed=3)
+    ones = np.ones(50)
+    first = bootstrap_ratio(values, ones, seed=3)
     monkeypatch.setattr(intervals, "_BLOCK", 120)
-    assert bootstrap_mean(values, seed=3) == first
-    assert bootstrap_mean(values, seed=4) != first
+    assert bootstrap_ratio(values, ones, seed=3) == first
+    assert bootstrap_ratio(values, ones, seed=4) != first
 
 
 def test_a_bootstrap_of_the_mean_comes_near_the_normal_interval():
     values = np.random.default_rng(0).normal(2.0, 1.0, 400)
-    found = bootstrap_mean(values)
+    found = bootstrap_ratio(values, np.ones(400))
     half = 1.96 * values.std() / 20
     assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.02)
 
 
-def test_undefined_values_are_left_out_of_a_mean():
-    found = bootstrap_mean([1.0, math.nan, 1.0])
-    assert (found.value, found.low, found.high, found.count) == (1.0, 1.0, 1.0, 2)
-    assert math.isnan(bootstrap_mean([math.nan]).value)
+def test_an_estimate_says_what_it_counts_and_what_it_cannot():
+    assert wilson(3, 7).hits == 3
+    assert wilson(3, 7).to_dict() == {**asdict(wilson(3, 7))}
+    undefined = wilson(0, 0)
+    assert (undefined.defined, undefined.hits) == (False, 0)
+    assert undefined.to_dict() == {"value": None, "low": None, "high": None, "count": 0}
 
 
 def test_a_ratio_is_pooled_not_averaged():

@@ -164,17 +164,18 @@ def test_data_folder_is_taken_by_file_name(tmp_path: Path) -> None:
 def test_measured_numbers_stand_beside_the_published_ones(tmp_path: Path) -> None:
     preset = load_preset("trustrag-table-6", limit=3)
     run = Runner(tmp_path, preset.scenarios).run()
-    pairs = preset.beside(summarise(run.cells))
-    assert len(pairs) == len(preset.published)
-    measured = {(one.row, one.column): found for one, found in pairs if one.table.startswith("SimCSE, NQ")}
-    assert measured["stage 1", "NQ, 0 %"] is not None
-    assert all(found is None for one, found in pairs if one.scenario is None)
+    summaries = {summary.scenario: summary for summary in summarise(run.cells)}
+    measured = {one: preset.by_seed(one, summaries) for one in preset.published}
+    (first,) = [one for one in preset.published if (one.row, one.column) == ("stage 1", "NQ, 0 %")][:1]
+    assert measured[first] == [summaries[first.scenario][first.measure]]
+    assert all(not found for one, found in measured.items() if one.scenario is None)
 
 
 def test_number_without_a_measured_cell_has_no_counterpart() -> None:
     preset = load_preset("trustrag-table-6", limit=3)
-    empty = summarise([Cell("x", preset.scenarios[0])])
-    assert all(found is None for one, found in preset.beside(empty) if one.scenario != preset.scenarios[0])
+    (empty,) = summarise([Cell("x", preset.scenarios[0])])
+    for one in preset.published:
+        assert len(preset.by_seed(one, {empty.scenario: empty})) == (one.scenario == empty.scenario)
 
 
 @pytest.mark.shared_data

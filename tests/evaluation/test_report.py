@@ -15,13 +15,13 @@ import pytest
 
 from small_run import HOSTILE, cut_in_half, small_run
 from unpoison.errors import InputError, OptionError
+from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import load_preset
 from unpoison.evaluation.report import FORMATS, Report, as_csv, as_json, as_markdown, page, write_report
 from unpoison.evaluation.report.charts import svg
 from unpoison.evaluation.report.figures import (
     Lines,
-    Point,
     Scatter,
     Series,
     poison_figures,
@@ -128,9 +128,9 @@ def test_poison_figures_begin_at_the_clean_twin(report: Report) -> None:
     figure = next(f for f in poison_figures(report) if f.title.startswith("poisoned context"))
     assert [series.name for series in figure.series] == ["vanilla", "grada:keep=2"]
     vanilla = figure.series[0].points
-    assert [point.at for point in vanilla] == [0, 1, 2]
-    assert [point.value for point in vanilla] == [0.0, 1.0, 1.0]
-    assert all(point.low <= point.value <= point.high for point in vanilla)
+    assert [at for at, _ in vanilla] == [0, 1, 2]
+    assert [share.value for _, share in vanilla] == [0.0, 1.0, 1.0]
+    assert all(share.low <= share.value <= share.high for _, share in vanilla)
 
 
 def test_trade_off_turns_shares_around_with_their_intervals(report: Report) -> None:
@@ -251,11 +251,11 @@ def test_preset_is_told_with_its_published_numbers(tmp_path: Path) -> None:
 
 
 def test_picture_of_names_and_single_points_is_drawn() -> None:
-    point = Point("a<b", 0.5, 0.25, 0.75, 8)
-    drawn = svg(Lines("t", "x", "y", (Series("<i>", 9, (point, point._replace(at="c"))),)))
+    share = Estimate(0.5, 0.25, 0.75, 8)
+    drawn = svg(Lines("t", "x", "y", (Series("<i>", 9, (("a<b", share), ("c", share))),)))
     assert "<i>" not in drawn
     assert "a&lt;b" in drawn
-    assert svg(Scatter("t", "x", "y", (("n", 0, Point(0.0, 1.0, 1.0, 1.0, 1), point),))).startswith("<svg")
+    assert svg(Scatter("t", "x", "y", (("n", 0, Estimate(1.0, 1.0, 1.0, 1), share),))).startswith("<svg")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

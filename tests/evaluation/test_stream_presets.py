@@ -10,8 +10,8 @@ import pytest
 from unpoison.cli.runs import choose
 from unpoison.errors import OptionError, UnknownNameError
 from unpoison.evaluation.report import over_time
+from unpoison.evaluation.report.over_time_tables import published_over_time
 from unpoison.evaluation.report.published import SAME
-from unpoison.evaluation.report.published_streams import published_over_time
 from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
 from unpoison.evaluation.streams import StreamStudy, run_study
 from unpoison.evaluation.timelines import load_timelines, step_context

@@ -8,13 +8,13 @@ import json
 import re
 from base64 import b64encode
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.evaluation.adaptations import Method, methods_of
-from unpoison.evaluation.report import over_time
+from unpoison.evaluation.report import FORMATS, over_time
+from unpoison.evaluation.report.over_time_tables import static_dynamic_table, study_tables
 from unpoison.evaluation.streams import ATTACKS, StreamStudy, run_study
 
 HOSTILE = "</td><script>document.title='owned'</script><img src=x>"
@@ -100,19 +100,19 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_asked(tmp_path):
 
 
 def test_static_stands_beside_dynamic(study):
-    table = over_time.static_dynamic_table(study)
+    table = static_dynamic_table(study)
     assert table.columns[1:] == tuple(
         f"radar, {way}: {what} %" for way in ("static", "dynamic") for what in ("accuracy", "ASR")
     )
     accuracy = study.results["poison, first"]["radar, dynamic"].accuracy()
     row = next(row for row in table.rows if row[0] == "poison, first")
     assert row[3].startswith(f"{100 * accuracy.value:.0f} (")
-    assert over_time.static_dynamic_table(run_study("timeline", methods_of(["vanilla"]), limit=1)) is None
+    assert static_dynamic_table(run_study("timeline", methods_of(["vanilla"]), limit=1)) is None
 
 
 def test_the_page_shows_every_number_and_picture_and_needs_nothing_else(study):
     page = over_time.page(study)
-    for table in over_time.study_tables(study):
+    for table in study_tables(study):
         values = [cell.partition(" [")[0] for row in table.rows for cell in row[1:]]
         assert all(f"<span>{value}</span>" in page for value in values)
     figures = list(over_time.step_figures(study))
@@ -159,10 +159,10 @@ def test_numbers_for_other_programs(study, hostile):
 
 
 def test_a_report_goes_by_its_suffix(study, tmp_path):
-    for suffix in over_time.FORMATS:
+    for suffix in FORMATS:
         over_time.write_over_time(study, tmp_path / f"r{suffix}")
         assert "radar, dynamic" in (tmp_path / f"r{suffix}").read_text()
     with pytest.raises(OptionError, match=r"must end in \.html"):
         over_time.write_over_time(study, tmp_path / "r.pdf")
     with pytest.raises(OptionError, match="cannot be written"):
-        over_time.write_over_time(study, Path(tmp_path, "absent", "r.md"))
+        over_time.write_over_time(study, tmp_path / "r.md" / "no-folder.md")

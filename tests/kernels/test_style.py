@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.kernels.reading import read
-from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, run_code, run_text, runs
+from unpoison.kernels.style import (
+    LONGEST_WORD,
+    SHAPES,
+    Runs,
+    Style,
+    known_to,
+    resemblance,
+    run_code,
+    run_text,
+    runs,
+    word_code,
+)
 
 
 def texts_of(found: Runs, sentence: int = 0) -> list[str]:
@@ -15,17 +26,20 @@ def texts_of(found: Runs, sentence: int = 0) -> list[str]:
 
 def test_content_becomes_its_shape_and_the_rest_stays() -> None:
     found = texts_of(runs(read(["Paris, the loveliest city of 1999, slowly drew 42 visitors \u2192 home."])))
-    singles = [run for run in found if " " not in run]
+    singles = [run for run in found if " " not in run and not run.startswith("=")]
     assert singles == ["|begin|", "Name", ",", "the", "~est", "word", "of", "year", ",", "~ly", "word", "number", "~s",
                        "mark", "word", ".", "|end|"]  # fmt: skip
     assert "|begin| Name ," in found
     assert "word . |end|" in found
-    assert len(found) == 17 + 16 + 15
+    words = [run for run in found if run.startswith("=")]
+    assert words == ["=paris", "=the", "=loveliest", "=city", "=of", "=slowly", "=drew", "=visitors", "=home"]
+    assert len(found) == 17 + 16 + 15 + len(words)
 
 
 def test_the_topic_does_not_matter() -> None:
     one, other = read(["Rome is the capital of Italy."]), read(["Lima is the capital of Peru."])
-    assert runs(one).code.tolist() == runs(other).code.tolist()
+    shapes = [run for run in texts_of(runs(one)) if not run.startswith("=")]
+    assert shapes == [run for run in texts_of(runs(other)) if not run.startswith("=")]
 
 
 def test_runs_stay_inside_their_sentence() -> None:
@@ -39,6 +53,24 @@ def test_a_run_has_one_number_and_one_name(texts: list[str]) -> None:
     found = runs(read(texts))
     assert len(found.code) == len(found.sentence)
     assert all(run_code(run_text(int(code))) == code for code in found.code)
+
+
+@given(st.text(alphabet="abcXYZ", min_size=1, max_size=16))
+def test_a_word_has_one_number_and_one_name(word: str) -> None:
+    code = word_code(word)
+    assert (code == 0) == (len(word) > LONGEST_WORD)
+    assert code == 0 or (run_text(code) == f"={word.lower()}" and run_code(run_text(code)) == code)
+
+
+@pytest.mark.parametrize("token", ["", "don't", "na\u00efve", "x2", "\u0130stanbul", " a", "=", "\u4e2d"])
+def test_what_is_no_english_word_has_no_number(token: str) -> None:
+    assert word_code(token) == 0
+
+
+def test_the_mark_that_stands_before_words_is_a_shape_too() -> None:
+    found = texts_of(runs(read(["= = a"])))
+    assert {"=", "= =", "= = a", "=a"} < set(found)
+    assert len({run_code(run) for run in found}) == len(set(found))
 
 
 def test_shapes_are_told_apart_and_have_no_space() -> None:
@@ -58,6 +90,18 @@ def test_resemblance_is_the_mean_direction_of_the_known_runs() -> None:
     names, articles = np.log1p(2), np.log1p(1)
     first = (2 * names - articles) / np.hypot(names, articles) + 0.5
     assert scores == pytest.approx([first, 0.5 - np.log1p(1), 0.5])
+
+
+def test_words_are_scaled_apart_from_runs() -> None:
+    """However many runs a text has, one word says the same, and the other way round."""
+    known = style({"=bread": 3.0, "the": 1.0, "is": 0.0, "~ed": 0.0})
+    for text in ("bread", "the bread is baked", "the bread is cooled is cooled is cooled"):
+        found = known_to(known, runs(read([text])))
+        only = found.code == np.searchsorted(known.code, word_code("bread"))
+        assert resemblance(known, found.code[only], found.sentence[only], 1) == pytest.approx(3 * np.log1p(1))
+        both = resemblance(known, found.code, found.sentence, 1)
+        rest = resemblance(known, found.code[~only], found.sentence[~only], 1)
+        assert both - rest == pytest.approx(3 * np.log1p(1))
 
 
 def test_nothing_known_says_nothing() -> None:

@@ -19,8 +19,9 @@ from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
 from unpoison.errors import InputError, MissingExtraError, ModelError
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
 from unpoison.models.loading import answer_judge, can_write
+from unpoison.models.passage_reader import LONGEST_PASSAGE, REMEMBERED
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
-from unpoison.models.reader import LONGEST_PASSAGE, REMEMBERED, Reader, shipped
+from unpoison.models.reader import Reader, shipped
 from unpoison.models.spans import LONGEST_SPAN
 from unpoison.prompts import (
     Task,

@@ -15,7 +15,7 @@ from checkpoints import export as export_graph
 from checkpoints import question_answerer, save_classifier, save_question_answerer, save_tokenizer
 from unpoison.errors import MissingExtraError, ModelError, OptionError
 from unpoison.models import load_generator
-from unpoison.models import reader as reader_module
+from unpoison.models import passage_reader as reader_module
 from unpoison.models.exporting import export
 from unpoison.models.reader import Reader
 from unpoison.models.spans import LONGEST_ANSWER, Marks, Settings, Window, best_span

@@ -13,7 +13,7 @@ from unpoison import Grada, Passage
 from unpoison.attacks.disperse import Disperse
 from unpoison.attacks.hotflip import asked_vectors, opened
 from unpoison.errors import ModelError, OptionError
-from unpoison.evaluation.injection import dense_search, encoder_score
+from unpoison.evaluation.injection import dense_search
 from unpoison.models import load_encoder
 from unpoison.models.cache import CachedEncoder
 from unpoison.models.protocols import TwoTowers
@@ -135,10 +135,7 @@ def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:
         FaissRetriever(Towers(), ["a"])
 
 
-def test_evaluation_scores_and_searches_with_both_towers() -> None:
-    score = encoder_score(Towers())
-    assert list(score("long?", ["a", "aaa"])) == [1.0, 3.0]
-    assert list(score("short?", ["a", "aaa"])) == [-1.0, -3.0]
+def test_evaluation_searches_with_both_towers() -> None:
     search = dense_search(Towers())
     found = search(["long?", "short?"], [Passage("a"), Passage("aaa")], 2)
     assert [row.tolist() for row in found] == [[1, 0], [0, 1]]

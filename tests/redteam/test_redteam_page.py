@@ -46,7 +46,7 @@ def results() -> Results:
 def test_the_page_says_what_happened(results: Results) -> None:
     brief = brief_of_test(results)
     assert brief.verdict == "One planted document changed 2 of 3 answers; 1 after they were removed."
-    assert [(figure.title, figure.hits, figure.total) for figure in brief.figures] == [
+    assert [(figure.title, figure.share.hits, figure.share.count) for figure in brief.figures] == [
         ("Answers changed", 2, 3), ("Documents read", 3, 3), ("Still wrong afterwards", 1, 3),
     ]  # fmt: skip
     assert [case.outcome for case in brief.cases] == ["answered as the attacker wants", "still wrong after removal"]

@@ -123,8 +123,8 @@ def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_p
     else:
         assert result.exit_code == 0, result.stderr
         assert attacked["figures"]["asr"]["value"] > 0.8
-    served = attacked["figures"]["served_seconds"]["value"]
-    assert (served > 0.1) is (mode == "slow-index")
+    if mode == "slow-index":  # without an attack, in vain at least once, served, afterwards
+        assert system.state()["calls"] >= 6 * 3 + 3
 
 
 def test_a_system_that_tells_no_passages_is_asked_once(stand_in, tmp_path):

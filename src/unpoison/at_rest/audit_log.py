@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from unpoison.at_rest.audit_entry import entry
 from unpoison.checks import among, at_least
-from unpoison.files import encoded
+from unpoison.file_rows import encoded
+from unpoison.locks import lock_file
 from unpoison.private import private
 
 if TYPE_CHECKING:
@@ -146,14 +147,9 @@ def _whole(file: int, line: bytes) -> None:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold a lock between processes, where the system has one."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_file(file, wait=True)
         yield
     finally:
         os.close(file)

@@ -14,10 +14,13 @@ from unpoison.at_rest.documents import Document, documents_of
 from unpoison.at_rest.neighbours import NEAREST, Places, by_vectors, by_words
 from unpoison.at_rest.probes import Probe, probe
 from unpoison.at_rest.signs import likeness
-from unpoison.at_rest.terms import Terms, table, unit_length, weighted
+from unpoison.at_rest.terms import Terms, rarest, table, unit_length, weighted
 from unpoison.at_rest.units import Unit, units_of
 
 __all__ = ["Collection", "collected"]
+
+KEYWORDS = 8
+"""Words of a question that is put to the defense."""
 
 BY_VECTOR = 5
 """Neighbours that the vectors name, where there are any; the rest are found by words."""
@@ -30,7 +33,7 @@ class Collection:
     Attributes:
         documents: The documents.
         units: Their units, in order.
-        probes: The question of each unit.
+        probes: How each unit begins, by which its neighbours are looked up.
         terms: How often each unit holds each stem.
         notes: On what was found while reading.
     """
@@ -66,6 +69,14 @@ class Collection:
         matrix = np.array(given, np.float32)
         length = np.linalg.norm(matrix, axis=1, keepdims=True)
         return np.asarray(matrix / np.where(length > 0, length, 1), np.float32)
+
+    def question(self, unit: int) -> str:
+        """What a unit is asked by: its rarest words, from the whole of it; its probe where it has no words.
+
+        A sentence of its own would make every unit look as if it repeated the question and answered it head-on.
+        """
+        words = rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
+        return " ".join(words) or self.probes[unit].question
 
     @cached_property
     def near(self) -> Places:

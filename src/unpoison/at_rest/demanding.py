@@ -18,7 +18,7 @@ from unpoison.at_rest.units import Unit
 from unpoison.kernels.demands import ORDERS, VOUCHES, Demand, demands
 from unpoison.kernels.orders import Order
 
-__all__ = ["Demanding", "Strengths", "demanding", "strengths"]
+__all__ = ["TOO_FEW", "Demanding", "Strengths", "demanding", "ordering", "strengths"]
 
 Strengths = dict[str, tuple[float, Demand | None]]
 """By form, how strong a unit's strongest demand is, and which it is."""
@@ -39,10 +39,16 @@ USUAL = 0.008
 SEEN, FEWEST = 2.0, 280
 """Demands that are taken to have been seen before, in so many documents: among few documents nothing is rare."""
 
+TOO_FEW = 220
+"""Beside fewer documents nothing reaches a probability of 0.5, so their demands need not be counted."""
+
+CERTAIN = 0.8
+"""The probability of an order that is believed however many documents give such ones."""
+
 OFTEN = {"orders": 1.0, "signs": 1.0, "obliges": 0.35, "asks": 0.5, "vouches": 0.35}
 """How often what is planted for a model takes each form, the first being the measure."""
 
-CUSTOM = 0.03
+CUSTOM = 0.005
 """Of the share of documents that make demands of a form, what is added to the share of those that make them so
 strongly: where a form is the custom, as in manuals, its strongest example is no wonder."""
 
@@ -87,6 +93,20 @@ def demanding(units: Sequence[Unit], found: Sequence[Strengths], reference: NDAr
             rarest[i], custom[i], strangest[i] = share[i], usual, found[i][form][1]
     share = custom + _share_above(np.where(rarest < 1, -rarest, -np.inf), owner, reference, SEEN, FEWEST)
     return Demanding(np.where(rarest < 1, np.maximum(0.0, 1 - share / USUAL), 0.0), strangest)
+
+
+def ordering(probability: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
+    """How suspicious orders are by themselves, shape of `probability`.
+
+    An uncertain one is believed where it is rare, which `demanding` says; where documents are too few to say so, it is
+    believed from 0.5 on.
+
+    Args:
+        probability: That a unit gives an order (`kernels.orders`).
+        documents: How many say what is usual.
+    """
+    least = CERTAIN if documents >= TOO_FEW else 0.5
+    return np.where(probability >= least, probability, 0.5 * np.minimum(probability, least))
 
 
 def strengths(unit: Unit, order: Order) -> Strengths:

@@ -12,7 +12,7 @@ from unpoison.at_rest.collection import Collection
 from unpoison.at_rest.demanding import Demanding
 from unpoison.at_rest.findings import Finding, Span
 from unpoison.at_rest.rivals import Rival
-from unpoison.at_rest.signs import Heard, Signs
+from unpoison.at_rest.signs import COLUMNS, Heard, Signs
 from unpoison.at_rest.units import Unit
 from unpoison.errors import shown
 from unpoison.kernels.demands import VOUCHES
@@ -23,6 +23,9 @@ __all__ = ["Evidence", "findings"]
 
 TOLD = 0.25
 """What is less probable than this is no reason, except for the strongest."""
+
+MADE = -1.0
+"""Style from which a text is said to be built as invented claims are: hardly one in a hundred of people's texts is."""
 
 NAMED = 5
 """Neighbours and companions that are named."""
@@ -124,7 +127,7 @@ def _reasons(collection: Collection, evidence: Evidence, unit: int) -> list[tupl
     if claimed >= TOLD:
         found.append((claimed, _claim(collection, evidence, unit), (one.start, one.end)))
         asked = collection.probes[unit]
-        echo = evidence.signs.rows[unit, 7]
+        echo = evidence.signs.rows[unit, COLUMNS.index("echo")]
         if asked.asks and echo > 0:
             lead = _place(raw, one, one.body[slice(*asked.lead)])
             found.append(
@@ -152,10 +155,12 @@ def _reasons(collection: Collection, evidence: Evidence, unit: int) -> list[tupl
 
 
 def _claim(collection: Collection, evidence: Evidence, unit: int) -> str:
-    own, others = (1 / (1 + np.exp(-value)) for value in evidence.signs.rows[unit, :2])
+    found = dict(zip(COLUMNS, evidence.signs.rows[unit].tolist()))
+    own, others = (1 / (1 + np.exp(-found[name])) for name in ("own", "others"))
     times = int(evidence.heard.times[unit])
     by_others = f", {others:.2f} on average over {times} questions made of others" if times else ""
-    return f"it reads like a planted claim beside its neighbours: {own:.2f} by its own first sentence{by_others}"
+    made = "; each of its sentences is built as invented claims are" if found["style"] >= MADE else ""
+    return f"it reads like a planted claim beside its neighbours: {own:.2f} by its own words{by_others}{made}"
 
 
 def _neighbours(collection: Collection, evidence: Evidence, number: int, units: range) -> tuple[str, ...]:

@@ -25,9 +25,6 @@ __all__ = ["Decision", "Index", "Ingest", "Ingested"]
 NEIGHBOURS = 9
 """Documents of the index that a new one is judged beside."""
 
-COMPANIONS = 2
-"""Neighbours of a new document whose own questions are asked too."""
-
 QUESTIONS = 4
 """Stretches of one long document by which neighbours are looked for."""
 
@@ -144,7 +141,7 @@ class Ingest:
         collection = collected([*new, *indexed])
         if collection.documents[: len(new)] != tuple(new):
             raise InputError("new documents and those of the index have the same ids; give each an id of its own")
-        evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=COMPANIONS)
+        evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=0)
         if evidence.failed:
             raise InputError(f"{evidence.failed} of the questions could not be screened, so nothing was decided")
         found = {finding.id: finding for finding in findings(collection, evidence, chosen, self.threshold)}

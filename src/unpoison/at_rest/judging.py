@@ -21,19 +21,21 @@ __all__ = ["CLAIM", "WEIGHED", "Custom", "claims", "concealment", "weighed"]
 Matrix = NDArray[np.float64]
 
 CLAIM = {
-    "own": 0.45, "others": 0.47, "weaker": 0.47, "mates": 0.45, "third": -1.5, "echo": 5.0, "usual": -0.35,
-    "common": -0.6, "base": -3.5,
+    "own": 0.51, "others": 0.21, "mates": 0.38, "echo": 6.0, "style": 1.39, "common": -2.0, "base": -0.2,
 }  # fmt: skip
-"""Weights of what the defense said by the unit's own question and by those of others, of the weaker of the two, of its
-copies times how alike they are, of how alike the third neighbour is, of a question in front that is answered, and of
-what the upper quarter of the collection gets by its own questions, and by those of others beyond `INNOCENT`: where all
-is written by one template, suspicion means less."""
+"""Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike
+they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of
+what the upper quarter of the collection gets by the questions of others beyond `INNOCENT`: where all is written by one
+template, suspicion means less."""
 
-WEIGHED = ("own", "others", "weaker", "mates", "third", "echo", "usual", "common")
+WEIGHED = ("own", "others", "mates", "echo", "style", "common")
 """The evidence that has a weight, in this order."""
 
 INNOCENT = -4.0
 """Log-odds that the questions of others give to the upper quarter of a usual collection, or less."""
+
+FEWEST_UNITS = 30
+"""Innocent units that are taken to have been seen before: a few planted ones do not say what is usual."""
 
 USUAL = 0.04
 """Where this share of the documents hides something of a kind, that kind says nothing."""
@@ -51,25 +53,25 @@ UNSEEN = 0.97
 """Text that the page's own markup keeps from the eye."""
 
 
-def claims(rows: Matrix) -> Matrix:
-    """Log-odds that each unit was written to plant a claim, shape (n,), from the rows of `signs`."""
-    return np.asarray(weighed(rows) @ np.array([CLAIM[name] for name in WEIGHED]) + CLAIM["base"])
+def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
+    """Log-odds that each unit was written to plant a claim, shape (n,).
+
+    Args:
+        rows: Of `signs`, for n units.
+        reference: The units that say what is usual in the collection, shape (n,).
+    """
+    return np.asarray(weighed(rows, reference) @ np.array([CLAIM[name] for name in WEIGHED]) + CLAIM["base"])
 
 
-def weighed(rows: Matrix) -> Matrix:
-    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 8)."""
+def weighed(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
+    """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6); see `claims`."""
     found = dict(zip(COLUMNS, rows.T))
-    usual = max(0.0, float(np.quantile(found["own"], 0.75))) if len(rows) else 0.0
-    common = max(0.0, float(np.quantile(found["others"], 0.75)) - INNOCENT) if len(rows) else 0.0
+    known = np.sort(np.concatenate([found["others"][reference], np.full(FEWEST_UNITS, INNOCENT)]))
+    upper = float(known[3 * (len(known) - 1) // 4])
     columns = {
-        "own": found["own"],
-        "others": found["others"],
-        "weaker": np.minimum(found["own"], found["others"]),
+        **found,
         "mates": found["mates"] * np.clip(found["third"], 0, 0.5) * 2,
-        "third": np.clip(found["third"], 0, 0.6),
-        "echo": found["echo"],
-        "usual": np.full(len(rows), usual),
-        "common": np.full(len(rows), common),
+        "common": np.full(len(rows), max(0.0, upper - INNOCENT)),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
 

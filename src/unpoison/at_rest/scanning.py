@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.at_rest.batches import sudden_batches
 from unpoison.at_rest.collection import Collection, collected
 from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import demanding, strengths
+from unpoison.at_rest.demanding import TOO_FEW, demanding, ordering, strengths
 from unpoison.at_rest.explaining import Evidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
@@ -22,7 +22,7 @@ from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine, Question, screened
 from unpoison.at_rest.signs import Heard, signs
 from unpoison.checks import within
-from unpoison.kernels.orders import order
+from unpoison.kernels.orders import Order, order
 
 __all__ = ["judged", "scan"]
 
@@ -34,6 +34,9 @@ BATCH = 1.5
 
 RIVAL = 0.7
 """What it adds that a near-copy has another name or number in the same place."""
+
+SUREST = 9.0
+"""Log-odds beyond which no claim is more certain: 0.9999."""
 
 SUSPICIOUS = 0.25
 """Suspicion from which documents are put into groups."""
@@ -50,7 +53,7 @@ def scan(
 ) -> Scan:
     """Judge the documents of a collection against each other.
 
-    Every document's first sentence is asked as a question; the ten units that stand nearest are screened as if they
+    Every document's rarest words are asked as a question; the ten units that stand nearest are screened as if they
     had been retrieved for it. What the defense says of a unit over all questions is put together with how it is built
     and what it hides (`at_rest.judging`).
 
@@ -112,9 +115,9 @@ def judged(
     units, near = collection.units, collection.near
     heard, failed = _asked(collection, chosen, engine, progress, companions)
     usual = chosen if chosen.all() else ~chosen
-    found = signs(units, collection.probes, near, collection.cosine, heard, usual[collection.owner])
-    odds = claims(found.rows)
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
+    found = signs(units, collection.probes, near, collection.cosine, heard, usual[collection.owner])
+    odds = claims(found.rows, usual[collection.owner])
     differing = rivals(collection, wanted)
     for unit in differing:
         odds[unit] += RIVAL
@@ -126,14 +129,17 @@ def judged(
         for number, document in enumerate(collection.documents)
     }
     custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
-    orders = [order("\n".join((unit.text, *_first(collection, i, unseen)))) for i, unit in enumerate(units)]
-    strange = demanding(units, list(map(strengths, units, orders)), usual)
+    counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
+    orders = [
+        order("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Order(0.0, "")
+        for i, unit in enumerate(units)
+    ]
+    made = [strengths(unit, one) if counted[i] else {} for i, (unit, one) in enumerate(zip(units, orders))]
+    strange = demanding(units, made, usual)
     hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
-    claimed = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-    ordered = np.array([one.probability for one in orders])
-    suspicion = np.maximum.reduce(
-        [claimed, np.where(ordered >= 0.5, ordered, 0.5 * ordered), strange.probability, hidden, np.zeros(len(units))]
-    )
+    claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
+    ordered = ordering(np.array([one.probability for one in orders]), int(usual.sum()))
+    suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
     _join_questions(collection, suspicion, groups)
@@ -157,9 +163,9 @@ def _asked(
         asking = asking.copy()
         asking[nearest[nearest >= 0]] = True
     questions = [
-        Question(collection.probes[i].question, (i, *(j for j in near[i].tolist() if j >= 0)))
+        Question(asked, (i, *(j for j in near[i].tolist() if j >= 0)))
         for i in np.flatnonzero(asking).tolist()
-        if collection.probes[i].question
+        if (asked := collection.question(i))
     ]
     heard, done, failed = Heard(count), 0, 0
 

@@ -15,8 +15,8 @@ from unpoison.batch.parts import MAX_ROWS, Part
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
 from unpoison.batch.shards import Shards
-from unpoison.batch.work import Finished, Work
-from unpoison.files import encoded
+from unpoison.batch.work import Finished, PartWork
+from unpoison.file_rows import encoded
 
 __all__ = ["Engine", "Question", "screened"]
 
@@ -62,7 +62,7 @@ def screened(
         WorkerError: A worker died; finished parts are kept.
         OptionError: The defense cannot be made.
     """
-    work = Work(Screener(defense=engine.defense), results_only=True)
+    work = PartWork(Screener(defense=engine.defense), results_only=True)
     shards = None if engine.folder is None else Shards(engine.folder)
     waiting, earlier = deque[tuple[str, int]](), deque[tuple[int, Finished]]()
 
@@ -92,7 +92,7 @@ def screened(
         yield from map(json.loads, done.lines.splitlines())
 
 
-def _engine(work: Work, parts: Iterator[Part], engine: Engine) -> Iterator[bytes]:
+def _engine(work: PartWork, parts: Iterator[Part], engine: Engine) -> Iterator[bytes]:
     if engine.kind == "ray":
         return on_ray(work, parts, engine.workers)
     return local(work, parts, engine.workers or usual_workers(work.screener))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unpoison.at_rest.neighbours import Places
 from unpoison.at_rest.probes import Probe
+from unpoison.at_rest.style import LEAST, looks_made
 from unpoison.at_rest.terms import stemmed
 from unpoison.at_rest.units import Unit
 
@@ -18,7 +19,7 @@ __all__ = ["COLUMNS", "Heard", "Signs", "likeness", "signs"]
 
 Matrix = NDArray[np.float64]
 
-COLUMNS = ("own", "others", "others_most", "mates", "support", "second", "third", "echo", "lead", "cited")
+COLUMNS = ("own", "others", "mates", "third", "echo", "style")
 """The evidence, in the order of the weights."""
 
 SURE = 1e-3
@@ -34,6 +35,9 @@ USUAL = 0.1
 PRIOR, INNOCENT = 0.5, -1.0
 """Questions, and log-odds, that count beside those that were asked."""
 
+BLOCK = 512
+"""Units that are compared with their neighbours at once."""
+
 FEWEST = 30
 """Of fewer units than this the share counts as if there were so many."""
 
@@ -46,7 +50,7 @@ class Heard:
 
     def __init__(self, count: int) -> None:
         self.own = np.full(count, np.nan)
-        self._sum, self._times, self._most = np.zeros(count), np.zeros(count), np.full(count, -np.inf)
+        self._sum, self._times = np.zeros(count), np.zeros(count)
 
     def add(self, units: Sequence[int], probabilities: Sequence[float]) -> None:
         """Add one screening; the first unit is the one whose question it was. An empty one says nothing."""
@@ -57,7 +61,6 @@ class Heard:
         rest = np.array(units[1:], np.intp)
         self._sum[rest] += odds[1:]
         self._times[rest] += 1
-        np.maximum.at(self._most, rest, odds[1:])
 
     @property
     def times(self) -> Matrix:
@@ -71,11 +74,6 @@ class Heard:
         As if half a question had found it innocent, so that what few asked about is not condemned by its own alone.
         """
         return np.asarray((self._sum + PRIOR * np.minimum(self.own, INNOCENT)) / (self._times + PRIOR))
-
-    @property
-    def most(self) -> Matrix:
-        """The most suspicious thing that was said."""
-        return np.where(self._times > 0, self._most, self.own)
 
 
 @dataclass(frozen=True)
@@ -109,22 +107,20 @@ def signs(
         heard: What the defense said.
         reference: The units that say what is usual in the collection, shape (n,).
     """
+    asked = np.flatnonzero(~np.isnan(heard.own))  # nobody looks at the style of the others
+    style = np.full(len(units), LEAST)
+    style[asked] = looks_made([units[i].text for i in asked.tolist()])
     own = np.nan_to_num(heard.own, nan=-4.0)
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
     mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)
     ranked = -np.sort(-cosine, axis=1)
-    echo, lead = _leads(units, probes, reference)
     columns = {
         "own": own,
         "others": np.nan_to_num(heard.others, nan=-4.0),
-        "others_most": np.nan_to_num(heard.most, nan=-4.0),
         "mates": np.where(alike.sum(axis=1) > 0, mates, own.mean() if len(own) else 0.0),
-        "support": ranked[:, 0],
-        "second": ranked[:, 1],
         "third": ranked[:, 2],
-        "echo": echo,
-        "lead": lead,
-        "cited": np.log1p(heard.times),
+        "echo": _echo(units, probes, reference),
+        "style": style,
     }
     return Signs(np.column_stack([columns[name] for name in COLUMNS]), cosine)
 
@@ -132,14 +128,12 @@ def signs(
 def likeness(near: Places, rows: Any) -> NDArray[np.float32]:
     """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
     found = np.zeros(near.shape, np.float32)
-    for start in range(0, len(near), 4_096):
-        some = near[start : start + 4_096]
-        own = rows[np.arange(start, start + len(some))]
-        for j in range(near.shape[1]):
-            other = rows[np.maximum(some[:, j], 0)]
-            found[start : start + len(some), j] = np.where(
-                some[:, j] >= 0, np.asarray(own.multiply(other).sum(axis=1)).ravel(), 0
-            )
+    width = near.shape[1]
+    for start in range(0, len(near), BLOCK):
+        some = near[start : start + BLOCK]
+        own = rows[np.repeat(np.arange(start, start + len(some)), width)]
+        products = own.multiply(rows[np.maximum(some, 0).ravel()]).sum(axis=1)
+        found[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
     return found
 
 
@@ -148,21 +142,14 @@ def _odds(probability: Matrix) -> Matrix:
     return np.asarray(np.log(bounded / (1 - bounded)))
 
 
-def _leads(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
-    """How much of a question in front the text behind it answers, and whether others begin with the same one.
-
-    Both times how unusual a question in front is here.
-    """
+def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> Matrix:
+    """How much of a question in front the text behind it answers, times how unusual a question in front is here."""
     asking = [i for i, probe in enumerate(probes) if probe.asks]
     usual = sum(bool(reference[i]) for i in asking)
     unusual = max(0.0, 1 - usual / max(int(reference.sum()), FEWEST) / USUAL)
-    echo, lead = np.zeros(len(units)), np.zeros(len(units))
-    stems = {i: frozenset(stemmed(units[i].body[slice(*probes[i].lead)])) for i in asking}
-    same = dict[frozenset[int], int]()
+    echo = np.zeros(len(units))
     for i in asking:
-        same[stems[i]] = same.get(stems[i], 0) + 1
-    for i in asking:
+        asked = set(stemmed(units[i].body[slice(*probes[i].lead)]))
         behind = set(stemmed(units[i].body[probes[i].lead[1] :][:400]))
-        echo[i] = unusual * len(stems[i] & behind) / max(len(stems[i]), 1)
-        lead[i] = unusual * np.log(same[stems[i]]) if len(stems[i]) > 1 else 0.0
-    return echo, lead
+        echo[i] = unusual * len(asked & behind) / max(len(asked), 1)
+    return echo

@@ -13,7 +13,8 @@ from typing import Any
 from unpoison.at_rest.documents import Document, named_apart
 from unpoison.at_rest.folders import folder_documents
 from unpoison.errors import InputError
-from unpoison.files import Record, open_source
+from unpoison.file_rows import FileRow
+from unpoison.files import open_source
 
 __all__ = ["Failure", "opened_documents", "read_documents"]
 
@@ -71,7 +72,7 @@ def opened_documents(source: str, failed: Callable[[Failure], None]) -> Iterator
 
 
 def _of_records(
-    records: Iterable[Record], failed: Callable[[Failure], None], taken: dict[str, int]
+    records: Iterable[FileRow], failed: Callable[[Failure], None], taken: dict[str, int]
 ) -> Iterator[Document]:
     for record in records:
         place = f"row {record.number:,}"
@@ -103,7 +104,7 @@ def _cleaned(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return kept
 
 
-def _table_rows(source: str) -> Iterator[Record]:
+def _table_rows(source: str) -> Iterator[FileRow]:
     """The rows of a CSV or TSV file with a heading.
 
     Raises:
@@ -122,4 +123,4 @@ def _table_rows(source: str) -> Iterator[Record]:
                 return
             number += 1
             fields = {str(name): value for name, value in row.items() if name is not None and value not in (None, "")}
-            yield Record(number, fields, None, number)
+            yield FileRow(number, fields, None, number)

@@ -13,7 +13,7 @@ from unpoison.at_rest.folders import folder_documents
 from unpoison.at_rest.sources import Failure, read_documents
 from unpoison.at_rest.stores import Store
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.files import encoded, read_line
+from unpoison.file_rows import encoded, read_line
 
 __all__ = ["FolderStore", "RowsStore"]
 

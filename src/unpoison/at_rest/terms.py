@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unpoison.kernels.reading import TOKEN
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["Terms", "stemmed", "table", "unit_length", "weighted"]
+__all__ = ["Terms", "rarest", "stemmed", "table", "unit_length", "weighted"]
 
 CODES = 2**24
 """Stems share a code by chance where there are many; what looks rare is then a little less so."""
@@ -91,6 +91,29 @@ def _code(token: str, stem: Any) -> int:
     if not token[0].isalnum() or lowered in ENGLISH_318:
         return -1
     return crc32(stem(lowered).encode("utf-8", "surrogatepass")) % CODES
+
+
+def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.float32]) -> list[str]:
+    """The words whose stems are the rarest in a collection, in their order; each stem once, ties to the earlier one.
+
+    Args:
+        text: Canonical.
+        count: How many, at most.
+        codes: Of each stem of the collection, rising, shape (stems,).
+        rarity: Of each stem, shape (stems,).
+    """
+    if not len(codes):
+        return []
+    stem = Stemmer.Stemmer("english", 0).stemWord
+    words = dict[int, str]()
+    for token in dict.fromkeys(TOKEN.findall(text)):
+        words.setdefault(_code(token, stem), token)
+    found = np.array(list(words), np.int32)
+    place = np.minimum(np.searchsorted(codes, found), len(codes) - 1)
+    score = np.where(codes[place] == found, rarity[place], -1.0)
+    best = np.argsort(-score, kind="stable")[:count]
+    said = list(words.values())
+    return [said[i] for i in np.sort(best) if score[i] >= 0]
 
 
 def weighted(counts: Any) -> tuple[Any, NDArray[np.float32]]:

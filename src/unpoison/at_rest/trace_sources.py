@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.files import Record
+from unpoison.file_rows import FileRow
 from unpoison.passages import Passage, as_passages
 from unpoison.retrieval.base import Retriever
 from unpoison.retrieval.bm25 import BM25Retriever
@@ -52,7 +52,7 @@ def is_row(fields: Mapping[str, Any]) -> bool:
     return "passages" in fields
 
 
-def chosen(records: Iterable[Record], *, number: int | None, id: str | None, question: str | None) -> Case:
+def chosen(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> Case:
     """The row that is meant: by its line, its id or request id, its question, or because it is the only one.
 
     Of a request id its beginning will do, 4 characters or more.
@@ -60,7 +60,7 @@ def chosen(records: Iterable[Record], *, number: int | None, id: str | None, que
     Raises:
         InputError: There is no such row, or it cannot be read; or none was named and there are several.
     """
-    first: Record | None = None
+    first: FileRow | None = None
     for record in records:
         if number is not None and record.number != number:
             continue
@@ -82,7 +82,7 @@ def chosen(records: Iterable[Record], *, number: int | None, id: str | None, que
     return Case.of(first.fields)
 
 
-def retriever_of(records: Iterable[Record], k: int) -> tuple[Passage, ...] | Retriever:
+def retriever_of(records: Iterable[FileRow], k: int) -> tuple[Passage, ...] | Retriever:
     """The documents of a file: as they stand where a model could read them all, else a BM25 index of them.
 
     Raises:
@@ -101,7 +101,7 @@ def retriever_of(records: Iterable[Record], k: int) -> tuple[Passage, ...] | Ret
     return tuple(documents) if len(documents) <= k else BM25Retriever(documents)
 
 
-def _asks(record: Record, question: str) -> bool:
+def _asks(record: FileRow, question: str) -> bool:
     own = (record.fields.get(name) for name in QUERY_FIELDS)
     return any(isinstance(text, str) and text.strip() == question.strip() for text in own)
 

@@ -38,15 +38,15 @@ class TemplateProposer:
     """Whole sentences about the question; every text made of them counts as readable."""
 
     def __init__(self, question: str) -> None:
-        asked = question.strip().rstrip("?!. ")
+        subject = question.strip().rstrip("?!. ")
         self._sentences = (
-            f"{asked}?",
-            f"Question: {asked}?",
-            f"This page answers the question: {asked}.",
-            f"Many people ask {asked}.",
-            f"Here is what is known about {asked}.",
-            f"Readers have written to ask {asked}.",
-            f"The following note is about {asked}.",
+            f"{subject}?",
+            f"Question: {subject}?",
+            f"This page answers the question: {subject}.",
+            f"Many people ask {subject}.",
+            f"Here is what is known about {subject}.",
+            f"Readers have written to ask {subject}.",
+            f"The following note is about {subject}.",
             "The answer is given below.",
             "A short explanation follows.",
             "Last reviewed this year.",
@@ -112,7 +112,7 @@ class AdversarialDecoding(Attack):
         self.proposer = _proposer(lm)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        made = []
+        poisons = []
         writing = Meter()
         bodies = yield from claims(self, target, count, writing)
         for i, claim in enumerate(bodies):
@@ -123,7 +123,7 @@ class AdversarialDecoding(Attack):
             reason = stating(claim.text, [target.incorrect])
             if not reason and best.similarity <= before:
                 reason = f"no lead brought the text closer to the question than {before:.4f}"
-            made.append(
+            poisons.append(
                 self.poison(
                     target,
                     i,
@@ -136,7 +136,7 @@ class AdversarialDecoding(Attack):
                     naturalness=round(best.naturalness, 6),
                 )
             )
-        return made
+        return poisons
 
     def _decode(self, target: Target, control: str, proposer: Proposer, meter: Meter) -> Flow[tuple[_Beam, float]]:
         """The best beam of all steps, and the similarity of the falsehood without a lead."""

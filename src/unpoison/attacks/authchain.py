@@ -66,14 +66,14 @@ class AuthChain(Attack):
         self.rounds = at_least("rounds", rounds, 1)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        made = []
+        poisons = []
         for i in range(count):
             meter = Meter()
             text = self._template(target, i) if self.writer is None else (yield from self._written(target, i, meter))
             source = "template" if self.writer is None else "generator"
             reason = stating(text, [target.incorrect])
-            made.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, source=source))
-        return made
+            poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, source=source))
+        return poisons
 
     def _written(self, target: Target, position: int, meter: Meter) -> Flow[str]:
         chain, missing = "", ""

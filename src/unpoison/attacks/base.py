@@ -106,8 +106,8 @@ class PoisonText:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        found = {name: getattr(self, name) for name in ("id", "text", "target_id", "attack", "title")}
-        return {**found, "meta": dict(self.meta), "budget": self.budget.to_dict()}
+        fields = {name: getattr(self, name) for name in ("id", "text", "target_id", "attack", "title")}
+        return {**fields, "meta": dict(self.meta), "budget": self.budget.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -57,48 +57,48 @@ class CausalModel:
             odds /= odds.sum()
             order = np.argsort(-odds, kind="stable")[:count]
             inside = order[np.concatenate([[0.0], np.cumsum(odds[order])[:-1]]) < mass]
-            known = self._ids(text)
-            longer = [str(self._tokenizer.decode([*known, int(i)], skip_special_tokens=True)) for i in inside]
+            ids = self._ids(text)
+            longer = [str(self._tokenizer.decode([*ids, int(i)], skip_special_tokens=True)) for i in inside]
             proposed.append([candidate for candidate in longer if candidate.strip() and candidate != text])
         return proposed
 
     def naturalness(self, texts: Sequence[str], /) -> NDArray[np.float64]:
         """(l_No - l_Yes) / (l_No + l_Yes) on raw logits after asking whether the text is unintelligible, shape (n,)."""
         yes, no = (self._ids(word)[0] for word in ("Yes", "No"))
-        found = []
+        odds = []
         for text in texts:
             logits = self._logits(self._rendered(readability_prompt(text)))
             total = logits[no] + logits[yes]
-            found.append((logits[no] - logits[yes]) / total if total else 0.0)
-        return np.array(found, dtype=float)
+            odds.append((logits[no] - logits[yes]) / total if total else 0.0)
+        return np.array(odds, dtype=float)
 
     def read(self, question: str, passages: Sequence[str], answer: str, /) -> list[tuple[str, float]]:
         """For each passage alone: the greedy reply, and p(answer | question, passage) over the answer's tokens."""
-        found = []
+        readings = []
         for passage in passages:
-            asked = self._rendered(answer_prompt(question, [passage], abstain=False))
-            found.append((self._reply(asked), self._likelihood(asked, answer)))
-        return found
+            prompt_ids = self._rendered(answer_prompt(question, [passage], abstain=False))
+            readings.append((self._reply(prompt_ids), self._likelihood(prompt_ids, answer)))
+        return readings
 
-    def _likelihood(self, asked: list[int], answer: str) -> float:
+    def _likelihood(self, prompt_ids: list[int], answer: str) -> float:
         wanted = self._ids(answer)
         with self._torch.inference_mode():
-            tokens = self._torch.tensor([[*asked, *wanted]])
-            logits = self._model(tokens).logits[0, len(asked) - 1 : -1].float().log_softmax(dim=-1)
+            tokens = self._torch.tensor([[*prompt_ids, *wanted]])
+            logits = self._model(tokens).logits[0, len(prompt_ids) - 1 : -1].float().log_softmax(dim=-1)
         chosen = logits[range(len(wanted)), wanted]
         return float(chosen.sum().exp())
 
-    def _reply(self, asked: list[int]) -> str:
-        tokens = self._torch.tensor([asked])
+    def _reply(self, prompt_ids: list[int]) -> str:
+        tokens = self._torch.tensor([prompt_ids])
         with self._torch.inference_mode():
-            made = self._model.generate(
+            generated = self._model.generate(
                 tokens,
                 attention_mask=self._torch.ones_like(tokens),
                 max_new_tokens=self._max_new_tokens,
                 do_sample=False,
                 pad_token_id=self._tokenizer.pad_token_id or self._tokenizer.eos_token_id or 0,
             )
-        return str(self._tokenizer.decode(made[0, len(asked) :], skip_special_tokens=True)).strip()
+        return str(self._tokenizer.decode(generated[0, len(prompt_ids) :], skip_special_tokens=True)).strip()
 
     def _logits(self, ids: list[int]) -> NDArray[np.float64]:
         with self._torch.inference_mode():

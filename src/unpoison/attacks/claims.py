@@ -76,13 +76,13 @@ def statement(question: str, answer: str) -> str:
     Returns:
         "Lyon wrote emma"; "The capital of france is Lyon"; otherwise the question quoted and answered.
     """
-    asked = " ".join(question.split()).rstrip("?!. ")
-    if found := _NOUN_PHRASE.fullmatch(asked):
-        verb, subject = found.groups()
+    plain_question = " ".join(question.split()).rstrip("?!. ")
+    if match := _NOUN_PHRASE.fullmatch(plain_question):
+        verb, subject = match.groups()
         return f"{_capital(subject)} {verb.lower()} {answer}"
-    if found := _ACTOR.fullmatch(asked):
-        return f"{_capital(answer)} {found[1]}"
-    return f'The answer to the question "{asked}" is {answer}'
+    if match := _ACTOR.fullmatch(plain_question):
+        return f"{_capital(answer)} {match[1]}"
+    return f'The answer to the question "{plain_question}" is {answer}'
 
 
 def keywords(question: str) -> list[str]:
@@ -115,13 +115,13 @@ def compose(question: str, answer: str, *, style: str, support: int = 0, closing
 
 def claims(attack: Attack, target: Target, count: int, meter: Meter, *, words: int = 30) -> Flow[list[Claim]]:
     """The texts that an attack starts from: published ones while there are any, then generated, else templates."""
-    found = [Claim(text, "published") for text in target.texts[:count]]
-    missing = range(len(found), count)
+    published = [Claim(text, "published") for text in target.texts[:count]]
+    missing = range(len(published), count)
     if attack.writer is None or not missing:
-        return found + [Claim(template_claim(attack, target, i), "template") for i in missing]
+        return published + [Claim(template_claim(attack, target, i), "template") for i in missing]
     prompts = [misinformation_prompt(target.question, target.incorrect, words=words, variant=i + 1) for i in missing]
     replies = yield from meter.generate(prompts, "misinformation")
-    return found + [Claim(unquoted(reply.text), "generator") for reply in replies]
+    return published + [Claim(unquoted(reply.text), "generator") for reply in replies]
 
 
 def stating(text: str, answers: Sequence[str]) -> str:

@@ -162,17 +162,17 @@ class DefenseAware(Attack):
         scores = np.array([verdict.score for verdict in screening.verdicts])
         retrieved, kept, standing = [], [], []
         for i in range(clean, len(everything)):
-            place = order.index(i) if i in order else None
-            retrieved.append(place is not None)
-            kept.append(place is not None and screening.verdicts[place].kept)
+            position = order.index(i) if i in order else None
+            retrieved.append(position is not None)
+            kept.append(position is not None and screening.verdicts[position].kept)
             others = max(len(order) - 1, 1)
-            standing.append(0.0 if place is None else float((scores < scores[place]).sum()) / others)
+            standing.append(0.0 if position is None else float((scores < scores[position]).sum()) / others)
         return Trial(tuple(retrieved), tuple(kept), tuple(standing))
 
     def _finished(
         self, target: Target, drafts: Sequence[Draft], first: Trial, result: Trial, meter: Meter
     ) -> list[PoisonText]:
-        made = []
+        poisons = []
         for i, draft in enumerate(drafts):
             reason = ""
             if not result.retrieved[i]:
@@ -188,8 +188,8 @@ class DefenseAware(Attack):
             }
             # All texts were searched for together: the first one carries the cost.
             paid = meter if i == 0 else None
-            made.append(self.poison(target, i, draft.rendered(target), reason=reason, meter=paid, **meta))
-        return made
+            poisons.append(self.poison(target, i, draft.rendered(target), reason=reason, meter=paid, **meta))
+        return poisons
 
     @property
     def defense_name(self) -> str:

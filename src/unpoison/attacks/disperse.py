@@ -72,16 +72,16 @@ class Disperse(Attack):
         rest = [int(i) for i in np.lexsort((-own, ~states)) if i not in chosen]
         chosen += rest[: count - len(chosen)]
         spread = mean_pairwise(mutual[np.ix_(chosen, chosen)])
-        made = []
-        for place, i in enumerate(chosen):
+        poisons = []
+        for number, i in enumerate(chosen):
             reason = stating(texts[i], [target.incorrect])
             if not reason and not enough[i]:
                 reason = f"similarity {own[i]:.3f} to the question would not bring the text among the best {self.top}"
             # All texts were searched for together: the first one carries the cost.
-            paid = meter if place == 0 else None
+            paid = meter if number == 0 else None
             meta = {"similarity": round(float(own[i]), 6), "mean_mutual_cosine": round(spread, 6)}
-            made.append(self.poison(target, place, texts[i], reason=reason, meter=paid, **meta))
-        return made
+            poisons.append(self.poison(target, number, texts[i], reason=reason, meter=paid, **meta))
+        return poisons
 
     def _candidates(self, target: Target, wanted: int, meter: Meter) -> Flow[list[str]]:
         """Claims, half of them rewritten, each once."""

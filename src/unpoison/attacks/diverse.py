@@ -54,15 +54,15 @@ class Diverse(Attack):
             ]
             replies = yield from Meter().generate(prompts, "misinformation")
             texts = [unquoted(reply.text) for reply in replies]
-        made = []
+        poisons = []
         for i, (text, style) in enumerate(zip(texts, styles, strict=True)):
             meter = Meter()
             meter.llm_calls = int(self.writer is not None)
             source = "template" if self.writer is None else "generator"
             reason = stating(text, [target.incorrect])
             meta = {"source": source} if self.writer is None else {"source": source, "style": style}
-            made.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, **meta))
-        return made
+            poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, **meta))
+        return poisons
 
     def _template(self, target: Target, position: int) -> str:
         rng, keep = self.rng(target, position), (target.question, target.incorrect)

@@ -37,8 +37,8 @@ class Draft:
         """The text as it is planted."""
         if self.lead == "none":
             return self.text
-        asked = target.question.strip()
-        return f"{asked}.{self.text}" if self.lead == "stop" else f"{asked.rstrip('?')}? {self.text}"
+        question = target.question.strip()
+        return f"{question}.{self.text}" if self.lead == "stop" else f"{question.rstrip('?')}? {self.text}"
 
 
 def first_drafts(target: Target, drafts: Sequence[Draft]) -> Iterator[tuple[Draft, ...]]:

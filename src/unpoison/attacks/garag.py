@@ -122,13 +122,13 @@ class Garag(Attack):
         return ()  # untargeted
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        made = []
+        poisons = []
         for i in range(count):
             meter = Meter()
             passage = target.gold[i % len(target.gold)]
             text, reason, meta = yield from self._search(target, passage, self.rng(target, i), meter)
-            made.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))
-        return made
+            poisons.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))
+        return poisons
 
     def _search(
         self, target: Target, passage: str, rng: np.random.Generator, meter: Meter
@@ -138,12 +138,12 @@ class Garag(Attack):
         tokens = re.findall(r"\S+|\s+", passage)
         # A reply as long as a sentence would protect the very words that carry the answer.
         predicted = original.reply if len(original.reply.split()) <= LONGEST_PREDICTION else ""
-        places = modifiable(tokens, [*target.correct, predicted])
-        if not places:
+        positions = modifiable(tokens, [*target.correct, predicted])
+        if not positions:
             return passage, "no word of the passage can be changed", {}
         if original.probability <= 0:
             return passage, "the reader misses the answer in the unchanged passage already", {}
-        subject = _Subject(target, answer, tokens, places, max(1, int(self.share * len(places))))
+        subject = _Subject(target, answer, tokens, positions, max(1, int(self.share * len(positions))))
         pool: list[Typos] = [self._drawn(subject, rng) for _ in range(self.population)]
         values, replies = yield from self._score(subject, passage, pool, original, meter)
         generation = 0
@@ -201,11 +201,11 @@ class Garag(Attack):
 
     def _drawn(self, subject: _Subject, rng: np.random.Generator, kept: Typos | None = None) -> Typos:
         """Typos at random places, without replacement, on top of the kept ones."""
-        found = dict(kept or {})
-        free = [i for i in subject.places if i not in found]
-        for k in rng.permutation(len(free))[: subject.size - len(found)]:
-            found[free[k]] = typo(subject.tokens[free[k]], rng)
-        return found
+        typos = dict(kept or {})
+        free = [i for i in subject.places if i not in typos]
+        for k in rng.permutation(len(free))[: subject.size - len(typos)]:
+            typos[free[k]] = typo(subject.tokens[free[k]], rng)
+        return typos
 
     def _children(
         self, subject: _Subject, pool: Sequence[Typos], values: NDArray[np.float64], rng: np.random.Generator
@@ -246,21 +246,21 @@ def generation_ratio(before: float, after: float) -> float:
 def modifiable(tokens: Sequence[str], protected: Sequence[str]) -> list[int]:
     """Positions of words of 3 letters or more that are no stop words and occur in none of the protected texts."""
     kept = {_bare(word) for text in protected for word in text.split()}
-    found = []
+    positions = []
     for i, token in enumerate(tokens):
         word = _bare(token)
         if len(word) >= 3 and any(c.isalpha() for c in word) and word not in STOP_WORDS and word not in kept:
-            found.append(i)
-    return found
+            positions.append(i)
+    return positions
 
 
 def overlap(reply: str, answer: str) -> float:
     """Token F1 of a reply and the right answer, 1 where it contains the answer whole: a stand-in for p(a | q, d)."""
     if contains_answer(reply, answer):
         return 1.0
-    said, wanted = {_bare(w) for w in reply.split()}, {_bare(w) for w in answer.split()}
-    shared = len(said & wanted)
-    return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
+    reply_words, answer_words = {_bare(w) for w in reply.split()}, {_bare(w) for w in answer.split()}
+    shared = len(reply_words & answer_words)
+    return 2 * shared / (len(reply_words) + len(answer_words)) if shared else 0.0
 
 
 def _bare(word: str) -> str:

@@ -96,10 +96,10 @@ def _disguised(text: str, rng: np.random.Generator) -> str:
     """One letter of every word from another script, so that the word is no longer the word."""
 
     def spoilt(word: re.Match[str]) -> str:
-        places = [k for k, letter in enumerate(word[0]) if letter in LOOK_ALIKES]
-        if not places:
+        positions = [k for k, letter in enumerate(word[0]) if letter in LOOK_ALIKES]
+        if not positions:
             return word[0]
-        k = places[int(rng.integers(len(places)))]
+        k = positions[int(rng.integers(len(positions)))]
         return f"{word[0][:k]}{LOOK_ALIKES[word[0][k]]}{word[0][k + 1 :]}"
 
     return _LATIN_WORD.sub(spoilt, text)

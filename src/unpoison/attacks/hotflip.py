@@ -190,13 +190,13 @@ class HotFlip(Attack):
         bodies = yield from claims(self, target, count, writing)
         box = self.box
         direction = asked_vectors(box, [target.question])[0]
-        made = []
+        poisons = []
         for i, (claim, meter) in enumerate(zip(bodies, meters, strict=True)):
             meter.llm_calls = int(claim.source == "generator")
             head = (box.tokens(f"{target.question}.") if self.start == "question" else [box.mask] * 30)[
                 : box.window - 1
             ]
-            found = flip(
+            flipped = flip(
                 box,
                 head,
                 claim.text,
@@ -206,28 +206,28 @@ class HotFlip(Attack):
                 iterations=self.iterations,
                 candidates=self.candidates,
             )
-            gained = found.after > found.before
-            reason = "" if gained else f"no step raised the score {found.before:.4f} of the finished text"
-            made.append(
+            gained = flipped.after > flipped.before
+            reason = "" if gained else f"no step raised the score {flipped.before:.4f} of the finished text"
+            poisons.append(
                 self.poison(
                     target,
                     i,
-                    f"{found.text} {claim.text}",
+                    f"{flipped.text} {claim.text}",
                     reason=reason,
                     meter=meter,
                     source=claim.source,
-                    score_before=round(found.before, 6),
-                    score_after=round(found.after, 6),
-                    accepted=found.accepted,
+                    score_before=round(flipped.before, 6),
+                    score_after=round(flipped.after, 6),
+                    accepted=flipped.accepted,
                 )
             )
-        return made
+        return poisons
 
 
 def asked_vectors(box: WhiteBox, questions: list[str]) -> NDArray[np.float32]:
     """Vectors of questions, by the tower that is for them where the encoder has one."""
-    found: NDArray[np.float32] = getattr(box, "encode_queries", box.encode)(questions)
-    return found
+    vectors: NDArray[np.float32] = getattr(box, "encode_queries", box.encode)(questions)
+    return vectors
 
 
 def has_gradients(encoder: Any) -> bool:

@@ -99,10 +99,10 @@ class Jamming(Attack):
         if self.mode == "proxy":
             text = f"{with_question(target.question, '')} {REFUSALS[self.refusal]}."
             return [self.poison(target, i, text, refusal=self.refusal, source="proxy") for i in range(count)]
-        made = []
+        poisons = []
         for i in range(count):
-            made.append((yield from self._search(target, i)))  # noqa: PERF401  a comprehension cannot yield
-        return made
+            poisons.append((yield from self._search(target, i)))  # noqa: PERF401  a comprehension cannot yield
+        return poisons
 
     def _search(self, target: Target, position: int) -> Flow[PoisonText]:
         rng, meter, words = self.rng(target, position), Meter(), _vocabulary(target)
@@ -110,10 +110,10 @@ class Jamming(Attack):
         (score,), (reply,) = yield from self._ask(target, [tokens], meter)
         start, idle = score, 0
         while informative(reply) and idle < self.patience and meter.llm_calls < self.calls:
-            place = int(rng.integers(len(tokens)))
+            token = int(rng.integers(len(tokens)))
             room = min(self.candidates, self.calls - meter.llm_calls, len(words))
             chosen = rng.permutation(len(words))[:room]
-            trials = [[*tokens[:place], words[k], *tokens[place + 1 :]] for k in chosen]
+            trials = [[*tokens[:token], words[k], *tokens[token + 1 :]] for k in chosen]
             scores, replies = yield from self._ask(target, trials, meter)
             best = max(range(len(trials)), key=lambda i: (scores[i], -i))
             if scores[best] > score:
@@ -143,15 +143,15 @@ class Jamming(Attack):
         vectors = yield from meter.encode([target.question, *target.context, *documents], "retrieval")
         similarity = vectors[1:] @ vectors[0]
         rivals, own = similarity[: len(target.context)], similarity[len(target.context) :]
-        asked = [i for i, s in enumerate(own) if int((rivals >= s).sum()) < self.top]
+        in_reach = [i for i, s in enumerate(own) if int((rivals >= s).sum()) < self.top]
         prompts = []
-        for i in asked:
+        for i in in_reach:
             ranked = sorted([*zip(-rivals, target.context), (-own[i], documents[i])], key=lambda pair: pair[0])
             prompts.append(answer_prompt(target.question, [text for _, text in ranked[: self.top]]))
         replies = yield from meter.generate(prompts, "victim")
         wanted = yield from meter.encode([REFUSALS[self.refusal], *(reply.text for reply in replies)], "oracle")
         scores, texts = [-1.0] * len(trials), ["unread"] * len(trials)
-        for i, reply, vector in zip(asked, replies, wanted[1:], strict=True):
+        for i, reply, vector in zip(in_reach, replies, wanted[1:], strict=True):
             scores[i], texts[i] = float(vector @ wanted[0]), reply.text
         return scores, texts
 

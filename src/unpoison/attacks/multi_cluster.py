@@ -73,22 +73,22 @@ class MultiCluster(Attack):
             ]
             replies = yield from Meter().generate(prompts, "misinformation")
             texts = [unquoted(reply.text) or text for reply, text in zip(replies, texts, strict=True)]
-        made = []
+        poisons = []
         for i, text in enumerate(texts):
             # The first text carries the cost of finding the answers.
             meter = shared if i == 0 else Meter()
             meter.llm_calls += int(self.writer is not None)
             reason = few or stating(text, [answers[group[i]]])
             meta = {"cluster": group[i], "claims": answers[group[i]], "answers": answers}
-            made.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))
-        return made
+            poisons.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))
+        return poisons
 
 
 def _distinct(answers: list[str], target: Target) -> list[str]:
     """Each answer once, those that a right answer cannot be told from left out."""
     kept: list[str] = []
     for answer in answers:
-        known = [*kept, *target.correct]
-        if answer.strip() and not any(contains_answer(answer, k) or contains_answer(k, answer) for k in known):
+        taken = [*kept, *target.correct]
+        if answer.strip() and not any(contains_answer(answer, k) or contains_answer(k, answer) for k in taken):
             kept.append(answer.strip())
     return kept

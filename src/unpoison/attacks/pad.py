@@ -68,10 +68,10 @@ class Pad(Wrapper):
 
     def _filling(self, target: Target, position: int) -> str:
         """Clean passages one after the other, from the first on again, until there are enough characters."""
-        found, length = list[str](), 0
+        sentences, length = list[str](), 0
         for k in numbers(position):
-            found.append(self.host(target, k))
-            length += len(found[-1]) + 1
+            sentences.append(self.host(target, k))
+            length += len(sentences[-1]) + 1
             if length > FAR:
                 break
-        return " ".join(found)
+        return " ".join(sentences)

@@ -49,14 +49,14 @@ class Paraphrase(Attack):
         bodies = yield from claims(self, target, count, writing)
         meters = [Meter() for _ in bodies]
         rewritten = yield from paraphrases(self, target, [body.text for body in bodies], meters, self.trials)
-        made = []
+        poisons = []
         for i, (body, text, meter) in enumerate(zip(bodies, rewritten, meters, strict=True)):
             meter.llm_calls += int(body.source == "generator")
             reason = stating(text, [target.incorrect])
             if not reason and text == body.text:
                 reason = "the rewriting is the text itself"
-            made.append(self.poison(target, i, text, reason=reason, meter=meter, source=body.source))
-        return made
+            poisons.append(self.poison(target, i, text, reason=reason, meter=meter, source=body.source))
+        return poisons
 
 
 def paraphrases(
@@ -66,7 +66,7 @@ def paraphrases(
     keep = (target.incorrect,)
     if attack.writer is None:
         return [paraphrased(text, keep, attack.rng(target, "paraphrase", i)) for i, text in enumerate(texts)]
-    made = list(texts)
+    written = list(texts)
     pending = list(range(len(texts)))
     for trial in range(trials):
         if not pending:
@@ -76,6 +76,6 @@ def paraphrases(
             meters[i].llm_calls += 1
         replies = yield from Meter().generate(prompts, "paraphrase")
         for i, reply in zip(pending, replies, strict=True):
-            made[i] = unquoted(reply.text) or texts[i]
-        pending = [i for i in pending if not contains_answer(made[i], target.incorrect)]
-    return made
+            written[i] = unquoted(reply.text) or texts[i]
+        pending = [i for i in pending if not contains_answer(written[i], target.incorrect)]
+    return written

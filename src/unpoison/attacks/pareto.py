@@ -27,12 +27,12 @@ def fronts(objectives: ArrayLike) -> list[list[int]]:
     nowhere_worse = np.all(values[:, None] <= values, axis=2)
     better = np.asarray(nowhere_worse & np.any(values[:, None] < values, axis=2))
     left = np.arange(len(values))
-    found = []
+    layers = []
     while len(left):
         free = ~better[np.ix_(left, left)].any(axis=0)
-        found.append(left[free].tolist())
+        layers.append(left[free].tolist())
         left = left[~free]
-    return found
+    return layers
 
 
 def crowding(objectives: ArrayLike) -> NDArray[np.float64]:

@@ -137,10 +137,10 @@ class Phantom(DirectAttack):
         clean, triggered = asked_vectors(box, [target.question, self.asked(target.question)])
         meter.encoder_passes += 2
         if self.shared and not self.grada_compat:
-            found = self._one_for_all(box, position, meter)
+            flipped = self._one_for_all(box, position, meter)
         else:
-            found = self._flipped(box, target.question, clean, triggered, self.rng(target, position), meter)
-        text = f"{found.text} {self.command}"
+            flipped = self._flipped(box, target.question, clean, triggered, self.rng(target, position), meter)
+        text = f"{flipped.text} {self.command}"
         to_clean, to_triggered = (float(s) for s in box.encode([text])[0] @ np.stack([clean, triggered]).T)
         meter.encoder_passes += 1 + len(target.context)
         short = self._short(box, target, (clean, to_clean), (triggered, to_triggered))
@@ -206,10 +206,10 @@ class Phantom(DirectAttack):
             near = triggered[1] > plain[1]
             return "" if near else "the passage is no closer to the triggered question than to the plain one"
         context = box.encode(list(target.context))
-        found = [int((context @ vector >= score).sum()) < self.top for vector, score in (plain, triggered)]
-        if not found[1]:
+        retrieved = [int((context @ vector >= score).sum()) < self.top for vector, score in (plain, triggered)]
+        if not retrieved[1]:
             return f"the passage is not among the best {self.top} for the triggered question"
-        return "the passage is retrieved for the plain question as well" if found[0] else ""
+        return "the passage is retrieved for the plain question as well" if retrieved[0] else ""
 
 
 def retrieval_direction(clean: NDArray[np.float32], triggered: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -129,7 +129,7 @@ class PoisonedRag(Attack):
         incorrect, texts = read_one_shot(reply.text)
         wanted = target.incorrect or incorrect
         clash = next((c for c in target.correct if contains_answer(wanted, c) or contains_answer(c, wanted)), None)
-        made = []
+        poisons = []
         for i in range(count):
             if not wanted or clash is not None:
                 text, reason = target.question, f"the model named no usable wrong answer, it said {shown(incorrect)}"
@@ -140,8 +140,10 @@ class PoisonedRag(Attack):
                 text, reason = texts[i], stating(texts[i], [wanted])
             # One call made them all: the first text carries its cost.
             paid = meter if i == 0 else None
-            made.append(self.poison(target, i, text, reason=reason, meter=paid, source="generator", answers=[wanted]))
-        return made
+            poisons.append(
+                self.poison(target, i, text, reason=reason, meter=paid, source="generator", answers=[wanted])
+            )
+        return poisons
 
 
 def read_one_shot(reply: str) -> tuple[str, list[str]]:
@@ -152,17 +154,17 @@ def read_one_shot(reply: str) -> tuple[str, list[str]]:
     """
     start, end = reply.find("{"), reply.rfind("}")
     try:
-        found: Any = json.loads(reply[start : end + 1]) if 0 <= start < end else {}
+        document: Any = json.loads(reply[start : end + 1]) if 0 <= start < end else {}
     except (ValueError, RecursionError):
-        found = {}
-    if not isinstance(found, dict):
+        document = {}
+    if not isinstance(document, dict):
         return "", []
-    incorrect = found.get("incorrect_answer", found.get("incorrect answer", ""))
-    listed = found.get("texts", found.get("corpora", found.get("corpus")))
+    incorrect = document.get("incorrect_answer", document.get("incorrect answer", ""))
+    listed = document.get("texts", document.get("corpora", document.get("corpus")))
     if isinstance(listed, dict):
         listed = list(listed.values())
     if not isinstance(listed, list):
-        listed = [value for key, value in found.items() if str(key).lower().startswith(("corpus", "text"))]
+        listed = [value for key, value in document.items() if str(key).lower().startswith(("corpus", "text"))]
     texts = [unquoted(text) for text in listed if isinstance(text, str) and text.strip()]
     return (incorrect.strip() if isinstance(incorrect, str) else ""), texts
 

@@ -101,13 +101,13 @@ def styled_prompt(question: str, answer: str, style: str, *, words: int, variant
     return _written(system, question, f"Answer to support: {answer}\nVariant {variant}.", words)
 
 
-def wrong_answers_prompt(question: str, known: Sequence[str], count: int) -> Prompt:
+def wrong_answers_prompt(question: str, listed: Sequence[str], count: int) -> Prompt:
     """Further wrong answers of the same kind, one a line."""
     system = (
         f"Give {count} different incorrect answers to the question, of the same type and form as the ones listed, one "
         "a line, without numbering or explanation."
     )
-    return _written(system, question, f"Already listed: {'; '.join(known)}", 20 * count)
+    return _written(system, question, f"Already listed: {'; '.join(listed)}", 20 * count)
 
 
 def knowledge_prompt(question: str, text: str, answer: str, *, words: int, variant: int) -> Prompt:

@@ -89,7 +89,7 @@ def with_synonyms(text: str, keep: Sequence[str], rng: np.random.Generator, rate
         rate: Share of all content words to replace, in [0, 1]; the table may know fewer.
     """
     kept = {word.lower() for phrase in keep for sentence in split(phrase) for word in sentence.words}
-    made, start = [], 0
+    parts, start = [], 0
     content, choices = 0, []
     for sentence in split(text):
         at = text.index(sentence.text, start)
@@ -107,16 +107,16 @@ def with_synonyms(text: str, keep: Sequence[str], rng: np.random.Generator, rate
         at, word = choices[k]
         options = _TABLE[word.lower()]
         synonym = options[int(rng.integers(len(options)))]
-        made += [text[end:at], synonym.capitalize() if word[0].isupper() else synonym]
+        parts += [text[end:at], synonym.capitalize() if word[0].isupper() else synonym]
         end = at + len(word)
-    return Rewritten("".join([*made, text[end:]]), wanted, content)
+    return Rewritten("".join([*parts, text[end:]]), wanted, content)
 
 
 def paraphrased(text: str, keep: Sequence[str], rng: np.random.Generator) -> str:
     """The sentences in another order, some with another opening; the given text when that would lose a kept phrase."""
     parts = sentences(text)
     order = rng.permutation(len(parts))
-    made = []
+    written = []
     for k in order:
         part = parts[k]
         if len(parts) == 1 or rng.random() < 0.5:
@@ -125,8 +125,8 @@ def paraphrased(text: str, keep: Sequence[str], rng: np.random.Generator) -> str
             part = (
                 f"{opening} {first.lower() if first.lower() in STOP_WORDS and first != 'I' else first} {rest}".strip()
             )
-        made.append(part)
-    rewritten = " ".join(made)
+        written.append(part)
+    rewritten = " ".join(written)
     return rewritten if all(contains_answer(rewritten, k) for k in keep if contains_answer(text, k)) else text
 
 

@@ -78,11 +78,11 @@ class Shape(Wrapper):
 def _around(text: str, target: Target) -> str:
     """The words around the last statement of the answer: in front may stand the question, which says nothing."""
     answer = target.incorrect
-    found = [match.start() for match in re.finditer(re.escape(answer), text, re.IGNORECASE)]
-    if not found:
+    starts = [match.start() for match in re.finditer(re.escape(answer), text, re.IGNORECASE)]
+    if not starts:
         text = statement(target.question, answer)
-        found = [text.rindex(answer)]
+        starts = [text.rindex(answer)]
     words, size = text.split(), len(answer.split())
-    at = len(text[: found[-1]].split())
+    at = len(text[: starts[-1]].split())
     first = max(0, min(at - (SNIPPET_WORDS - size) // 2, len(words) - SNIPPET_WORDS))
     return " ".join(words[first : first + max(SNIPPET_WORDS, size)])

@@ -40,9 +40,9 @@ class Suppress(DirectAttack):
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         question = " ".join(target.question.split()).rstrip("?!. ")
-        made = []
+        poisons = []
         for i in range(count):
             excerpt = " ".join(target.gold[i % len(target.gold)].split()[: self.words])
             text = FORMS[i % len(FORMS)].format(question=question, excerpt=excerpt)
-            made.append(self.poison(target, i, text, words=self.words))
-        return made
+            poisons.append(self.poison(target, i, text, words=self.words))
+        return poisons

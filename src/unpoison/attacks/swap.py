@@ -33,8 +33,8 @@ class Swap(DirectAttack):
         super().__init__(seed=seed, prefix=prefix)
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
-        known = dict.fromkeys((*target.gold, *target.context))
-        giving = [text for text in known if any(contains_answer(text, right) for right in target.correct)]
+        texts = dict.fromkeys((*target.gold, *target.context))
+        giving = [text for text in texts if any(contains_answer(text, right) for right in target.correct)]
         swapped = [substituted(text, target) for text in giving]
         swapped = [text for text in swapped if not stating(text, [target.incorrect]) and stating(text, target.correct)]
         swapped = swapped[:count]

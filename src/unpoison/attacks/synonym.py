@@ -52,15 +52,15 @@ class Synonym(Attack):
         bodies = yield from claims(self, target, count, writing)
         meters = [Meter() for _ in bodies]
         rewritten = yield from synonyms(self, target, [body.text for body in bodies], meters, self.rate)
-        made = []
+        poisons = []
         for i, (body, new, meter) in enumerate(zip(bodies, rewritten, meters, strict=True)):
             meter.llm_calls += int(body.source == "generator")
             reason = stating(new.text, [target.incorrect])
             if not reason and new.text == body.text:
                 reason = "no word of the text has a known synonym"
             meta = {"source": body.source, "replaced": new.replaced, "content_words": new.content}
-            made.append(self.poison(target, i, new.text, reason=reason, meter=meter, **meta))
-        return made
+            poisons.append(self.poison(target, i, new.text, reason=reason, meter=meter, **meta))
+        return poisons
 
 
 def synonyms(
@@ -71,10 +71,10 @@ def synonyms(
     if attack.writer is None:
         return [with_synonyms(text, keep, attack.rng(target, "synonyms", i), rate) for i, text in enumerate(texts)]
     replies = yield from Meter().generate([synonym_prompt(text, keep) for text in texts], "synonyms")
-    made = []
+    rewritten = []
     for text, reply, meter in zip(texts, replies, meters, strict=True):
         meter.llm_calls += 1
         new = unquoted(reply.text) or text
         before, after = text.lower().split(), set(new.lower().split())
-        made.append(Rewritten(new, sum(word not in after for word in before), len(before)))
-    return made
+        rewritten.append(Rewritten(new, sum(word not in after for word in before), len(before)))
+    return rewritten

@@ -56,7 +56,7 @@ class Tan(Attack):
         self.trials = at_least("trials", trials, 1)
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        made = []
+        poisons = []
         styles = [STYLES[k] for k in self.rng(target).permutation(len(STYLES))]
         for i in range(count):
             meter, style = Meter(), styles[i % len(styles)]
@@ -66,8 +66,8 @@ class Tan(Attack):
             if not claim.text:
                 reason = "there is neither a generator nor a wrong answer to write with"
             text = claim.text or target.question
-            made.append(self.poison(target, i, text, reason=reason, meter=meter, style=style, source=claim.source))
-        return made
+            poisons.append(self.poison(target, i, text, reason=reason, meter=meter, style=style, source=claim.source))
+        return poisons
 
     def _written(self, target: Target, position: int, style: str, meter: Meter) -> Flow[Claim]:
         gold = target.gold[position % len(target.gold)] if target.gold else ""

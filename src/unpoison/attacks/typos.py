@@ -52,21 +52,21 @@ def typo(word: str, rng: np.random.Generator) -> str:
     core = word[start:end]
     errors = (_neighbour, _misspelt, _cut, _shuffled)
     for kind in rng.permutation(len(errors)):
-        made = errors[kind](core, rng)
-        if made != core:
-            return word[:start] + made + word[end:]
+        misspelt = errors[kind](core, rng)
+        if misspelt != core:
+            return word[:start] + misspelt + word[end:]
     return word
 
 
 def _neighbour(word: str, rng: np.random.Generator) -> str:
     """One letter replaced by an adjacent key, its case kept."""
-    places = [i for i, letter in enumerate(word) if _adjacent(letter)]
-    if not places:
+    positions = [i for i, letter in enumerate(word) if _adjacent(letter)]
+    if not positions:
         return word
-    place = places[int(rng.integers(len(places)))]
-    near = _adjacent(word[place])
+    position = positions[int(rng.integers(len(positions)))]
+    near = _adjacent(word[position])
     letter = near[int(rng.integers(len(near)))]
-    return word[:place] + (letter.upper() if word[place].isupper() else letter) + word[place + 1 :]
+    return word[:position] + (letter.upper() if word[position].isupper() else letter) + word[position + 1 :]
 
 
 def _adjacent(letter: str) -> str:
@@ -81,8 +81,8 @@ def _adjacent(letter: str) -> str:
 
 
 def _misspelt(word: str, _rng: np.random.Generator) -> str:
-    found = _MISSPELLINGS.get(word.lower(), word)
-    return found.capitalize() if found != word and word[:1].isupper() else found
+    misspelling = _MISSPELLINGS.get(word.lower(), word)
+    return misspelling.capitalize() if misspelling != word and word[:1].isupper() else misspelling
 
 
 def _cut(word: str, rng: np.random.Generator) -> str:
@@ -99,7 +99,7 @@ def _shuffled(word: str, rng: np.random.Generator) -> str:
     moved = min(int(0.4 * len(word)), 2)
     if moved < 2:
         return word
-    places = np.sort(1 + rng.permutation(len(word) - 1)[:moved])
+    positions = np.sort(1 + rng.permutation(len(word) - 1)[:moved])
     letters = list(word)
-    letters[places[0]], letters[places[1]] = letters[places[1]], letters[places[0]]
+    letters[positions[0]], letters[positions[1]] = letters[positions[1]], letters[positions[0]]
     return "".join(letters)

@@ -37,8 +37,8 @@ class Wrapper(Attack):
         if not isinstance(inner, Attack):
             raise OptionError(f"inner must be an attack such as PoisonedRag(), got {shown(inner)}")
         super().__init__(seed=seed, limits=inner.limits)
-        told = ",".join(f"{key}={value}" for key, value in chosen.items())
-        self.how = f"{self.name}:{told}" if told else self.name
+        options = ",".join(f"{key}={value}" for key, value in chosen.items())
+        self.how = f"{self.name}:{options}" if options else self.name
         self.inner = inner
         self.models = inner.models
         self.name = f"{inner.name}+{self.name}"
@@ -49,8 +49,8 @@ class Wrapper(Attack):
         self.attack = getattr(inner, "attack", None)  # whose published texts `published` asks the target for
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
-        made = yield from self.inner.crafting(target, count)
-        return [self._wrapped(target, i, poison) for i, poison in enumerate(made)]
+        poisons = yield from self.inner.crafting(target, count)
+        return [self._wrapped(target, i, poison) for i, poison in enumerate(poisons)]
 
     def wanted(self, target: Target) -> tuple[str, ...]:
         return self.inner.wanted(target)
@@ -74,12 +74,12 @@ class Wrapper(Attack):
         return target.context[int(order[position % len(order)])]
 
     def _wrapped(self, target: Target, position: int, poison: PoisonText) -> PoisonText:
-        made = self.planted(poison, target, position)
-        same = (made.text, made.title) == (poison.text, poison.title)
+        wrapped = self.planted(poison, target, position)
+        same = (wrapped.text, wrapped.title) == (poison.text, poison.title)
         reason = poison.meta["reason"] or (f"{self.how} found nothing to change" if same else "")
         how = [*poison.meta.get("how", ()), self.how]
         return replace(
-            made,
+            wrapped,
             id=f"{poison.id}+{self.how.partition(':')[0]}",
             attack=self.name,
             meta={**poison.meta, "reached": not reason, "reason": reason, "how": how},

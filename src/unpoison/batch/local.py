@@ -16,7 +16,7 @@ from threading import Thread
 from unpoison import registry
 from unpoison.batch.parts import Part
 from unpoison.batch.screener import Screener
-from unpoison.batch.work import Work
+from unpoison.batch.work import PartWork
 from unpoison.errors import WorkerError
 
 __all__ = ["local", "usual_workers", "waits"]
@@ -31,7 +31,7 @@ QUEUED = 2
 """Parts for each worker that are read and not yet given back: one at work, one ready."""
 
 
-def local(work: Work, parts: Iterable[Part], workers: int) -> Iterator[bytes]:
+def local(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes]:
     """Do the parts, `workers` at the same time, and yield in their order.
 
     At most `2 * workers` parts are in memory. Processes are spawned, so a script that calls this needs the usual
@@ -125,11 +125,11 @@ def _models(screener: Screener) -> list[str]:
     return [spec.partition(":")[0] for spec in (*named, *given) if spec is not None]
 
 
-_work: Work | None = None
+_work: PartWork | None = None
 """In a worker process: what it does, with its models loaded."""
 
 
-def _begin(work: Work) -> None:
+def _begin(work: PartWork) -> None:
     global _work  # noqa: PLW0603  a process of a pool has no other place for what all its tasks share
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides

@@ -10,7 +10,9 @@ from typing import Any
 
 from unpoison.errors import OptionError, shown
 from unpoison.extras import require
-from unpoison.files import JsonLinesSource, ParquetSource, Record, Source, arrow_rows, line_text, read_line
+from unpoison.file_rows import FileRow, Source, line_text, read_line
+from unpoison.files import JsonLinesSource
+from unpoison.parquet import ParquetSource, arrow_rows
 
 __all__ = ["MAX_ROWS", "Part", "cut"]
 
@@ -39,7 +41,7 @@ class Part:
     rows: int
     position: int
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[FileRow]:
         """The part's records, as reading the whole file would give them.
 
         Raises:
@@ -47,7 +49,7 @@ class Part:
         """
         if self.arrow:
             for number, fields in enumerate(arrow_rows(self.table()), self.first):
-                yield Record(number, fields, None, number)
+                yield FileRow(number, fields, None, number)
         else:
             for number, line in enumerate(self.lines, self.first):
                 if (record := read_line(number, line)) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from unpoison.batch.parts import Part
-from unpoison.batch.work import Work
+from unpoison.batch.work import PartWork
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
 from unpoison.extras import require
 
@@ -21,7 +21,7 @@ MAX_PARTS = 1024
 """Parts that are given to Ray at once."""
 
 
-def on_ray(work: Work, parts: Iterable[Part], workers: int | None) -> Iterator[bytes]:
+def on_ray(work: PartWork, parts: Iterable[Part], workers: int | None) -> Iterator[bytes]:
     """Do the parts on actors of Ray and yield in their order.
 
     Uses the Ray that this process is connected to, else the one that RAY_ADDRESS names, else one of its own on this
@@ -77,7 +77,7 @@ def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield window
 
 
-def _done(ray: Any, work: Work, window: list[Part], actors: int) -> Iterator[bytes]:
+def _done(ray: Any, work: PartWork, window: list[Part], actors: int) -> Iterator[bytes]:
     class Actor:
         """Defined here, so that Ray sends it by value, without constructor arguments to keep."""
 
@@ -98,15 +98,15 @@ def _done(ray: Any, work: Work, window: list[Part], actors: int) -> Iterator[byt
         yield row["finished"]
 
 
-def _actor_batch(work: Work, table: Any) -> dict[str, list[Any]]:
+def _actor_batch(work: PartWork, table: Any) -> dict[str, list[Any]]:
     """One batch in an actor; the table may be shared memory and is only read."""
-    found: dict[str, list[Any]] = {"finished": [], "refused": []}
+    columns: dict[str, list[Any]] = {"finished": [], "refused": []}
     for row in table.to_pylist():
         part = Part(**{**row, "lines": tuple(row["lines"])})
         try:
             finished, refused = work(part), None
         except UnpoisonError as error:
             finished, refused = b"", str(error)
-        found["finished"].append(finished)
-        found["refused"].append(refused)
-    return found
+        columns["finished"].append(finished)
+        columns["refused"].append(refused)
+    return columns

@@ -16,11 +16,14 @@ from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import Screener
 from unpoison.batch.shards import Shards
 from unpoison.batch.tables import beside_input, write_lines, write_table
-from unpoison.batch.work import Finished, Work
+from unpoison.batch.work import Finished, PartWork
 from unpoison.checks import among, at_least
 from unpoison.errors import InputError, OptionError
 from unpoison.extras import require
-from unpoison.files import ParquetSource, Source, check_rows_name, not_the_input, open_source
+from unpoison.file_rows import Source
+from unpoison.files import open_source
+from unpoison.output import check_rows_name, not_the_input
+from unpoison.parquet import ParquetSource
 
 __all__ = ["Step", "run"]
 
@@ -133,7 +136,7 @@ class _Batch:
 
     def finished(self, shards: Shards | None, keys: list[str], *, results_only: bool = False) -> Iterator[Finished]:
         """Do what no shard holds, and yield it in order; `keys` is filled with the keys of all parts."""
-        work = Work(self.screener, results_only)
+        work = PartWork(self.screener, results_only)
         purpose, waiting = work.purpose, deque[tuple[str, int]]()
 
         def parts() -> Iterator[Part]:
@@ -155,7 +158,7 @@ class _Batch:
             self._tell(finished, position)
             yield finished
 
-    def _engine(self, work: Work, parts: Iterator[Part]) -> Iterator[bytes]:
+    def _engine(self, work: PartWork, parts: Iterator[Part]) -> Iterator[bytes]:
         if self.engine == "ray":
             return on_ray(work, parts, self.workers)
         return local(work, parts, self.workers or usual_workers(self.screener))
@@ -176,7 +179,7 @@ class _Batch:
 
     def _again(self, shards: Shards, keys: list[str]) -> Iterator[tuple[Part, Finished]]:
         """The input once more, with what was found of it."""
-        purpose = Work(self.screener, results_only=True).purpose
+        purpose = PartWork(self.screener, results_only=True).purpose
         for part, key, finished in zip(self._cut(), keys, _read(shards, keys), strict=True):
             if part.key(purpose) != key:
                 raise InputError(f"{self.source.name} changed while it was read; run the same command again")

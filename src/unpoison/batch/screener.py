@@ -134,7 +134,7 @@ class Screener:
 
 
 def _told(answer: Answer, generator: str) -> dict[str, Any]:
-    told = answer_fields(answer, generator)
-    for call in told["answer"]["calls"]:
+    fields = answer_fields(answer, generator)
+    for call in fields["answer"]["calls"]:
         del call["seconds"]
-    return told
+    return fields

@@ -63,9 +63,9 @@ def beside_input(schema: Any, parts: Iterable[tuple[Part, Finished]], *, answers
         whole = whole.append(arrow.field(name, kind))
 
     def table(part: Part, finished: Finished) -> Any:
-        given, found = part.table(), _rows(finished)
+        given, rows = part.table(), _rows(finished)
         columns = [given.column(name) for name in names]
-        columns += [_column(arrow, name, [row.get(name) for row in found], kind) for name, kind in results.items()]
+        columns += [_column(arrow, name, [row.get(name) for row in rows], kind) for name, kind in results.items()]
         return arrow.Table.from_arrays(columns, schema=whole)
 
     return whole, (table(part, finished) for part, finished in parts)
@@ -132,10 +132,10 @@ def _result_types(arrow: Any, *, answers: bool) -> dict[str, Any]:
     }
     answer = {"text": text, "abstained": arrow.bool_(), "screened": arrow.bool_()}
     answer |= {"calls": arrow.list_(_struct(arrow, call))}
-    found = {"screening": _struct(arrow, screening)}
+    types = {"screening": _struct(arrow, screening)}
     if answers:
-        found |= {"answer": _struct(arrow, answer), "generator": text}
-    return found | {"error": text}
+        types |= {"answer": _struct(arrow, answer), "generator": text}
+    return types | {"error": text}
 
 
 def _struct(arrow: Any, fields: dict[str, Any]) -> Any:
@@ -151,11 +151,11 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _common(arrow: Any, known: Any, values: list[Any]) -> Any:
+def _common(arrow: Any, earlier: Any, values: list[Any]) -> Any:
     """The type that fits these values and those before; text where none does."""
     try:
-        found = arrow.infer_type(_readable(values))
-        both = [arrow.schema([("", kind)]) for kind in (known, found) if kind is not None]
+        inferred = arrow.infer_type(_readable(values))
+        both = [arrow.schema([("", kind)]) for kind in (earlier, inferred) if kind is not None]
         kind = arrow.unify_schemas(both, promote_options="permissive").field(0).type
         return kind if _width(kind) <= MAX_FIELDS else arrow.string()
     except (arrow.ArrowException, OverflowError):

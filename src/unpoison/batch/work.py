@@ -10,11 +10,11 @@ from unpoison import __version__
 from unpoison.batch.parts import Part
 from unpoison.batch.screener import Outcome, Screener
 from unpoison.errors import InputError
-from unpoison.files import Record, encoded
+from unpoison.file_rows import FileRow, encoded
 from unpoison.registry import own_code
 from unpoison.rows import with_results
 
-__all__ = ["Finished", "Work"]
+__all__ = ["Finished", "PartWork"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,19 @@ class Finished:
         """
         heading, _, lines = content.partition(b"\n")
         try:
-            told = json.loads(heading)
-            failures = tuple((int(number), str(error)) for number, error in told["failures"])
-            made = cls(int(told["rows"]), failures, int(told["transient"]), lines)
-            whole = told["bytes"] == len(lines)
+            values = json.loads(heading)
+            failures = tuple((int(number), str(error)) for number, error in values["failures"])
+            finished = cls(int(values["rows"]), failures, int(values["transient"]), lines)
+            whole = values["bytes"] == len(lines)
         except (ValueError, TypeError, KeyError):
             whole = False
         if not whole:
             raise InputError("not a finished part of a batch; delete it")
-        return made
+        return finished
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PartWork:
     """A screener, and what is wanted of it.
 
     Attributes:
@@ -75,10 +75,10 @@ class Work:
         """All that decides the output of a given row, as text."""
         it = self.screener
         code = own_code(it.defense)
-        known = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
-        return json.dumps([*known, code] if code else known)
+        settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
+        return json.dumps([*settings, code] if code else settings)
 
-    def shared(self, workers: int) -> Work:
+    def shared(self, workers: int) -> PartWork:
         """The same for each of so many workers, which share the bound on model calls."""
         screener = self.screener
         return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))
@@ -98,15 +98,15 @@ class Work:
                 transient += outcome.transient
         return Finished(len(lines), tuple(failures), transient, b"".join(lines)).to_bytes()
 
-    def _done(self, record: Record) -> tuple[bytes, Outcome]:
-        place = {"line": record.number}
+    def _done(self, record: FileRow) -> tuple[bytes, Outcome]:
+        line = {"line": record.number}
         if record.error is not None:
             outcome = self.screener.failed(record.error)
-            return encoded(with_results(place, **outcome.results)), outcome
+            return encoded(with_results(line, **outcome.results)), outcome
         outcome = self.screener.outcome(record.fields)
-        kept = {} if self.results_only else record.fields or place
+        kept = {} if self.results_only else record.fields or line
         try:
             return encoded(with_results(kept, **outcome.results)), outcome
         except (TypeError, ValueError, RecursionError) as error:  # a defense of somebody else's, or a bottomless row
             outcome = self.screener.failed(f"the result cannot be written as JSON: {error}")
-            return encoded(with_results({} if self.results_only else place, **outcome.results)), outcome
+            return encoded(with_results({} if self.results_only else line, **outcome.results)), outcome

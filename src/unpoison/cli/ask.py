@@ -144,8 +144,9 @@ def ask(
     from unpoison.defenses.loading import load_defense
     from unpoison.driver import Limits
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
-    from unpoison.files import Writer, open_source
+    from unpoison.files import open_source
     from unpoison.models.loading import best_reader, can_write
+    from unpoison.output import Writer
     from unpoison.rows import answer_fields, with_results
 
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")

@@ -23,7 +23,7 @@ from unpoison.evaluation.journal import Journal, read_rows
 from unpoison.evaluation.planting import Planted, plant, total
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.workbench import Workbench
-from unpoison.files import check_output, check_rows_name
+from unpoison.output import check_output, check_rows_name
 from unpoison.rendering import excerpt, plain
 
 __all__ = ["Accounts", "attacked_rows", "attacks_table"]

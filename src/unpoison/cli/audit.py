@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit_report import Report
     from unpoison.cli.running import RowCounts
-    from unpoison.files import Record, Source
+    from unpoison.file_rows import FileRow, Source
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
 
@@ -73,7 +73,7 @@ def audit(
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit import since as moment
     from unpoison.cli.running import RowCounts, counted, say
-    from unpoison.files import check_output
+    from unpoison.output import check_output
 
     rules = [Rule.of(text) for text in alert or ()]
     if html is not None:
@@ -134,8 +134,8 @@ def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
                 show(record.position, source.size, number)
 
 
-def _count(record: Record, audit: Audit, counts: RowCounts, source: Source) -> None:
-    from unpoison.cli.running import Outcome
+def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> None:
+    from unpoison.cli.running import RowOutcome
     from unpoison.errors import InputError
 
     error = record.error
@@ -144,13 +144,13 @@ def _count(record: Record, audit: Audit, counts: RowCounts, source: Source) -> N
             audit.add(record.fields)
         except InputError as refused:
             error = str(refused)
-    counts.add(Outcome(record, None, error))
+    counts.add(RowOutcome(record, None, error))
 
 
 def _write(report: Report) -> None:
     import sys
 
-    from unpoison.files import encoded
+    from unpoison.file_rows import encoded
 
     for finding in report.records():
         sys.stdout.buffer.write(encoded(finding))

@@ -48,7 +48,7 @@ def demo(
     from unpoison.cli.demo_brief import brief
     from unpoison.cli.demo_tricks import tricks
     from unpoison.cli.display import show
-    from unpoison.files import check_writable
+    from unpoison.output import check_writable
     from unpoison.rendering import page
     from unpoison.rows import load_sample
 
@@ -148,11 +148,11 @@ def _detail(case: Case) -> Iterator[object]:
     for i, label in enumerate(case.labels):
         ranks = [case.screenings[name].verdicts[i].rank for name in DEFENSES]
         colour = {"poison": "red", "gold": "green"}.get(label, "default")
-        told = {"poison": "POISON", "gold": "answer"}.get(label, "")
+        kind = {"poison": "POISON", "gold": "answer"}.get(label, "")
         # The repeated question would fill the line; what the attacker added says more.
         text = case.passages[i].text.removeprefix(f"{case.question}. ")
-        places = ("dropped" if rank is None else f"place {rank + 1}" for rank in ranks)
-        table.add_row(str(i), told, ("… " if label == "poison" else "") + excerpt(text, 120), *places, style=colour)
+        ranked = ("dropped" if rank is None else f"place {rank + 1}" for rank in ranks)
+        table.add_row(str(i), kind, ("… " if label == "poison" else "") + excerpt(text, 120), *ranked, style=colour)
     yield table
     for name in DEFENSES:
         if name != WITHOUT:

@@ -73,7 +73,7 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
     yield _line(f"All {len(cases[0])} questions", first)
     yield _line("", second)
     for name in DEFENSES:
-        told = (
+        figures = (
             share(case.poisons_left(name) > 0 for case in cases[few]),
             share(case.poisons_left(name) > 0 for case in cases[many]),
             share(case.keeps_answer(name) for case in cases[many]),
@@ -84,7 +84,7 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
                 for i in range(len(case.labels))
             ),
         )
-        yield _line(f"  {name}", told)
+        yield _line(f"  {name}", figures)
     yield ""
 
 

@@ -74,7 +74,7 @@ def planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]]
     """
     from unpoison.types import Passage
 
-    labelled = [(passage, str(told["label"])) for passage, told in zip(row.passages, row.raw["passages"])]
+    labelled = [(passage, str(given["label"])) for passage, given in zip(row.passages, row.raw["passages"])]
     poisons = [
         (Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source), label)
         for passage, label in labelled

@@ -38,8 +38,8 @@ class Trick(NamedTuple):
 def tricks(rows: Sequence[Row]) -> list[Trick]:
     """Each trick on the first question of the sample where it shows; what shows on none is left out."""
     shown: tuple[Callable[[Row], Trick | None], ...] = (_hidden, _order, _disagreement)
-    found = (next(filter(None, map(trick, rows)), None) for trick in shown)
-    return [trick for trick in found if trick is not None]
+    examples = (next(filter(None, map(trick, rows)), None) for trick in shown)
+    return [trick for trick in examples if trick is not None]
 
 
 def _labelled(row: Row, *labels: str) -> list[str]:

@@ -62,15 +62,20 @@ def doctor(
     """Say what works on this machine, and how to get the rest. No network is asked, and nothing is changed."""
     from unpoison import __version__
 
-    found = list(checks())
-    healthy = all(check.works for check in found if check.group == "core")
+    results = list(checks())
+    healthy = all(check.works for check in results if check.group == "core")
     python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     if as_json:
-        told = {"unpoison": __version__, "python": python, "works": healthy, "checks": [asdict(one) for one in found]}
-        typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        document = {
+            "unpoison": __version__,
+            "python": python,
+            "works": healthy,
+            "checks": [asdict(one) for one in results],
+        }
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
         typer.echo(f"unpoison {__version__} on {python}")
-        for line in _lines(found):
+        for line in _lines(results):
             typer.echo(line)
     if not healthy:
         raise typer.Exit(2)
@@ -106,8 +111,8 @@ def _core() -> Iterator[Check]:
     except Exception as error:
         yield Check("core", "screening", False, _reason(error), "pip install --force-reinstall unpoison")
         return
-    told = f"{screening.defense} judged {len(row.passages)} passages in {perf_counter() - begun:.1f} s"
-    yield Check("core", "screening", True, told)
+    sentence = f"{screening.defense} judged {len(row.passages)} passages in {perf_counter() - begun:.1f} s"
+    yield Check("core", "screening", True, sentence)
 
 
 def _models() -> Iterator[Check]:
@@ -162,8 +167,8 @@ def _extras() -> Iterator[Check]:
             extras.setdefault(named[1], []).append(text.partition(";")[0].strip())
     for extra, requirements in sorted(extras.items()):
         lacking = [text for text in requirements if not _satisfied(text)]
-        found = ", ".join(f"{name} {_version(name) or 'missing'}" for name in map(_package, requirements))
-        yield Check("extras", extra, not lacking, found, _install(extra) if lacking else "")
+        versions = ", ".join(f"{name} {_version(name) or 'missing'}" for name in map(_package, requirements))
+        yield Check("extras", extra, not lacking, versions, _install(extra) if lacking else "")
 
 
 def _settings() -> Iterator[Check]:
@@ -172,13 +177,13 @@ def _settings() -> Iterator[Check]:
     if os.environ.get(KEY):
         yield Check("settings", KEY, True, "set")
     else:
-        place = key_file()
-        folder = next(path for path in (place, *place.parents) if path.exists())
-        works = os.access(folder, os.R_OK if folder == place else os.W_OK)
-        told = (
-            f"the secret is kept in {place}" if works else f"{place} cannot be used: every process has its own secret"
+        file = key_file()
+        folder = next(path for path in (file, *file.parents) if path.exists())
+        works = os.access(folder, os.R_OK if folder == file else os.W_OK)
+        sentence = (
+            f"the secret is kept in {file}" if works else f"{file} cannot be used: every process has its own secret"
         )
-        yield Check("settings", KEY, works, told, "" if works else f"export {KEY}=...")
+        yield Check("settings", KEY, works, sentence, "" if works else f"export {KEY}=...")
     for name in SETTINGS:
         if value := os.environ.get(name):
             yield Check("settings", name, True, _without_password(value))
@@ -220,12 +225,12 @@ def _reason(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
-def _lines(found: list[Check]) -> Iterator[str]:
+def _lines(results: list[Check]) -> Iterator[str]:
     """A screen of lines: what works by name, what does not with what to type."""
     from unpoison.rendering import plain
 
     for group in ("core", "models", "extras", "settings"):
-        mine = [check for check in found if check.group == group]
+        mine = [check for check in results if check.group == group]
         yield group
         if group in ("core", "extras"):
             working = [check for check in mine if check.works and check.name != "screening"]

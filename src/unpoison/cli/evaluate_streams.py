@@ -16,7 +16,12 @@ from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
 from unpoison.evaluation.adaptations import methods_of
 from unpoison.evaluation.report import over_time
-from unpoison.evaluation.report.published_streams import published_over_time
+from unpoison.evaluation.report.over_time_tables import (
+    described,
+    published_over_time,
+    static_dynamic_table,
+    study_tables,
+)
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.specs import split_specs
 from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset
@@ -88,9 +93,7 @@ def evaluate_stream(
     else:
         methods = methods_of([spec for text in defenses or DEFENSES for spec in split_specs(text)])
         attacks = ATTACKS
-    for path in reports:
-        over_time.check_format(path)
-    check_outputs(*reports)
+    check_outputs(reports)
     folder.mkdir(parents=True, exist_ok=True)
     with progress() as advance:
         study = run_study(
@@ -110,9 +113,9 @@ def evaluate_stream(
     if as_json:
         print(over_time.as_json(study, table), end="")  # noqa: T201  this is what the command line is for
     else:
-        show(over_time.described(study), "Percent, with 95 % intervals.", "")
-        compared = over_time.static_dynamic_table(study)
-        for one in (*([compared] if compared else []), *over_time.study_tables(study)):
+        show(described(study), "Percent, with 95 % intervals.", "")
+        compared = static_dynamic_table(study)
+        for one in (*([compared] if compared else []), *study_tables(study)):
             show(_shown(one), "")
         for one in published_over_time(table, study) if table is not None else ():
             show(_shown(one), "")

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unpoison.cli.running import say
 from unpoison.errors import OptionError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import AnyMeasure, Finding, Gate, MeasuredCell, check_gates
+from unpoison.evaluation.gates import Finding, Gate, MeasuredCell, check_gates
+from unpoison.evaluation.measures import Measure
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.worsening import read_measured, worsened
-from unpoison.files import check_writable
+from unpoison.output import check_writable
 
 __all__ = ["Checks", "measured_of"]
 
@@ -37,14 +39,14 @@ class Checks:
 
     gates: tuple[Gate, ...]
     earlier: list[MeasuredCell] | None
-    measures: Mapping[str, AnyMeasure]
+    measures: Mapping[str, Measure[Any]]
     junit: Path | None = None
     sarif: Path | None = None
 
     @classmethod
     def of(
         cls,
-        measures: Mapping[str, AnyMeasure],
+        measures: Mapping[str, Measure[Any]],
         fail_if: Sequence[str] | None,
         against: Path | None,
         junit: Path | None,

@@ -109,16 +109,16 @@ def fit(
 
     check_new(output)
     chosen = Guard(encoder=make_encoder(encoder, encoder_cache))
-    found: list[tuple[Retrieval, str]] = []
+    retrievals: list[tuple[Retrieval, str]] = []
     with open_source(file) as source:
         counts = RowCounts(source.name)
         results = outcomes(source, lambda row: retrieved(chosen, row.query, row.passages), limit=limit)
         for outcome in tracked(results, source, rows_on_stdout=False):
             counts.add(outcome)
             if outcome.result is not None:
-                found.append(outcome.result)
-    kind = one_kind([kind for _, kind in found])
-    data = fitted([retrieval for retrieval, _ in found], seed, kind, lambda step: say(f"{step} ..."))
+                retrievals.append(outcome.result)
+    kind = one_kind([kind for _, kind in retrievals])
+    data = fitted([retrieval for retrieval, _ in retrievals], seed, kind, lambda step: say(f"{step} ..."))
     write(data, output)
     say(f"fitted with {counted(data['passages'], 'passage')} of {counted(data['questions'], 'question')}")
     typer.echo(f"guard:coefficients={output}")

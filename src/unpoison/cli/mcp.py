@@ -47,7 +47,7 @@ def mcp(
     for module in ("mcp", "fastapi", "prometheus_client"):
         require(module, "the MCP server")
 
-    from unpoison.cli.serve import made_defenses
+    from unpoison.cli.serving import made_defenses
     from unpoison.driver import Limits
     from unpoison.service.bounds import Bounds
     from unpoison.service.choices import Choices

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.options import GeneratorName
-
 if TYPE_CHECKING:
-    from unpoison.questions import Made
+    from unpoison.questions import QuestionSet
 
 __all__ = ["EXAMPLES", "questions"]
 
@@ -40,7 +38,16 @@ def questions(
         ),
     ],
     count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many are wanted.")] = 100,
-    generator: GeneratorName = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator",
+            "-g",
+            metavar="GENERATOR",
+            help="A language model that writes them: openai:MODEL, anthropic:MODEL or hf:NAME_OR_PATH. [default: "
+            "rules]",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Draws documents and false answers.")] = 0,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where they go: .csv or .jsonl.")
@@ -61,8 +68,8 @@ def questions(
     """
     from unpoison.cli.running import counted, row_progress, say
     from unpoison.errors import OptionError
-    from unpoison.files import not_the_input
     from unpoison.models.loading import can_write, load_generator
+    from unpoison.output import not_the_input
     from unpoison.questions import make_questions, read_documents
 
     if output.suffix not in (".csv", ".jsonl"):
@@ -107,7 +114,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     import csv
 
     from unpoison.delimited import as_cells
-    from unpoison.files import Writer
+    from unpoison.output import Writer
 
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8-sig", newline="") as stream:  # with the mark, spreadsheets read UTF-8
@@ -120,8 +127,8 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
             writer.write(row)
 
 
-def _write_passages(path: Path, produced: Made) -> None:
-    from unpoison.files import Writer
+def _write_passages(path: Path, produced: QuestionSet) -> None:
+    from unpoison.output import Writer
 
     with Writer(path, "", to_stdout=False) as writer:
         for passage in produced.passages:

@@ -102,7 +102,7 @@ def run(
     chosen = Config.load(config).changed(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
-    check_outputs(csv, report)
+    check_outputs((), csv, report)
     where = journal or config.with_suffix(".journal")
     with redteaming.masked(secrets):
         if dry_run:

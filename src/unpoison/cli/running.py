@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -13,15 +12,16 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from unpoison.errors import InputError, ModelError
-from unpoison.files import Record, Source
+from unpoison.file_rows import FileRow, Source
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.rendering import plain
 from unpoison.rows import Row, with_results
+from unpoison.threads import in_order
 
 __all__ = [
-    "Outcome",
     "RowCounts",
+    "RowOutcome",
     "cached_generator",
     "counted",
     "make_encoder",
@@ -35,10 +35,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class RowOutcome(Generic[T]):
     """What became of one record: a result, or the reason why there is none."""
 
-    record: Record
+    record: FileRow
     result: T | None
     error: str | None = None
 
@@ -55,38 +55,24 @@ def outcomes(
     limit: int | None = None,
     at_once: int = 1,
     failures: tuple[type[Exception], ...] = (InputError, ModelError),
-) -> Iterator[Outcome[T]]:
+) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `at_once` side by side, and yield in the order of the source.
 
     At most `2 * at_once` records are in memory. An exception that is none of `failures` ends everything.
     """
 
-    def outcome(record: Record) -> Outcome[T]:
+    def outcome(record: FileRow) -> RowOutcome[T]:
         if record.error is not None:
-            return Outcome(record, None, record.error)
+            return RowOutcome(record, None, record.error)
         try:
-            return Outcome(record, work(Row.of(record.fields)))
+            return RowOutcome(record, work(Row.of(record.fields)))
         except failures as error:
-            return Outcome(record, None, str(error))
+            return RowOutcome(record, None, str(error))
 
-    records = islice(source, limit)
-    if at_once == 1:
-        yield from map(outcome, records)
-        return
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="unpoison-row")
-    waiting: deque[Future[Outcome[T]]] = deque()
-    try:
-        for record in records:
-            waiting.append(pool.submit(outcome, record))
-            if len(waiting) == 2 * at_once:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    yield from in_order(outcome, islice(source, limit), at_once, "unpoison-row")
 
 
-def tracked(outcomes: Iterable[Outcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[Outcome[T]]:
+def tracked(outcomes: Iterable[RowOutcome[T]], source: Source, *, rows_on_stdout: bool) -> Iterator[RowOutcome[T]]:
     """The same outcomes, with a progress bar.
 
     Raises:
@@ -141,7 +127,7 @@ class RowCounts:
         self.resumed = 0
         self._alike: Counter[str] = Counter()
 
-    def add(self, outcome: Outcome[Any]) -> None:
+    def add(self, outcome: RowOutcome[Any]) -> None:
         if outcome.error is None:
             self.done += 1
         else:

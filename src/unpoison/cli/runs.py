@@ -16,11 +16,12 @@ from rich.text import Text
 from unpoison.cli.display import show
 from unpoison.cli.running import counted, say
 from unpoison.errors import OptionError
-from unpoison.evaluation.grids import Grid
+from unpoison.evaluation.grids import Grid, axis
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.evaluation.report import Report
+from unpoison.evaluation.report.exports import check_format
 from unpoison.evaluation.report.guarantees import certified_tables
 from unpoison.evaluation.report.published import measured_figure
 from unpoison.evaluation.report.tables import heading
@@ -28,14 +29,13 @@ from unpoison.evaluation.runs import Run, read_manifest
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.evaluation.summary import Summary
-from unpoison.files import check_writable
+from unpoison.output import check_writable
 from unpoison.rendering import plain
 
 __all__ = [
     "Chosen",
     "check_certified",
     "check_outputs",
-    "check_reports",
     "choose",
     "presets_table",
     "progress",
@@ -114,32 +114,23 @@ def _single(name: str, value: Any) -> Any:
     if not isinstance(value, list):
         return value
     if name == "seed":
-        return Grid.of({"data": ["sample"], "seed": value}).axes["seed"]
+        return axis("seed", value)
     if len(value) > 1 or (name != "data" and "," in value[0]):
         raise OptionError(f"--preset takes one {name}, got {', '.join(value)}")
     return value[0]
 
 
-def check_reports(paths: Sequence[Path], formats: Sequence[str]) -> None:
-    """See early that every report has a format.
+def check_outputs(reports: Sequence[Path], *others: Path | None) -> None:
+    """See early that files can be written, and that every report has a format; none is left behind.
 
     Raises:
-        OptionError: A suffix that names none.
+        OptionError: A suffix that names no format.
+        OSError: A file that cannot be written.
     """
-    for path in paths:
-        if path.suffix.lower() not in formats:
-            raise OptionError(f"--report must end in {', '.join(formats)}, got {path}")
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """See early that files can be written; none is left behind.
-
-    Raises:
-        OSError: One of them cannot.
-    """
-    for path in paths:
-        if path is not None:
-            check_writable(path)
+    for path in reports:
+        check_format(path)
+    for path in (*reports, *filter(None, others)):
+        check_writable(path)
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def scan(
     from unpoison.at_rest.state import State, described, unfinished, usual_folder
     from unpoison.cli.running import counted, row_progress, say
     from unpoison.errors import InputError, OptionError, shown
-    from unpoison.files import check_output
+    from unpoison.output import check_output
 
     for path in (output, sarif, html):
         if path is not None:
@@ -155,7 +155,7 @@ def _write(
     from unpoison.at_rest.page import page
     from unpoison.at_rest.sarif import sarif
     from unpoison.cli.display import show
-    from unpoison.files import Writer
+    from unpoison.output import Writer
 
     with Writer(output, "", to_stdout=as_json) as writer:
         for finding in scan_result.findings:

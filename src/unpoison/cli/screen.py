@@ -67,7 +67,8 @@ def screen(
     from unpoison.cli.display import screening_table, show
     from unpoison.cli.running import RowCounts, make_encoder, outcomes, say, tracked
     from unpoison.defenses.loading import load_defense
-    from unpoison.files import Writer, check_output, open_source
+    from unpoison.files import open_source
+    from unpoison.output import Writer, check_output
     from unpoison.rendering import page
     from unpoison.rows import with_results
     from unpoison.types import Screening

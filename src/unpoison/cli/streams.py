@@ -14,7 +14,8 @@ from unpoison.defenses.radar import Radar
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory
 from unpoison.evaluation.timelines import stream_rows
-from unpoison.files import Record, Source, open_source
+from unpoison.file_rows import FileRow, Source
+from unpoison.files import open_source
 from unpoison.rows import QUERY_FIELDS
 
 __all__ = ["carrying", "open_stream"]
@@ -32,7 +33,7 @@ class StreamSource:
         self.size = source.size
         self._latest: dict[str, str] = {}
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[FileRow]:
         for record in self._source:
             if record.error is not None:
                 yield record
@@ -40,10 +41,10 @@ class StreamSource:
             try:
                 steps = stream_rows(record.fields, record.number, Path(self.name).stem)
             except InputError as error:
-                yield Record(record.number, record.fields, str(error), record.position)
+                yield FileRow(record.number, record.fields, str(error), record.position)
                 continue
             for step in steps:
-                yield Record(record.number, step, self._late(step), record.position)
+                yield FileRow(record.number, step, self._late(step), record.position)
 
     def _late(self, step: dict[str, object]) -> str | None:
         """Why a step comes too late, or None."""

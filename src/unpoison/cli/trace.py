@@ -91,7 +91,7 @@ def trace(
     from unpoison.at_rest.trace import Tracer
     from unpoison.cli.running import cached_generator
     from unpoison.errors import OptionError
-    from unpoison.files import encoded
+    from unpoison.file_rows import encoded
 
     case, source = _opened(file, row=row, id=id, question=question, encoder=encoder, k=k or 10)
     query = question or (case.question if case else None)

@@ -74,18 +74,18 @@ class AstuteRag(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Internal knowledge, consolidation with sources, the selected answer."""
         screening = yield from self.screening(query, passages)
-        (known,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
-        details, steps = {"internal_knowledge": known.text}, {"internal knowledge": known}
+        (memory,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
+        details, steps = {"internal_knowledge": memory.text}, {"internal knowledge": memory}
         texts = [passage.reading for passage in passages]
         consolidated = ""
         for turn in range(1, self.rounds + (not self.merged)):
-            prompt = consolidate_sources_prompt(query.reading, texts, known.text, consolidated)
+            prompt = consolidate_sources_prompt(query.reading, texts, memory.text, consolidated)
             (groups,) = yield from generate([prompt], "consolidation")
             consolidated = details["consolidated_information"] = groups.text
             steps["consolidation" if turn == 1 else f"consolidation {turn}"] = groups
         prompt = groups_prompt(query.reading, consolidated)
         if self.merged:
-            prompt = sources_prompt(query.reading, texts, known.text, consolidated)
+            prompt = sources_prompt(query.reading, texts, memory.text, consolidated)
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
         text = tagged(reply.text) or reply.text

@@ -32,11 +32,11 @@ def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArra
     question is part of the statement, for a short answer means nothing alone.
     """
     spoken: dict[str, tuple[int, str]] = {}
-    place = []
+    positions = []
     for answer in answers:
         key = " ".join(answer.casefold().split()).rstrip(".")
-        place.append(spoken.setdefault(key, (len(spoken), f"Question: {question} Answer: {answer}"))[0])
-    return [statement for _, statement in spoken.values()], np.array(place, dtype=np.intp)
+        positions.append(spoken.setdefault(key, (len(spoken), f"Question: {question} Answer: {answer}"))[0])
+    return [statement for _, statement in spoken.values()], np.array(positions, dtype=np.intp)
 
 
 def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.float64]]:
@@ -45,12 +45,12 @@ def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.flo
     Returns:
         Shape (n, n), symmetric; equal answers do not contradict.
     """
-    distinct, place = statements(question, answers)
+    distinct, positions = statements(question, answers)
     left, right = np.triu_indices(len(distinct), 1)
     judged = yield from judge([(distinct[i], distinct[j]) for i, j in zip(left, right, strict=True)], "contradiction")
-    found = np.zeros((len(distinct), len(distinct)))
-    found[left, right] = found[right, left] = judged[:, 2]
-    return found[np.ix_(place, place)]
+    conflict = np.zeros((len(distinct), len(distinct)))
+    conflict[left, right] = conflict[right, left] = judged[:, 2]
+    return conflict[np.ix_(positions, positions)]
 
 
 def quoted(answer: str, longest: int = 80) -> str:

@@ -111,8 +111,8 @@ class Defense(ABC):
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
         """The flow of `screen`: `screening` behind the door."""
         entry = self.admitted(query, passages)
-        found = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
-        return entry.screening(result_of(found, Screening, self, "screening"))
+        screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
+        return entry.screening(result_of(screening, Screening, self, "screening"))
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
@@ -139,9 +139,9 @@ class Defense(ABC):
         Raises:
             OptionError: No such style.
         """
-        found = copy(self)
-        found.models = replace(self.models, style=Style.of(style))
-        return found
+        styled = copy(self)
+        styled.models = replace(self.models, style=Style.of(style))
+        return styled
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -274,14 +274,14 @@ def _measured(screening: Screening, mark: Mark) -> None:
 
 def answered(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
     """The answer that a final reply makes. A refusal or an empty reply abstains; a reply that was cut says so."""
-    found = dict(details or {})
+    all_details = dict(details or {})
     if reply.finish != "stop":
-        found["finish"] = reply.finish
+        all_details["finish"] = reply.finish
     return Answer(
         reply.text,
         screening,
         abstained=reply.finish == "refusal" or not informative(reply.text),
-        details=found,
+        details=all_details,
     )
 
 
@@ -298,12 +298,12 @@ def noted(answer: Answer, *notes: str) -> Answer:
 
 def unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
     """The same answer, saying which of the replies that it rests on were refused or cut, by the name of the step."""
-    found = {step: reply.finish for step, reply in steps.items() if reply.finish != "stop"}
-    if not found:
+    ended_early = {step: reply.finish for step, reply in steps.items() if reply.finish != "stop"}
+    if not ended_early:
         return answer
-    said = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
-    notes = [f"the {step} {said.get(finish, f'ended early ({finish})')}" for step, finish in found.items()]
-    return replace(noted(answer, *notes), details={**answer.details, "unfinished": found})
+    in_words = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
+    notes = [f"the {step} {in_words.get(finish, f'ended early ({finish})')}" for step, finish in ended_early.items()]
+    return replace(noted(answer, *notes), details={**answer.details, "unfinished": ended_early})
 
 
 def embedded(
@@ -330,8 +330,8 @@ def embedded(
             f"{shown(getattr(encoder, 'name', None))} cannot add to them; pass as encoder the one that made them, or "
             "give the query and all passages theirs"
         )
-    made = (yield from encode(wanted)) if wanted else np.zeros((0, 1), np.float32)
-    fresh = iter(made)
+    encoded = (yield from encode(wanted)) if wanted else np.zeros((0, 1), np.float32)
+    fresh = iter(encoded)
     vectors = [next(fresh) if p.embedding is None else p.embedding for p in passages]
     if apart:
         (target,) = yield from encode([query.reading], "query", queries=True)

@@ -152,6 +152,6 @@ def discerned(reply: str) -> Discerned:
     marker = _ANSWER.search(reply)
     head = reply[: marker.start()] if marker else reply
     first = re.split(r"[.\n]", head.strip().removeprefix("perturbed:").strip(), maxsplit=1)[0]
-    found = _NUMBERS.search(first) if marker or "perturbed" in first else None
-    numbers = frozenset(int(number) for number in re.findall(r"\d{1,6}", found[1])) if found else frozenset[int]()
+    named = _NUMBERS.search(first) if marker or "perturbed" in first else None
+    numbers = frozenset(int(number) for number in re.findall(r"\d{1,6}", named[1])) if named else frozenset[int]()
     return Discerned(numbers, reply[marker.end() :].strip() if marker else reply.strip())

@@ -97,8 +97,8 @@ class Discriminator:
                 slope[-1] += by_logit.sum() / len(groups)
             return total, slope
 
-        found = minimize(objective, np.zeros(groups[0].shape[1] + 1), jac=True, method="L-BFGS-B").x
-        return cls(encoder.name, np.asarray(found[:-1], float), float(found[-1]))
+        solution = minimize(objective, np.zeros(groups[0].shape[1] + 1), jac=True, method="L-BFGS-B").x
+        return cls(encoder.name, np.asarray(solution[:-1], float), float(solution[-1]))
 
     def probabilities(self, question: ArrayLike, passages: ArrayLike) -> NDArray[np.float64]:
         """P(perturbed) of each passage, shape (k,), from the question's vector (d,) and the passages' (k, d).
@@ -116,8 +116,8 @@ class Discriminator:
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""
-        told = {"form": FORM, "encoder": self.encoder, "bias": self.bias, "weights": self.weights.tolist()}
-        Path(path).write_text(json.dumps(told), "utf-8")
+        document = {"form": FORM, "encoder": self.encoder, "bias": self.bias, "weights": self.weights.tolist()}
+        Path(path).write_text(json.dumps(document), "utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -128,9 +128,9 @@ class Discriminator:
         """
         try:
             with Path(path).open("rb") as file:
-                told: Any = json.loads(file.read(LARGEST_FILE))
-            weights, bias = np.array(told["weights"], dtype=float), float(told["bias"])
-            sound = told["form"] == FORM and isinstance(told["encoder"], str) and weights.ndim == 1
+                document: Any = json.loads(file.read(LARGEST_FILE))
+            weights, bias = np.array(document["weights"], dtype=float), float(document["bias"])
+            sound = document["form"] == FORM and isinstance(document["encoder"], str) and weights.ndim == 1
             if not sound or not np.isfinite([*weights, bias]).all():
                 raise ValueError("the wrong form")
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -138,13 +138,13 @@ class Discriminator:
                 f"{shown(str(path), 200)} holds no discriminator ({type(error).__name__}); "
                 "give a file that Discriminator.save wrote"
             ) from error
-        return cls(told["encoder"], weights, bias)
+        return cls(document["encoder"], weights, bias)
 
 
 def _vectors(encoder: Encoder, example: Labelled) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if isinstance(encoder, TwoTowers):
-        asked, found = encoder.encode_queries([example.question]), encoder.encode(example.passages)
-        return np.asarray(asked[0], float), np.asarray(found, float)
+        question, passages = encoder.encode_queries([example.question]), encoder.encode(example.passages)
+        return np.asarray(question[0], float), np.asarray(passages, float)
     both = np.asarray(encoder.encode([example.question, *example.passages]), float)
     return both[0], both[1:]
 

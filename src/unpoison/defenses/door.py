@@ -38,17 +38,21 @@ class Admitted:
         """Whether there were passages and all of them give orders."""
         return bool(self.given[1]) and not self.passages
 
-    def screening(self, found: Screening) -> Screening:
+    def screening(self, screening: Screening) -> Screening:
         """The caller's own question and passages in the defense's screening, and the notes."""
         query, passages = self.given
         if self.orders is not None:
-            found = with_orders(found, self.orders, passages)
-        evidence = replace(found.evidence, notes=(*found.evidence.notes, *self.notes)) if self.notes else found.evidence
-        return replace(found, query=query.text, passages=passages, evidence=evidence)
+            screening = with_orders(screening, self.orders, passages)
+        evidence = (
+            replace(screening.evidence, notes=(*screening.evidence.notes, *self.notes))
+            if self.notes
+            else screening.evidence
+        )
+        return replace(screening, query=query.text, passages=passages, evidence=evidence)
 
-    def answer(self, found: Answer) -> Answer:
+    def answer(self, answer: Answer) -> Answer:
         """The same for an answer."""
-        return replace(found, screening=self.screening(found.screening))
+        return replace(answer, screening=self.screening(answer.screening))
 
 
 def admitted(
@@ -74,16 +78,16 @@ def admitted(
         drop_orders: Leave out the passages that give orders to the model.
         cut_orders: With `drop_orders`, let in what is left of those whose orders are confined to a few sentences.
     """
-    asked, given = as_query(query), as_passages(passages)
+    question, given = as_query(query), as_passages(passages)
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in given)
-        return Admitted(replace(asked, verbatim=True), whole, (asked, given), ())
-    notes = (*_hidden(asked, given), *_cut(given, getattr(encoder, "longest", None)))
+        return Admitted(replace(question, verbatim=True), whole, (question, given), ())
+    notes = (*_hidden(question, given), *_cut(given, getattr(encoder, "longest", None)))
     orders = orders_in(given, cut=cut_orders) if drop_orders else None
     whole = given if orders is None else orders.passages
-    read, unused = (asked, whole), 0
+    read, unused = (question, whole), 0
     if encoder is not None:
-        texts: tuple[Query | Passage, ...] = (asked, *whole)
+        texts: tuple[Query | Passage, ...] = (question, *whole)
         cut = [bool(getattr(text, "cuts", ())) for text in texts]
         doubtful = [bool(text.hidden) or c or not trust_embeddings for text, c in zip(texts, cut)]
         brought = [text.embedding is not None for text in texts]
@@ -92,13 +96,13 @@ def admitted(
         out = [d and b for d, b in zip(doubtful, brought)]
         unused = sum(out)
         read = (
-            replace(asked, embedding=None) if out[0] else asked,
+            replace(question, embedding=None) if out[0] else question,
             tuple(replace(p, embedding=None) if gone else p for p, gone in zip(whole, out[1:])),
         )
     if unused:
         why = "texts hide something or are cut" if trust_embeddings else "embeddings from outside are not trusted"
         notes = (*notes, f"{unused} given embeddings are not used, for {why}; the texts were encoded here")
-    return Admitted(*read, (asked, given), notes, orders)
+    return Admitted(*read, (question, given), notes, orders)
 
 
 def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:

@@ -128,8 +128,8 @@ class Grada(Defense):
         ranked = voters[best_first(scores)]
         copies = np.flatnonzero(speaker != np.arange(len(passages)))
         order = np.concatenate([ranked, copies]).astype(int)
-        place = {int(voter): position for position, voter in enumerate(voters)}
-        everyone = np.array([scores[place[int(i)]] for i in speaker], dtype=float)
+        position_of = {int(voter): position for position, voter in enumerate(voters)}
+        everyone = np.array([scores[position_of[int(i)]] for i in speaker], dtype=float)
         return Screening.decided(
             self.name,
             query,
@@ -140,7 +140,7 @@ class Grada(Defense):
             evidence=Evidence(
                 {
                     "similarity": _spread(similar.passages, voters, len(passages)),
-                    "query_similarity": _spread_rows(similar.query, speaker, place),
+                    "query_similarity": _spread_rows(similar.query, speaker, position_of),
                     "weights": _spread(weights, voters, len(passages)),
                     "speaker": speaker,
                 },
@@ -182,12 +182,12 @@ class Grada(Defense):
     def _by_bm25(self, query: str, texts: Sequence[str]) -> Similarities:
         """Mean of both directions between passages; one direction, passage against query, for the query."""
         tokens = [words(text, ENGLISH_33) for text in texts]
-        asked = words(query, ENGLISH_33)
+        query_words = words(query, ENGLISH_33)
         each_way = bm25(tokens, tokens, statistics=self.statistics)
         if self.statistics == "single":
-            to_query = bm25(tokens, [asked])[:, 0]
+            to_query = bm25(tokens, [query_words])[:, 0]
         else:  # the statistics are the passages' own, so they must be the documents
-            to_query = bm25([asked], tokens, statistics=self.statistics)[0]
+            to_query = bm25([query_words], tokens, statistics=self.statistics)[0]
         return Similarities((each_way + each_way.T) / 2, to_query)
 
     def _edges(self, similar: Similarities) -> NDArray[np.float64]:
@@ -221,9 +221,9 @@ class Grada(Defense):
         strongest = weights.argmax(axis=1) if weights.size else np.zeros(0, int)
         tie = dict(zip(voters.tolist(), zip(voters[strongest].tolist(), weights.max(axis=1, initial=0)), strict=True))
         reasons = [""] * len(order)
-        for place, i in enumerate(order.tolist()):
-            where = f"place {place + 1} of {len(order)}"
-            verdict = where if place < self.keep else f"{where}, past the {self.keep} kept"
+        for rank, i in enumerate(order.tolist()):
+            where = f"place {rank + 1} of {len(order)}"
+            verdict = where if rank < self.keep else f"{where}, past the {self.keep} kept"
             if speaker[i] != i:
                 reasons[i] = f"{verdict}: near-duplicate of passage {speaker[i]}, which has their one vote"
                 continue
@@ -242,6 +242,8 @@ def _spread(small: NDArray[np.float64], voters: NDArray[np.int64], k: int) -> ND
     return whole
 
 
-def _spread_rows(small: NDArray[np.float64], speaker: NDArray[np.int64], place: dict[int, int]) -> NDArray[np.float64]:
+def _spread_rows(
+    small: NDArray[np.float64], speaker: NDArray[np.int64], position_of: dict[int, int]
+) -> NDArray[np.float64]:
     """The voters' values in the positions of all passages; a copy has its speaker's."""
-    return np.array([small[place[int(i)]] for i in speaker], dtype=float)
+    return np.array([small[position_of[int(i)]] for i in speaker], dtype=float)

@@ -45,6 +45,22 @@ FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
 
 
+class Vectors(NamedTuple):
+    """What passages and a query are compared by.
+
+    Attributes:
+        passages: One row each, shape (k, d).
+        query: Shape (d,).
+        kind: Which coefficients suit them: `lexical` or `minilm`.
+        notes: That given ones could not be used.
+    """
+
+    passages: NDArray[np.float32]
+    query: NDArray[np.float32]
+    kind: str
+    notes: tuple[str, ...]
+
+
 class _Seen(NamedTuple):
     """What Guard found out about passages, and by which coefficients."""
 
@@ -199,8 +215,7 @@ class Guard(Defense):
 
     def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Seen]:
         """Everything that wording says of the passages of a question."""
-        vectors, target, notes = yield from self.vectors(query, passages)
-        kind = self.kind_of(passages, notes)
+        vectors, target, kind, notes = yield from self.vectors(query, passages)
         model, windows = self._models(kind)
         if self._own is not None and self._own.encoder != kind:
             notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
@@ -262,28 +277,26 @@ class Guard(Defense):
         models = self.models
         return Radar(models.generator, models.nli, encoder=models.encoder, limits=self.limits)
 
-    def vectors(
-        self, query: Query, passages: tuple[Passage, ...]
-    ) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32], tuple[str, ...]]]:
-        """The passages' vectors, the query's, and a note where given ones could not be used.
+    def vectors(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Vectors]:
+        """Those that came with the passages and the query, or else the encoder's.
 
         Vectors of the built-in encoder only compare within one call, so it cannot add to what is given.
         """
         given = [p.embedding is not None for p in passages]
-        per_set = getattr(self.models.encoder, "per_set", False)
-        if per_set and any(given) and not (all(given) and query.embedding is not None):
+        notes: tuple[str, ...] = ()
+        kind = "minilm"
+        if getattr(self.models.encoder, "per_set", False) and not (all(given) and query.embedding is not None):
+            kind = "lexical"
+            if any(given):
+                notes = (
+                    "given embeddings are not used: the query or a passage has none, and the encoder cannot add to "
+                    "them",
+                )
             made = yield from encode([*(p.reading for p in passages), query.reading])
-            note = "given embeddings are not used: the query or a passage has none, and the encoder cannot add to them"
-            return made[:-1], made[-1], (note,)
-        if per_set and query.embedding is not None and not any(given):
-            query = replace(query, embedding=None)
-        vectors, target = yield from embedded(query, passages, self.models.encoder, with_query=True)
-        assert target is not None  # noqa: S101  it was asked for
-        return vectors, target, ()
-
-    def kind_of(self, passages: tuple[Passage, ...], notes: tuple[str, ...]) -> str:
-        """Which coefficients suit the vectors of passages, with the notes on them."""
-        if self._own is None and self.coefficients != "auto":
-            return self.coefficients
-        given = any(p.embedding is not None for p in passages) and not notes
-        return "minilm" if given or not getattr(self.models.encoder, "per_set", False) else "lexical"
+            vectors, target = made[:-1], made[-1]
+        else:
+            vectors, own = yield from embedded(query, passages, self.models.encoder, with_query=True)
+            assert own is not None  # noqa: S101  it was asked for
+            target = own
+        shipped = self._own is None and self.coefficients != "auto"
+        return Vectors(vectors, target, self.coefficients if shipped else kind, notes)

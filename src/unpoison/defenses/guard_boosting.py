@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.defenses.guard_model import STEEPEST
 from unpoison.extras import require
 
-__all__ = ["balanced", "boosted", "cross_fitted", "exported", "logistic"]
+__all__ = ["Scale", "balanced", "boosted", "cross_fitted", "exported", "scaled"]
 
 Matrix = NDArray[np.float64]
 
@@ -55,14 +56,38 @@ def cross_fitted(rows: Matrix, y: NDArray[np.bool_], w: Matrix, folds: NDArray[n
     return sums
 
 
-def logistic(rows: Matrix, y: NDArray[np.bool_], w: Matrix) -> Any:
+class Scale(NamedTuple):
+    """How sums become probabilities.
+
+    Attributes:
+        numbers: `slope`, `alone`, `context` and `base`, as `GuardModel.odds` uses them.
+        probability: What becomes of the sums that it was fitted on, shape (n,).
+    """
+
+    numbers: dict[str, Any]
+    probability: Matrix
+
+
+def scaled(sums: Matrix, alone: Matrix, where: Matrix, y: NDArray[np.bool_], w: Matrix) -> Scale:
     """A logistic regression with hardly any penalty.
+
+    Args:
+        sums: Of the second step, shape (n,).
+        alone: Of the trees that look at one passage, shape (n,).
+        where: The settings of the sets (`guard_model.setting`), shape (n, 3).
+        y: Which rows are poison, shape (n,).
+        w: What each row weighs, shape (n,).
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
     linear = require("sklearn.linear_model", "fitting a Guard", "fit")
-    return linear.LogisticRegression(C=1e3, max_iter=1000).fit(rows, y, w)
+    bounded = np.clip(np.column_stack([sums, alone]), -STEEPEST, STEEPEST)
+    rows = np.hstack([bounded, where])
+    fitted = linear.LogisticRegression(C=1e3, max_iter=1000).fit(rows, y, w)
+    slope, by_itself, *context = (float(f"{value:.6g}") for value in fitted.coef_[0])
+    numbers = {"slope": slope, "alone": by_itself, "context": context, "base": float(fitted.intercept_[0])}
+    return Scale(numbers, np.asarray(fitted.predict_proba(rows)[:, 1]))
 
 
 def balanced(keys: Sequence[tuple[str, str, bool]]) -> Matrix:

@@ -118,6 +118,7 @@ def made(data: Any) -> OwnGuard:
         "alone": _trees(data, "alone", len(parts["alone_columns"])),
         "calibration": {
             "slope": _number(calibration, "slope", 0.0, 100.0),
+            "alone": _number(calibration, "alone", 0.0, 100.0),
             "context": _table(calibration["context"], "context", (len(shipped.context),)).tolist(),
             "base": _number(calibration, "base", -100.0, 100.0),
         },

@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, logistic
+from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, scaled
 from unpoison.defenses.guard_file import OwnGuard, made
 from unpoison.defenses.guard_key import Choice, drawn, part_of
-from unpoison.defenses.guard_model import COMPANY, STEEPEST, WORDING, GuardModel, company, setting
+from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel, company, setting
 from unpoison.defenses.guard_table import OWN, Sample, of_texts, shipped_samples
 from unpoison.defenses.guard_windows import WindowModel, lowest, worst
 from unpoison.errors import InputError
@@ -42,11 +42,11 @@ Clean = dict[str, list[Matrix]]
 
 DAMAGE: Final = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
 WINDOWS_SHARE: Final = 1 / 3
-WHOLE_SHARE: Final = {"lexical": 2 / 3, "minilm": 1 / 6}
+WHOLE_SHARE: Final = {"lexical": 5 / 6, "minilm": 1 / 4}
 """Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
-COMPANY_BOUND: Final = 3.0
-"""Log-odds by which the company may lift a passage above its own suspicion; 4 finds more of several poisons and lets
-a single bait cost twice as many gold passages."""
+COMPANY_BOUND: Final = 4.0
+"""Log-odds by which the company may lift a passage above its own suspicion; 3 finds fewer of several poisons, and bait
+costs as many gold passages."""
 
 NEEDED: Final = 0.01
 """The least damage that the user's passages must suffice to measure; Guard's default of 0.02 rests on it."""
@@ -163,9 +163,9 @@ def _passages(
     both = np.hstack([rows, around])
     outcome = cross_fitted(both[:, second], y, w, folds)
     where = [setting(part, s.found) for s, part in zip(samples, np.split(outcome, ends))]
-    seen = np.hstack([np.clip(outcome, -STEEPEST, STEEPEST)[:, None], np.repeat(where, sizes, axis=0)])
-    calibration = logistic(seen, y, w)
-    parts = np.split(np.asarray(calibration.predict_proba(seen)[:, 1]), ends)
+    by_itself = cross_fitted(rows[:, alone], y, w, folds)
+    scale = scaled(outcome, by_itself, np.repeat(where, sizes, axis=0), y, w)
+    parts = np.split(scale.probability, ends)
     thresholds = _thresholds(samples, parts, damage, WHOLE_SHARE[encoder])
     return {
         "columns": list(shipped.columns),
@@ -173,11 +173,7 @@ def _passages(
         "second": exported(boosted(both[:, second], y, w), second),
         "alone_columns": [names[i] for i in alone],
         "alone": exported(boosted(rows[:, alone], y, w)),
-        "calibration": {
-            "slope": float(calibration.coef_[0, 0]),
-            "context": calibration.coef_[0, 1:].tolist(),
-            "base": float(calibration.intercept_[0]),
-        },
+        "calibration": scale.numbers,
         "damage": damage,
         "thresholds": np.clip(thresholds, 1e-4, 1 - 1e-5).tolist(),
     }

@@ -119,4 +119,4 @@ def _look(
     judgement = model.judge(found)
     looked = windows.judge(question, texts)
     level = windows.level(model, looked)
-    return Look(found, judgement, looked, level, windows.united(model, judgement, looked))
+    return Look(found, judgement, looked, level, windows.united(model, judgement, looked, level))

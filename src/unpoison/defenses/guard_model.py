@@ -55,8 +55,8 @@ MARGIN = 1.5
 STEEPEST = 8.0
 """Sums beyond this count as this."""
 
-SHORTEST = 8
-"""A sentence of fewer runs is too short to have a style."""
+SHORTEST = 10
+"""A sentence of fewer runs and words is too short to have a style."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class GuardModel:
         style: How invented claims are built, and how other texts are.
         first, second: The trees of the first two steps.
         alone_columns, alone: Columns that do not depend on the other passages, and trees over these.
-        slope, context, base: The second step's sum s becomes the log-odds slope * s + context . setting + base.
+        slope, alone_slope, context, base: The second step's sum s and the sum a of the trees `alone` become the
+            log-odds slope * s + alone_slope * a + context . setting + base.
         bound: How far the company may lift a passage's log-odds above its own suspicion.
         ordinary: The level of the sets that the thresholds were set for (`WindowModel.level`), in log-odds.
         damage: Shares of clean passages, rising.
@@ -84,6 +85,7 @@ class GuardModel:
     alone_columns: tuple[str, ...]
     alone: Trees
     slope: float
+    alone_slope: float
     context: Matrix
     base: float
     bound: float
@@ -114,6 +116,7 @@ class GuardModel:
             alone_columns=tuple(data["alone_columns"]),
             alone=trees_of(data["alone"]),
             slope=data["calibration"]["slope"],
+            alone_slope=data["calibration"]["alone"],
             context=np.array(data["calibration"]["context"]),
             base=data["calibration"]["base"],
             bound=data["bound"],
@@ -151,15 +154,20 @@ class GuardModel:
         where = setting(sums, found)
         names = (*self.columns, *WORDING)
         alone = evaluate(self.alone, rows[:, [names.index(name) for name in self.alone_columns]])
-        return Judgement(rows, around, where, _share(self.odds(sums, where)), alone)
+        return Judgement(rows, around, where, _share(self.odds(sums, alone, where)), alone)
 
     def sums(self, rows: Matrix, around: Matrix) -> Matrix:
         """What the second step says of rows of evidence, with what the first said of the others, shape (n,)."""
         return evaluate(self.second, np.hstack([rows, around]))
 
-    def odds(self, sums: Matrix, where: Matrix) -> Matrix:
-        """Log-odds of poison from the sums of the second step, in the setting of a set, shape (n,)."""
-        return self.slope * np.clip(sums, -STEEPEST, STEEPEST) + float(where @ self.context) + self.base
+    def odds(self, sums: Matrix, alone: Matrix, where: Matrix) -> Matrix:
+        """Log-odds of poison from the sums of the second step and of the trees `alone`, in the setting of a set.
+
+        All of shape (n,), the setting (3,).
+        """
+        bounded, by_itself = (np.clip(values, -STEEPEST, STEEPEST) for values in (sums, alone))
+        shift = float(where @ self.context) + self.base
+        return np.asarray(self.slope * bounded + self.alone_slope * by_itself + shift)
 
 
 class Judgement(NamedTuple):

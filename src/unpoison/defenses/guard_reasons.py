@@ -68,7 +68,7 @@ def reasons(
 
 def _weights(model: GuardModel, judgement: Judgement, suspects: NDArray[np.intp]) -> Matrix:
     """How much the log-odds of each suspect fall without each group of evidence, shape (suspects, groups)."""
-    rows, around, where, probability, _ = judgement
+    rows, around, where, probability, alone = judgement
     whole = np.hstack([rows, around])
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))
@@ -77,8 +77,8 @@ def _weights(model: GuardModel, judgement: Judgement, suspects: NDArray[np.intp]
         changed[:, place, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
     sums = model.sums(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :])
-    without = model.odds(sums, where).reshape(len(suspects), len(members))
-    return model.odds(model.sums(rows[suspects], around[suspects]), where)[:, None] - without
+    without = model.odds(sums, np.repeat(alone[suspects], len(members)), where).reshape(len(suspects), len(members))
+    return model.odds(model.sums(rows[suspects], around[suspects]), alone[suspects], where)[:, None] - without
 
 
 @cache

@@ -25,10 +25,10 @@ def retrieved(guard: Guard, query: str | Query, passages: Iterable[Any]) -> tupl
     entry = guard.admitted(query, passages)
     if not entry.passages:
         raise InputError("a row without passages that may be read teaches nothing; leave it out")
-    (vectors, target, notes), _ = run(guard.vectors(entry.query, entry.passages), guard.models, guard.limits)
+    vectors, _ = run(guard.vectors(entry.query, entry.passages), guard.models, guard.limits)
     texts = tuple(passage.reading for passage in entry.passages)
-    found = signs(entry.query.reading, texts, vectors, target)
-    return Retrieval(entry.query.reading, texts, found), guard.kind_of(entry.passages, notes)
+    evidence = signs(entry.query.reading, texts, vectors.passages, vectors.query)
+    return Retrieval(entry.query.reading, texts, evidence), vectors.kind
 
 
 def one_kind(kinds: Sequence[str]) -> str:

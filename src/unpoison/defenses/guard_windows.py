@@ -129,13 +129,16 @@ class WindowModel:
         low = lowest(self.on_scale_of(model, windows.passages))
         return FOLLOWING * min(max(low - model.ordinary, STRICTEST), MILDEST)
 
-    def united(self, model: GuardModel, judgement: Judgement, windows: WindowJudgement) -> Matrix:
-        """The passages' probability by both judgements: the higher one, held to each passage's own suspicion."""
+    def united(self, model: GuardModel, judgement: Judgement, windows: WindowJudgement, level: float) -> Matrix:
+        """The passages' probability by both judgements: the higher one, held to each passage's own suspicion.
+
+        `level` is that of the set (`level`).
+        """
         likely = np.clip(judgement.probability, 1e-12, 1 - 1e-12)
         whole = np.log(likely) - np.log1p(-likely)
         own = self.on_scale_of(model, windows.passages)
         highest = np.maximum(own, judgement.alone) + model.bound
-        return _share(np.minimum(np.maximum(whole, own) - self.level(model, windows), highest))
+        return _share(np.minimum(np.maximum(whole, own) - level, highest))
 
     def quoted(
         self, model: GuardModel, looked: WindowJudgement, texts: Sequence[str], least: float, level: float = 0.0

@@ -93,8 +93,8 @@ class InstructRag(Defense):
         shown = [passage.reading for passage in passages]
         if self.order == "worst-first":
             shown.reverse()
-        asked = _asked(query.reading)
-        prompt = rationale_prompt(asked, shown, tags=self.extract == "tags", demonstrations=self.demonstrations)
+        question = _asked(query.reading)
+        prompt = rationale_prompt(question, shown, tags=self.extract == "tags", demonstrations=self.demonstrations)
         (rationale,) = yield from generate([prompt], "rationale")
         reply, text = rationale, rationale.text
         if self.extract == "call":
@@ -118,12 +118,12 @@ def _read(path: str | Path) -> list[Demonstration]:
     try:
         with Path(path).open(encoding="utf-8") as file:
             rows = [json.loads(line) for line in file.read(LARGEST_FILE).splitlines() if line.strip()]
-        found = [Demonstration(row["question"], row["rationale"]) for row in rows]
+        demonstrations = [Demonstration(row["question"], row["rationale"]) for row in rows]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{shown(str(path), 200)} holds no demonstrations ({type(error).__name__}); give JSON Lines with question "
             "and rationale"
         ) from error
-    if not found or not all(isinstance(text, str) and text.strip() for one in found for text in one):
+    if not demonstrations or not all(isinstance(text, str) and text.strip() for one in demonstrations for text in one):
         raise InputError(f"{shown(str(path), 200)} holds no demonstrations; give lines with a question and a rationale")
-    return found
+    return demonstrations

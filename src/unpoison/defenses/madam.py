@@ -67,16 +67,16 @@ class Madam(Defense):
         if not passages:
             (reply,) = yield from generate([answer_alone_prompt(query.reading)])
             return answered(reply, self.all_kept(query, passages, ()))
-        said = yield from self._agents(query, passages, [])
-        final = yield from self._aggregated(query, said)
-        debate = [said]
+        replies = yield from self._agents(query, passages, [])
+        final = yield from self._aggregated(query, replies)
+        debate = [replies]
         for _ in range(self.rounds - 1):
-            said = yield from self._agents(query, passages, debate[-1])
-            debate.append(said)
-            if all(_unchanged(before, now) for before, now in zip(debate[-2], said, strict=True)):
+            replies = yield from self._agents(query, passages, debate[-1])
+            debate.append(replies)
+            if all(_unchanged(before, now) for before, now in zip(debate[-2], replies, strict=True)):
                 break
-            final = yield from self._aggregated(query, said)
-        reasons = [f"its agent answers {quoted(agents_answer(reply))}" for reply in said]
+            final = yield from self._aggregated(query, replies)
+        reasons = [f"its agent answers {quoted(agents_answer(reply))}" for reply in replies]
         screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds")
         details: dict[str, Any] = {"rounds": debate, "aggregation": final.text}
         return answered(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)
@@ -89,8 +89,8 @@ class Madam(Defense):
         replies = yield from generate(prompts, "agent")
         return [reply.text[:LONGEST_ANSWER] for reply in replies]
 
-    def _aggregated(self, query: Query, said: list[str]) -> Flow[Reply]:
-        (reply,) = yield from generate([aggregator_prompt(query.reading, said)], "aggregation")
+    def _aggregated(self, query: Query, replies: list[str]) -> Flow[Reply]:
+        (reply,) = yield from generate([aggregator_prompt(query.reading, replies)], "aggregation")
         return reply
 
 
@@ -100,8 +100,8 @@ _EXPLANATION = re.compile(r"Explanation\b")
 
 def agents_answer(reply: str) -> str:
     """What stands between "Answer:" and "Explanation"; the whole reply without the first. O(length)."""
-    found = _ANSWER.search(reply)
-    return _before_explanation(reply[found.end() :]) if found else reply.strip()
+    heading = _ANSWER.search(reply)
+    return _before_explanation(reply[heading.end() :]) if heading else reply.strip()
 
 
 def all_correct_answers(reply: str) -> list[str]:

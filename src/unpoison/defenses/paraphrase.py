@@ -69,19 +69,19 @@ class Paraphrasing(Defense):
         """Paraphrases, their passages, their answers; the majority, ties to the answer that came first."""
         screening = yield from self.screening(query, passages)
         (written,) = yield from generate([paraphrases_prompt(query.reading, self.paraphrases)], "paraphrases")
-        asked = read_paraphrases(written.text, self.paraphrases, query.reading)
-        found = [passages] * len(asked)
+        questions = read_paraphrases(written.text, self.paraphrases, query.reading)
+        retrieved = [passages] * len(questions)
         if self.models.retriever is not None:
-            found = [as_passages(one) for one in (yield from retrieve(asked))]
-        texts = [[passage.reading for passage in one] for one in found]
+            retrieved = [as_passages(one) for one in (yield from retrieve(questions))]
+        texts = [[passage.reading for passage in one] for one in retrieved]
         prompts = [
             answer_prompt(question, shown) if shown else answer_alone_prompt(question)
-            for question, shown in zip(asked, texts, strict=True)
+            for question, shown in zip(questions, texts, strict=True)
         ]
         replies = yield from generate(prompts, "answer")
         votes = Counter(trimmed(reply.text) for reply in replies if informative(reply.text))
         best = max(replies, key=lambda reply: votes[trimmed(reply.text)])
-        details = {"paraphrases": asked, "answers": [reply.text for reply in replies]}
+        details = {"paraphrases": questions, "answers": [reply.text for reply in replies]}
         return answered(best, screening, details)
 
 
@@ -91,5 +91,5 @@ _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*\u2022])\s+")
 def read_paraphrases(reply: str, count: int, question: str) -> list[str]:
     """One paraphrase from each line, numbers and quotation marks aside; the question itself where some are missing."""
     lines = [_NUMBER.sub("", line).strip().strip("\"'").strip()[:LONGEST] for line in reply.splitlines()]
-    found = [line for line in lines if line and informative(line)][:count]
-    return found + [question] * (count - len(found))
+    paraphrases = [line for line in lines if line and informative(line)][:count]
+    return paraphrases + [question] * (count - len(paraphrases))

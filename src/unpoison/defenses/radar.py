@@ -173,8 +173,8 @@ class Radar(RememberingRadar):
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
     ) -> PyGenerator[Step, Any, Answer]:
         """Read the belief, answer, compare and set; conclude again while others were faster."""
-        place = belief_key(query.text) if key is None else checked_key(key)
-        belief = yield partial(self._asked, partial(store.get, place))
+        belief_name = belief_key(query.text) if key is None else checked_key(key)
+        belief = yield partial(self._asked, partial(store.get, belief_name))
         reading, calls = yield self.read(query, passages)
         answer: Answer
         for _ in range(ATTEMPTS):
@@ -187,13 +187,13 @@ class Radar(RememberingRadar):
             if change.belief is None or change.belief is belief:
                 return replace(answer, calls=calls, belief=replace(change, saved=belief is not None))
             version = "" if belief is None else belief.version
-            written = yield partial(self._asked, partial(store.put, place, change.belief, expected=version))
+            written = yield partial(self._asked, partial(store.put, belief_name, change.belief, expected=version))
             if isinstance(written, StoreError):
                 return noted(replace(answer, calls=calls), f"the answer was not remembered, for {written}")
             if written:
                 return replace(answer, calls=calls, belief=replace(change, saved=True))
-            belief = yield partial(self._asked, partial(store.get, place))
-        raise StoreError(f"the belief {place} was changed by others at each of {ATTEMPTS} attempts; ask again")
+            belief = yield partial(self._asked, partial(store.get, belief_name))
+        raise StoreError(f"the belief {belief_name} was changed by others at each of {ATTEMPTS} attempts; ask again")
 
     def _asked(self, operation: Callable[[], Any]) -> Any:
         """What the store says, or its error where the caller wants to go on without it."""

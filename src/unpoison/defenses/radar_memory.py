@@ -13,7 +13,7 @@ import numpy as np
 from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
 from unpoison.defenses.atomic import LONGEST_ANSWER, statements
 from unpoison.defenses.base import abstention, answered, noted
-from unpoison.defenses.radar_static import Graph, Matrix, Reading, StaticRadar
+from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar
 from unpoison.kernels.mincut import min_cut
 from unpoison.prompts import informative
 from unpoison.requests import Flow, generate, judge
@@ -39,7 +39,7 @@ class Recollection(NamedTuple):
 class RememberingRadar(StaticRadar):
     """One time step with a memory node (RADAR, Section 4.3). The options stand at `Radar`."""
 
-    def concluding(self, reading: Reading, belief: Belief | None) -> Flow[Answer]:
+    def concluding(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
         """One time step of Algorithm 1 after the passages were read (lines 6 to 23), as a flow.
 
         Args:
@@ -53,30 +53,36 @@ class RememberingRadar(StaticRadar):
             first = "documents" if self.final == "documents" and self.mode == "paper" else "answers"
             answer = yield from self._answer(reading, first)
             change = BeliefUpdate(None, None, None, None, None, "nothing was remembered of this question", None)
-            trusted, others = bool(answer.screening.kept), reading.said
+            trusted, others = bool(answer.screening.kept), reading.informative
         else:
-            found = yield from self._recall(reading, belief)
-            answer = yield from self._synthesized(reading, belief, found)
+            recalled = yield from self._recall(reading, belief)
+            answer = yield from self._synthesized(reading, belief, recalled)
             change = BeliefUpdate(
-                belief.answer, belief.weights, found.likelihood, found.posterior, found.kept, found.reason, belief
+                belief.answer,
+                belief.weights,
+                recalled.likelihood,
+                recalled.posterior,
+                recalled.kept,
+                recalled.reason,
+                belief,
             )
-            trusted = bool(found.trusted)
-            others = [*reading.said, belief.answer] if self.mode == "reference" else reading.said
+            trusted = bool(recalled.trusted)
+            others = [*reading.informative, belief.answer] if self.mode == "reference" else reading.informative
         if trusted and others and informative(answer.text):
             weights = yield from self._weights(reading.query.reading, answer.text[:LONGEST_ANSWER], others)
             change = replace(change, belief=Belief(answer.text, *weights, reading.query.reading))
         return replace(answer, belief=change)
 
-    def _recall(self, reading: Reading, belief: Belief) -> Flow[Recollection]:
+    def _recall(self, reading: AtomicAnswers, belief: Belief) -> Flow[Recollection]:
         """The cut with the memory node, which comes last (lines 6 to 13)."""
-        m, said = len(reading.speaking), [*reading.said, belief.answer]
-        agreement, conflict = yield from self._entailment(reading.query.reading, said)
+        m, answers = len(reading.speaking), [*reading.informative, belief.answer]
+        agreement, conflict = yield from self._entailment(reading.query.reading, answers)
         likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
         after = Weights(*map(posterior, belief.weights, likelihood))
         graph = self._graph_of_documents(agreement, conflict, reading)
         source, sink = np.append(graph.source, after.support), np.append(graph.sink, after.conflict)
         trusted = np.flatnonzero(min_cut(source, sink, agreement))
-        closeness = yield from self._closeness([said[i] for i in trusted])
+        closeness = yield from self._closeness([answers[i] for i in trusted])
         # Of two that are unlike the stronger stays if one is the memory, which has no rank.
         preferred = int(np.argmax((source - sink)[trusted])) if m in trusted else 0
         kept = trusted[self._coherent(closeness, preferred)]
@@ -86,7 +92,7 @@ class RememberingRadar(StaticRadar):
         )
         return Recollection(screening, kept.tolist(), likelihood, after, m in kept, reason)
 
-    def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: Reading) -> Graph:
+    def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: AtomicAnswers) -> Graph:
         """Capacities of the documents: from this step's documents alone (line 7), in the released code from all."""
         m, k = len(reading.speaking), len(reading.passages)
         if self.mode == "paper":
@@ -100,36 +106,36 @@ class RememberingRadar(StaticRadar):
             return Weights(0.5, 0.5) if self.mode == "paper" else Weights(1.0, 0.0)
         return Weights(float(agreement.mean()), float(conflict.mean()))
 
-    def _synthesized(self, reading: Reading, belief: Belief, found: Recollection) -> Flow[Answer]:
+    def _synthesized(self, reading: AtomicAnswers, belief: Belief, recalled: Recollection) -> Flow[Answer]:
         """The answer from the trusted atomic answers and the previous one, if it is trusted (Eq. 17)."""
-        said, details = [*reading.said, belief.answer], {"atomic_answers": reading.answers}
-        previous = Answer(belief.answer, found.screening, details=details)
+        answers, details = [*reading.informative, belief.answer], {"atomic_answers": reading.answers}
+        previous = Answer(belief.answer, recalled.screening, details=details)
         if belief.cut:
             previous = noted(previous, "the previous answer was cut when it was remembered")
-        if found.trusted == [len(reading.said)]:
+        if recalled.trusted == [len(reading.informative)]:
             return previous  # there is nothing to synthesize
-        if not found.trusted and self.fallback == "previous":
+        if not recalled.trusted and self.fallback == "previous":
             return noted(previous, "the previous answer is repeated")
-        if not found.trusted and self.fallback == "abstain":
-            return abstention(found.screening, details)
+        if not recalled.trusted and self.fallback == "abstain":
+            return abstention(recalled.screening, details)
         question = reading.query.reading
         prompt = (
-            self._synthesis(question, [said[i] for i in found.trusted])
-            if found.trusted
+            self._synthesis(question, [answers[i] for i in recalled.trusted])
+            if recalled.trusted
             else self._untrusted_prompt(reading)
         )
-        (reply,) = yield from generate([prompt], "final answer", found.screening)
-        return answered(reply, found.screening, details)
+        (reply,) = yield from generate([prompt], "final answer", recalled.screening)
+        return answered(reply, recalled.screening, details)
 
     def _weights(self, question: str, answer: str, others: list[str]) -> Flow[Weights]:
         """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""
-        distinct, place = statements(question, [answer, *others])
+        distinct, positions = statements(question, [answer, *others])
         own, rest = distinct[0], distinct[1:]
         judged = yield from judge([pair for other in rest for pair in ((own, other), (other, own))])
         means = np.sqrt(judged[0::2] * judged[1::2])
         conflict = np.append(0.0, means[:, 2])
         agreement = np.where(conflict > self.contradiction_cut, 0.0, np.append(1.0, means[:, 0]))
-        return Weights(float(agreement[place[1:]].mean()), float(conflict[place[1:]].mean()))
+        return Weights(float(agreement[positions[1:]].mean()), float(conflict[positions[1:]].mean()))
 
 
 def posterior(prior: float, likelihood: float) -> float:

@@ -33,7 +33,7 @@ from unpoison.prompts import (
 from unpoison.requests import Flow, encode, generate, judge
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
-__all__ = ["Graph", "Matrix", "Reading", "StaticRadar"]
+__all__ = ["AtomicAnswers", "Graph", "Matrix", "StaticRadar"]
 
 Matrix = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ UNANIMOUS = 1e-6
 every answer is fully central instead, unless some contradict: then nothing is known of either side, and 0 says so."""
 
 
-class Reading(NamedTuple):
+class AtomicAnswers(NamedTuple):
     """What the passages say, each read alone.
 
     Attributes:
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
     speaking: NDArray[np.int64]
 
     @property
-    def said(self) -> list[str]:
+    def informative(self) -> list[str]:
         """The informative answers."""
         return [self.answers[i] for i in self.speaking]
 
@@ -102,22 +102,22 @@ class StaticRadar(Defense):
         reading = yield from self.read(query, passages)
         return (yield from self._answer(reading, self.final))
 
-    def read(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Reading]:
+    def read(self, query: Query, passages: tuple[Passage, ...]) -> Flow[AtomicAnswers]:
         """The atomic answer of every passage, one call each."""
         prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
         answers = yield from read_alone(query, passages, prompt)
         speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
-        return Reading(query, passages, answers, speaking)
+        return AtomicAnswers(query, passages, answers, speaking)
 
-    def select(self, reading: Reading) -> Flow[Screening]:
+    def select(self, reading: AtomicAnswers) -> Flow[Screening]:
         """The cut over what was read, then the outlier filter."""
-        agreement, conflict = yield from self._entailment(reading.query.reading, reading.said)
+        agreement, conflict = yield from self._entailment(reading.query.reading, reading.informative)
         graph = self._graph(agreement, conflict, reading.speaking, len(reading.passages))
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
-        closeness = yield from self._closeness([reading.said[i] for i in trusted])
+        closeness = yield from self._closeness([reading.informative[i] for i in trusted])
         return self._decided(reading, graph, trusted, trusted[self._coherent(closeness)])
 
-    def _answer(self, reading: Reading, final: str) -> Flow[Answer]:
+    def _answer(self, reading: AtomicAnswers, final: str) -> Flow[Answer]:
         screening = yield from self.select(reading)
         trusted, details = list(screening.kept_indices), {"atomic_answers": reading.answers}
         if reading.passages and not trusted and self.fallback not in ("all", "memory"):
@@ -134,7 +134,7 @@ class StaticRadar(Defense):
     def _synthesis(self, question: str, answers: list[str]) -> Prompt:
         return (lenient_synthesis_prompt if len(answers) < self.lenient_below else synthesis_prompt)(question, answers)
 
-    def _untrusted_prompt(self, reading: Reading) -> Prompt:
+    def _untrusted_prompt(self, reading: AtomicAnswers) -> Prompt:
         """What is asked when nothing is trusted and the caller does not want to abstain."""
         texts = [passage.reading for passage in reading.passages] if self.fallback == "all" else []
         return answer_prompt(reading.query.reading, texts) if texts else answer_alone_prompt(reading.query.reading)
@@ -144,13 +144,13 @@ class StaticRadar(Defense):
 
         Only distinct ordered pairs of distinct answers are judged: equal answers agree and do not conflict.
         """
-        distinct, place = statements(question, answers)
+        distinct, positions = statements(question, answers)
         n = len(distinct)
         left, right = np.nonzero(~np.eye(n, dtype=bool))
         judged = yield from judge([(distinct[i], distinct[j]) for i, j in zip(left, right, strict=True)])
         entails, contradicts = np.eye(n), np.zeros((n, n))
         entails[left, right], contradicts[left, right] = judged[:, 0], judged[:, 2]
-        everyone = np.ix_(place, place)
+        everyone = np.ix_(positions, positions)
         agreement, conflict = np.sqrt(entails * entails.T)[everyone], np.sqrt(contradicts * contradicts.T)[everyone]
         return np.where(conflict > self.contradiction_cut, 0.0, agreement), conflict
 
@@ -193,7 +193,7 @@ class StaticRadar(Defense):
 
     def _decided(
         self,
-        reading: Reading,
+        reading: AtomicAnswers,
         graph: Graph,
         trusted: NDArray[np.intp],
         kept: NDArray[np.intp],

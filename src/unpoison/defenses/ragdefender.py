@@ -167,15 +167,15 @@ class RagDefender(Defense):
         smaller = len(labels) - int(sizes.max())
         tokens = [words(p.reading, ENGLISH_318) for p in passages]
         heaviest = top_terms(tokens, self.terms)
-        found = np.array([self._terms_in(heaviest, p.reading, t) for p, t in zip(passages, tokens, strict=True)])
-        widespread = int((found > self.terms / 2).sum()) > len(passages) / 2
+        terms_held = np.array([self._terms_in(heaviest, p.reading, t) for p, t in zip(passages, tokens, strict=True)])
+        widespread = int((terms_held > self.terms / 2).sum()) > len(passages) / 2
         count = len(passages) - smaller if widespread else smaller
         notes: tuple[str, ...] = ()
         if count == len(labels) and self.mode == "paper":
             # One group and widespread terms would blame everybody: no finding, not an attack.
             count, notes = 0, ("all passages are one group; the vote would drop all, so none is dropped",)
         suspects = _group_of_size(labels, count, similarity)
-        evidence = {"clusters": labels, "terms": np.array(heaviest, dtype=str), "terms_found": found}
+        evidence = {"clusters": labels, "terms": np.array(heaviest, dtype=str), "terms_found": terms_held}
         return Grouping(count, suspects, evidence, notes)
 
     def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
@@ -217,7 +217,7 @@ class RagDefender(Defense):
         np.fill_diagonal(others, -np.inf)
         nearest = others.argmax(axis=1).tolist() if len(passages) > 1 else []
         closeness = others.max(axis=1, initial=-np.inf).tolist()
-        blamed = {index: place for place, index in enumerate(suspected, 1)}
+        blamed = {index: rank for rank, index in enumerate(suspected, 1)}
         reasons = []
         for i, often in enumerate(frequency.tolist()):
             alike = f"most similar to passage {nearest[i]} ({closeness[i]:.2f})" if nearest else "alone"

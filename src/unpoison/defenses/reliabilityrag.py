@@ -117,19 +117,19 @@ class ReliabilityRag(Defense):
         """The informative answers of the maximum independent set, and P(contradiction) of all, (n, n)."""
         informative_ones = [i for i, answer in enumerate(answers) if informative(answer)]
         small = yield from contradictions(question, [answers[i] for i in informative_ones])
-        found = maximum_independent_set(small >= self.contradiction)
+        largest = maximum_independent_set(small >= self.contradiction)
         conflict = np.zeros((len(answers), len(answers)))
         conflict[np.ix_(informative_ones, informative_ones)] = small
-        return [informative_ones[i] for i in found.members], conflict, () if found.exact else (INEXACT,)
+        return [informative_ones[i] for i in largest.members], conflict, () if largest.exact else (INEXACT,)
 
     def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> str:
         if not informative(answers[i]):
             return "its answer is uninformative"
-        said = f"answers {quoted(answers[i])}"
+        says = f"answers {quoted(answers[i])}"
         if i in chosen:
-            return f"{said}: in the largest set of {len(chosen)} without contradiction"
+            return f"{says}: in the largest set of {len(chosen)} without contradiction"
         rivals = [j for j in chosen if conflict[i, j] >= self.contradiction]
-        return f"{said}: contradicts passage {', '.join(map(str, rivals[:5]))} of the largest set without contradiction"
+        return f"{says}: contradicts passage {', '.join(map(str, rivals[:5]))} of the largest set without contradiction"
 
 
 class SampledReliabilityRag(ReliabilityRag):

@@ -67,8 +67,8 @@ class Replug(Vanilla):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(keep, generator=generator, orders=orders, limits=limits)
-        made = load_encoder(encoder) if isinstance(encoder, str) else encoder
-        self.models = replace(self.models, encoder=made or LexicalEncoder())
+        loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self.models = replace(self.models, encoder=loaded or LexicalEncoder())
         self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
 

@@ -64,9 +64,9 @@ class Rerank(Defense):
         scores = yield from compare([(query.reading, passage.reading) for passage in passages])
         order = best_first(scores).tolist()
         reasons = [""] * len(order)
-        for place, i in enumerate(order):
-            past = "" if place < self.keep else f", past the {self.keep} kept"
-            reasons[i] = f"place {place + 1} of {len(order)}{past}: relevance {scores[i]:.4f}"
+        for rank, i in enumerate(order):
+            past = "" if rank < self.keep else f", past the {self.keep} kept"
+            reasons[i] = f"place {rank + 1} of {len(order)}{past}: relevance {scores[i]:.4f}"
         return Screening.decided(
             self.name,
             query,

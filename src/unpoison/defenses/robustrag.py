@@ -159,10 +159,10 @@ class RobustRag(Defense):
         rule, m = Rule(self.alpha, self.beta, self.least), 0
         while (doubt := doubts(votes, answers, m + 1, rule)) is not None and len(doubt.open) <= self.doubtful:
             lists = [hints for hints in sets(doubt, _longest_first) if hints != current]
-            asked = [hints for hints in lists if hints or self.empty_hints == "ask"]
-            if len(asked) < len(lists) and text != "I don't know.":
+            prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
+            if len(prompted) < len(lists) and text != "I don't know.":
                 break
-            replies = yield from generate([self._final(question, hints) for hints in asked], "guarantee")
+            replies = yield from generate([self._final(question, hints) for hints in prompted], "guarantee")
             if any(reply.text != text for reply in replies):
                 break
             m += 1
@@ -242,11 +242,11 @@ class RobustRag(Defense):
             return Certificate(False, f"{len(optional)} keywords are in doubt, too many to try", tuple(optional))
         chosen = chain.from_iterable(combinations(optional, size) for size in range(len(optional) + 1))
         lists = [_longest_first([*sure, *words]) for words in chosen]
-        asked = [hints for hints in lists if hints or self.empty_hints == "ask"]
-        replies = yield from generate([self._final(query.reading, hints) for hints in asked], "certificate")
-        found = [reply.text for reply in replies] + ["I don't know."] * (len(asked) < len(lists))
-        distinct = tuple({trimmed(text): text for text in reversed(found)}.values())[::-1]
-        stands = all(map(correct, found)) if correct else len(distinct) == 1
+        prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
+        replies = yield from generate([self._final(query.reading, hints) for hints in prompted], "certificate")
+        texts = [reply.text for reply in replies] + ["I don't know."] * (len(prompted) < len(lists))
+        distinct = tuple({trimmed(text): text for text in reversed(texts)}.values())[::-1]
+        stands = all(map(correct, texts)) if correct else len(distinct) == 1
         reason = f"{len(optional)} keywords are in doubt, and the answer {'stands' if stands else 'depends on them'}"
         return Certificate(stands, reason, tuple(optional), distinct)
 

@@ -164,8 +164,8 @@ class RobustRagDecoding(Defense):
     def _refusals(self, prompts: Sequence[Prompt], model: TokenByToken) -> Flow[NDArray[np.float64]]:
         """P("I don't know") as the reply to each prompt, shape (n,)."""
         logs, tokens = np.zeros(len(prompts)), model.tokens(REFUSAL)
-        for place, token in enumerate(tokens if prompts else ()):
-            logs += (yield from next_token(prompts, tokens[:place]))[:, token]
+        for number, token in enumerate(tokens if prompts else ()):
+            logs += (yield from next_token(prompts, tokens[:number]))[:, token]
         return np.exp(logs)
 
     def _probabilities(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:

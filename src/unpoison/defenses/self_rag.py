@@ -113,9 +113,9 @@ class SelfRag(Vanilla):
             (reply,) = yield from generate([answer_alone_prompt(query.reading)], "answer")
             return answered(reply, screening)
         ids = self._reflection()
-        found = yield from (self._in_words(query, texts) if ids is None else self._in_tokens(query, texts, ids))
-        scores = [one.score(self.relevance, self.support, self.utility) for one in found]
-        answer = best_answer([one.answer for one in found], scores)
+        critiques = yield from (self._in_words(query, texts) if ids is None else self._in_tokens(query, texts, ids))
+        scores = [one.score(self.relevance, self.support, self.utility) for one in critiques]
+        answer = best_answer([one.answer for one in critiques], scores)
         return answered(Reply(answer), screening, {"scores": [round(score, 6) for score in scores]})
 
     def _reflection(self) -> Mapping[str, int] | None:
@@ -125,11 +125,11 @@ class SelfRag(Vanilla):
         model: Any = self.models.generator
         wanted = (*FRAME, *RELEVANCE, *SUPPORT, *UTILITY)
         has = isinstance(model, TokenByToken) and callable(getattr(model, "token_id", None))
-        found = {name: model.token_id(name) for name in wanted} if has else {}
-        if found and all(value is not None for value in found.values()):
-            return found
+        token_ids = {name: model.token_id(name) for name in wanted} if has else {}
+        if token_ids and all(value is not None for value in token_ids.values()):
+            return token_ids
         if self.critique == "tokens":
-            missing = [name for name in wanted if found.get(name) is None]
+            missing = [name for name in wanted if token_ids.get(name) is None]
             raise OptionError(
                 f"the generator has no reflection tokens such as {missing[0]}; give a Self-RAG checkpoint as "
                 "hf:NAME_OR_PATH, or critique=prompt"
@@ -140,16 +140,16 @@ class SelfRag(Vanilla):
         replies = yield from generate(
             [answer_prompt(query.reading, [text]) for text in texts], "answer from one passage"
         )
-        asked = [critique_prompt(query.reading, text, reply.text) for text, reply in zip(texts, replies, strict=True)]
-        judged = yield from generate(asked, "critique")
+        prompts = [critique_prompt(query.reading, text, reply.text) for text, reply in zip(texts, replies, strict=True)]
+        judged = yield from generate(prompts, "critique")
         return [read_critique(reply.text, one.text) for reply, one in zip(replies, judged, strict=True)]
 
     def _in_tokens(self, query: Query, texts: Sequence[str], ids: Mapping[str, int]) -> Flow[list[Critique]]:
-        found = list[Critique]()
+        critiques = list[Critique]()
         for text in texts:
             read = yield from self._read(query, text, ids)
-            found.append(read)
-        return found
+            critiques.append(read)
+        return critiques
 
     def _read(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:
         """The published form: the passage stands in the reply between tokens that no text can spell."""
@@ -204,8 +204,8 @@ def critique_prompt(question: str, passage: str, answer: str) -> Prompt:
 
 def read_critique(answer: str, reply: str) -> Critique:
     """The scores of a critique in words; what it does not say counts as the worst."""
-    said = {"relevant": 0.0, "supported": 0.0, "utility": -1.0}
+    grades = {"relevant": 0.0, "supported": 0.0, "utility": -1.0}
     for name, value in _LINE.findall(reply[:4000]):
-        found = _SAID[name.lower()].get(value.lower())
-        said[name.lower()] = said[name.lower()] if found is None else found
-    return Critique(answer, said["relevant"], said["supported"], said["utility"])
+        grade = _SAID[name.lower()].get(value.lower())
+        grades[name.lower()] = grades[name.lower()] if grade is None else grade
+    return Critique(answer, grades["relevant"], grades["supported"], grades["utility"])

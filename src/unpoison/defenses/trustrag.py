@@ -233,12 +233,12 @@ class TrustRag(Defense):
         details: dict[str, str] = {}
         steps: dict[str, Reply] = {}
         if self.internal_knowledge:
-            asked = generate(
+            asking = generate(
                 [knowledge_prompt(query.reading, reference=self.mode == "reference")], "internal knowledge"
             )
-            screening, (known,) = yield from together(self.screening(query, passages), asked)
-            steps["internal knowledge"] = known
-            internal = details["internal_knowledge"] = known.text
+            screening, (memory,) = yield from together(self.screening(query, passages), asking)
+            steps["internal knowledge"] = memory
+            internal = details["internal_knowledge"] = memory.text
         else:
             screening = yield from self.screening(query, passages)
         if not screening.kept and internal is None:

@@ -85,10 +85,10 @@ def group_filter(members: list[int], overlaps: Matrix, overlap: float) -> list[i
     """
     deleted: set[int] = set()
     anchor: int | None = None
-    for place, i in enumerate(members):
+    for position, i in enumerate(members):
         if i in deleted:
             continue
-        match = next((j for j in members[place + 1 :] if overlaps[i, j] > overlap), None)
+        match = next((j for j in members[position + 1 :] if overlaps[i, j] > overlap), None)
         if match is not None:
             deleted.update((i, match))
             anchor = i if anchor is None else anchor

@@ -147,13 +147,13 @@ def _reason(i: int, ballots: Ballots, result: Counted) -> str:
     name = ballots.forms[i]
     if not name:
         return "does not answer"
-    said = f"answers {quoted(ballots.answers[i])}"
+    states = f"answers {quoted(ballots.answers[i])}"
     votes = result.votes[name]
     if result.winner is None:
-        return f"{said}, {_votes(votes)}: nobody wins"
+        return f"{states}, {_votes(votes)}: nobody wins"
     if name in result.behind:
-        return f"{said}, which wins with {_votes(result.support)}"
-    return f"{said}, {_votes(votes)} against {result.support}"
+        return f"{states}, which wins with {_votes(result.support)}"
+    return f"{states}, {_votes(votes)} against {result.support}"
 
 
 def _votes(count: int) -> str:

@@ -110,9 +110,9 @@ def counted(
     votes = {name: independent([texts[i] for i in at]) if once else len(at) for name, at in voters.items()}
     unit = "independent passage" if once else "passage"
     if same == "meaning":
-        found = yield from _by_meaning(question, votes, least, seconds, judges, unit)
-        if found is not None:
-            return found
+        by_meaning = yield from _by_meaning(question, votes, least, seconds, judges, unit)
+        if by_meaning is not None:
+            return by_meaning
     outcome = plurality(votes, least)
     winner = None if outcome.winner is None else str(outcome.winner)
     if winner is None:
@@ -169,7 +169,7 @@ def alike(question: str, forms: Sequence[str], judges: bool) -> Flow[frozenset[f
     says = {name: f"Question: {question} Answer: {name}" for name in forms}
     both = yield from judge([order for a, b in pairs for order in ((says[a], says[b]), (says[b], says[a]))], "same")
     entailed = np.minimum(both[0::2, 0], both[1::2, 0]) >= SAME
-    return frozenset(frozenset(pair) for pair, found in zip(pairs, entailed.tolist(), strict=True) if found)
+    return frozenset(frozenset(pair) for pair, entails in zip(pairs, entailed.tolist(), strict=True) if entails)
 
 
 def independent(texts: Sequence[str]) -> int:
@@ -177,12 +177,12 @@ def independent(texts: Sequence[str]) -> int:
     distinct = list(dict.fromkeys(" ".join(text.casefold().split()) for text in texts))
     words = [frozenset(text.split()) for text in distinct]
     copies = np.array([[_near(a, b) for b in words] for a in words], dtype=bool)
-    found = maximum_independent_set(copies.reshape(len(words), len(words)))
-    if not found.exact:
+    largest = maximum_independent_set(copies.reshape(len(words), len(words)))
+    if not largest.exact:
         raise InputError(
             "the passages copy each other in too entangled a way to count independent ones; use copies=each"
         )
-    return len(found.members)
+    return len(largest.members)
 
 
 def _near(one: frozenset[str], two: frozenset[str]) -> bool:

@@ -70,7 +70,7 @@ def certify(cells: Sequence[Cell], level: float = 0.95) -> list[Certified]:
 
 
 def _certified(cell: Cell, cells: Sequence[Cell], level: float) -> Certified:
-    answered = [record for record in cell.usable if _asked(record)]
+    answered = [record for record in cell.usable if _has_answer(record)]
     proved = any(record.guarantee is not None for record in answered)
     steps = range(cell.scenario.k // 2 + 1) if proved else ()
     certified = tuple(
@@ -92,11 +92,11 @@ def _attacked(cell: Cell, cells: Sequence[Cell], level: float) -> dict[int, Atta
 
 
 def _accuracy(cell: Cell, level: float) -> Estimate:
-    answered = [record for record in cell.usable if _asked(record)]
+    answered = [record for record in cell.usable if _has_answer(record)]
     return wilson(sum(map(_right, answered)), len(answered), level)
 
 
-def _asked(record: Record) -> bool:
+def _has_answer(record: Record) -> bool:
     """Whether it has an answer, and it is known what is right."""
     return MEASURES["accuracy"].parts(record)[1] > 0
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import OptionError
 from unpoison.evaluation.examples import Example, Label, LabelledPassage
 from unpoison.kernels.ranking import best_first
 from unpoison.retrieval.bm25 import BM25Index, english_words
@@ -78,18 +78,9 @@ class Context:
             i for i, candidate in enumerate(self.candidates) if candidate.poison and candidate.target != self.example
         )
 
-    def reordered(self, scores: ArrayLike, k: int | None = None) -> Self:
-        """The same candidates by score, highest first, the best `k` of them; ties keep their order.
-
-        Args:
-            scores: Shape (len(self),), such as the cosine similarity to the query.
-            k: How many to keep; None for all.
-        """
-        values = np.asarray(scores, float)
-        if values.shape != (len(self),):
-            raise InputError(f"scores must have shape ({len(self)},), got {values.shape}; score every candidate once")
-        order = best_first(values)[:k]
-        return type(self)(self.example, self.query, tuple(self.candidates[i] for i in order), self.injected)
+    def reordered(self, order: Iterable[int]) -> Self:
+        """The candidates at these positions, in this order."""
+        return replace(self, candidates=tuple(self.candidates[i] for i in order))
 
 
 def labelled_context(example: Example, poison: Iterable[Label] = ("poison", "misinfo")) -> Context:

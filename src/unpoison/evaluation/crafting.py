@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +14,7 @@ from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.evaluation.journal import Journal, read_rows
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.loading import can_write
+from unpoison.threads import in_order
 
 __all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "stand_in", "takes"]
 
@@ -129,15 +129,11 @@ def craft_all(
     missing = [name for name in targets if name not in crafted]
     if not missing:
         return crafted
-    with Journal(path) as journal, ThreadPoolExecutor(jobs, thread_name_prefix="unpoison-attack") as pool:
-        try:
-            for new in pool.map(lambda name: craft_one(attack, name, targets[name], count), missing):
-                journal.append(new.to_dict())
-                crafted[new.example] = new
-                step()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with Journal(path) as journal:
+        for new in in_order(lambda name: craft_one(attack, name, targets[name], count), missing, jobs):
+            journal.append(new.to_dict())
+            crafted[new.example] = new
+            step()
     return crafted
 
 

@@ -17,7 +17,8 @@ from unpoison.errors import InputError, shown
 from unpoison.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.evaluation.formats import FORMATS, recognise
 from unpoison.extras import require
-from unpoison.files import JsonLinesSource, Source, source_of
+from unpoison.file_rows import Source
+from unpoison.files import JsonLinesSource, source_of
 from unpoison.passages import TEXT_FIELDS
 from unpoison.types import Passage
 

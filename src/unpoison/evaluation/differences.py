@@ -15,7 +15,7 @@ from unpoison.evaluation.sources import Sources
 from unpoison.models.loading import can_write
 from unpoison.registry import names, parse
 
-__all__ = ["Differences", "available", "has_gradient", "in_words", "measurable", "needs_replies", "same_model"]
+__all__ = ["Differences", "in_words", "measurable", "same_model"]
 
 _MODEL_NAMES = {
     "extractive": "the extractive reader",
@@ -114,16 +114,38 @@ def _named(text: str) -> list[str]:
 
 
 class Differences:
-    """What differs, by row and by column.
+    """What of a table can be measured here, and in what it differs, by row, by column and on the whole.
 
     Args:
         raw: The preset's file.
         sources: Where its data comes from.
-        models: encoder, retriever, generator and nli of the run, by kind.
+        models: encoder, retriever, generator and nli of the run, by kind, with its seed and limit.
     """
 
     def __init__(self, raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> None:
         self._raw, self._sources, self._models = raw, sources, models
+
+    def scenario(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
+        """What is measured for one cell of the table; None where something is missing."""
+        if self._column_lacks(column) or measurable(row, self._models["generator"]):
+            return None
+        stated = {**self._raw.get("base", {}), **column, **row}
+        own = {key: stated[key] for key in stated if key in Scenario.__slots__ and key not in ("data", "generator")}
+        return Scenario.from_dict({**self._models, **own, **self._sources.fields[column["data"]]})
+
+    def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
+        """What is measured in a column, in the first row that can be."""
+        return next((one for row in table["rows"] if (one := self.scenario(row, column)) is not None), None)
+
+    def _column_lacks(self, column: Mapping[str, Any]) -> str:
+        """Why nothing of a column can be measured, "" where it can."""
+        if column["data"] not in self._sources.fields:
+            return "no data"
+        if not column.get("measured", True):
+            return str(column["lacks"])
+        if column.get("gradients") and not has_gradient(self._models["encoder"]):
+            return "the attack follows an encoder's gradient (-e minilm)"
+        return ""
 
     def of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> tuple[str, ...]:
         """What changes this row, for one measure; why it is not measured, where it is not."""
@@ -148,12 +170,8 @@ class Differences:
 
     def of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> tuple[str, ...]:
         """What changes this column; `scenario` is any that is measured in it."""
-        if column["data"] not in self._sources.fields:
-            return ("not measured: no data",)
-        if not column.get("measured", True):
-            return (f"not measured: {column['lacks']}",)
-        if column.get("gradients") and not has_gradient(self._models["encoder"]):
-            return ("not measured: the attack follows an encoder's gradient (-e minilm)",)
+        if why := self._column_lacks(column):
+            return (f"not measured: {why}",)
         return tuple(dict.fromkeys(self._of_column(column, scenario, measure)))
 
     def _of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> Iterator[str]:
@@ -176,6 +194,46 @@ class Differences:
         of_table = [name for name in _named(table.get("model", "")) if name in _named(theirs)]
         if not same_model(ours, " ".join(of_table) or theirs):
             yield f"{kind} {in_words(ours)}, theirs {theirs}"
+
+    def substitutions(self) -> Iterator[str]:
+        """What stands in for what the paper used, one sentence each."""
+        raw, models = self._raw, self._models
+        yield from self._sources.substitutions
+        for kind in ("encoder", "retriever", "generator", "nli"):
+            theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
+            if theirs and ours and not same_model(ours, theirs):
+                yield f"{kind}: {in_words(ours)} instead of {theirs}"
+        yield from (one if isinstance(one, str) else one["say"] for one in raw.get("differs", ()))
+
+    def lacks(self) -> Iterator[str]:
+        """What cannot be measured and why, one sentence each."""
+        raw, models = self._raw, self._models
+        yield from self._sources.lacks
+        measures = {name for table in raw["tables"] for name in table.get("measures", ())}
+        rows = [row for table in raw["tables"] for row in table["rows"]]
+        columns = [column for table in raw["tables"] for column in table["columns"]]
+        if models["generator"] is None:
+            needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and available(row))
+            if any(map(needs_replies, measures)) and any(available(row) and not row.get("generator") for row in rows):
+                yield (
+                    "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
+                )
+            if needing:
+                yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
+        elif copying := dict.fromkeys(
+            row["label"] for row in rows if available(row) and measurable(row, models["generator"])
+        ):
+            yield f"a reader only copies; these need a generator that writes and are not measured: {', '.join(copying)}"
+        if any(c.get("gradients") for c in columns) and not has_gradient(models["encoder"]):
+            labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
+            encoder = models["encoder"]
+            yield f"{', '.join(labels)} follows an encoder's gradient, which {encoder} has not: give -e minilm"
+        for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
+            yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
+        unknown = dict.fromkeys(row["label"] for row in rows if not available(row) and "needs" not in row)
+        if unknown:
+            yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
+        yield from raw.get("lacks", ())
 
 
 def _phrases(of: Mapping[str, Any], measure: str) -> Iterator[str]:

@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.intervals import Estimate
+from unpoison.evaluation.measures import Measure
 
-__all__ = ["AnyMeasure", "Finding", "Gate", "MeasuredCell", "check_gates"]
+__all__ = ["Finding", "Gate", "MeasuredCell", "check_gates"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -27,15 +28,6 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
 _WORDS = ("upper", "lower", "clean", "attacked")
 _FORM = re.compile(r"\s*([a-z0-9_()]{1,100})\s*(>=|<=|>|<)\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s*(%))?\s*")
 _CALL = re.compile(r"([a-z]{1,20})\(([a-z0-9_()]{1,100})\)")
-
-
-class AnyMeasure(Protocol):
-    """What a gate wants to know of a measure: its unit, and which way is good."""
-
-    @property
-    def unit(self) -> str: ...
-    @property
-    def better(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +91,7 @@ class Gate:
     bound: float
 
     @classmethod
-    def of(cls, text: str, measures: Mapping[str, AnyMeasure]) -> Self:
+    def of(cls, text: str, measures: Mapping[str, Measure[Any]]) -> Self:
         """Read a gate.
 
         Raises:
@@ -147,7 +139,7 @@ class Gate:
 
 
 def check_gates(
-    gates: Iterable[Gate], cells: Sequence[MeasuredCell], measures: Mapping[str, AnyMeasure]
+    gates: Iterable[Gate], cells: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
 ) -> list[Finding]:
     """What every gate says of every cell to which it applies.
 

@@ -26,7 +26,7 @@ from unpoison.evaluation.scenarios import PLACED, Scenario
 from unpoison.evaluation.specs import check_spec, specs, split_specs, varied
 from unpoison.evaluation.workbench import sibling_corpus
 
-__all__ = ["MAX_SCENARIOS", "Grid"]
+__all__ = ["MAX_SCENARIOS", "Grid", "axis"]
 
 MAX_SCENARIOS = 10_000
 """Larger grids are refused: nobody reads such a table, and a slip of the pen makes one."""
@@ -96,7 +96,7 @@ class Grid:
         for name, value in switches.items():
             if not isinstance(value, bool):
                 raise OptionError(f"{name} must be true or false, got {shown(value)}")
-        axes = {name: _axis(name, values[name]) for name in AXES if values.get(name) is not None}
+        axes = {name: axis(name, values[name]) for name in AXES if values.get(name) is not None}
         if not axes.get("data"):
             raise InputError("a grid needs data; give files, or 'sample'")
         if not axes.get("defense"):
@@ -193,7 +193,12 @@ def _baselines(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, defense=f"vanilla:keep={keep}")
 
 
-def _axis(name: str, value: Any) -> tuple[Any, ...]:
+def axis(name: str, value: Any) -> tuple[Any, ...]:
+    """The values of one axis, each once: a value, a list of values, or a string with commas between them.
+
+    Raises:
+        OptionError: A value that cannot be used, or none.
+    """
     items = value if isinstance(value, list | tuple) else [value]
     if name in ("attack", "defense"):
         return tuple(dict.fromkeys(spec for item in items for spec in specs(name, item)))
@@ -201,10 +206,10 @@ def _axis(name: str, value: Any) -> tuple[Any, ...]:
         items = [spec for item in items for spec in split_specs(str(item))]
     elif name != "data":
         items = [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
-    axis = tuple(dict.fromkeys(_value(name, item) for item in items))
-    if not axis:
+    values = tuple(dict.fromkeys(_value(name, item) for item in items))
+    if not values:
         raise OptionError(f"{name} has no value; leave it out or give one")
-    return axis
+    return values
 
 
 def _value(name: str, item: Any) -> Any:
@@ -217,8 +222,8 @@ def _value(name: str, item: Any) -> Any:
         if name == "nli_noise":
             return float(text)
         if name == "positions":
-            places = item if isinstance(item, list) else text.split("+")
-            return tuple(int(str(position)) for position in places)
+            positions = item if isinstance(item, list) else text.split("+")
+            return tuple(int(str(position)) for position in positions)
     except ValueError:
         pass
     else:

@@ -25,10 +25,8 @@ from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.types import Passage
 
 __all__ = [
-    "bm25_score",
+    "bm25_search",
     "dense_search",
-    "encoder_score",
-    "hybrid_score",
     "hybrid_search",
     "middle",
     "planted",
@@ -39,9 +37,6 @@ __all__ = [
     "retrieve",
     "retrieve_corpus",
 ]
-
-Score = Callable[[str, Sequence[str]], ArrayLike]
-"""(question, texts) to relevance, shape (n,)."""
 
 Search = Callable[[Sequence[str], Sequence[Passage], int], Sequence[NDArray[np.intp]]]
 """(questions, passages, count) to the best positions of each question."""
@@ -129,8 +124,8 @@ def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) 
     return _changed(context, candidates, poisons)
 
 
-def retrieve(context: Context, poisons: Sequence[Candidate], score: Score, k: int) -> Context:
-    """Poison competes with the context for the `k` best places by a retriever's score (PoisonedRAG, GRADA, TrustRAG).
+def retrieve(context: Context, poisons: Sequence[Candidate], search: Search, k: int) -> Context:
+    """Poison competes with the context for the `k` best places of a retriever (PoisonedRAG, GRADA, TrustRAG).
 
     Ties go to the context, then to the earlier poison. Poison of other questions may take part; what of it is
     retrieved is in `Context.foreign`.
@@ -138,8 +133,10 @@ def retrieve(context: Context, poisons: Sequence[Candidate], score: Score, k: in
     Raises:
         OptionError: `k` below 1.
     """
+    _at_least_one(k)
     whole = pool(context, poisons, first=False)
-    return whole.reordered(score(context.query, [p.text for p in whole.passages]), _at_least_one(k))
+    (order,) = search([context.query], whole.passages, len(whole))
+    return whole.reordered(order[:k])
 
 
 def retrieve_corpus(
@@ -180,22 +177,11 @@ def retrieve_corpus(
     return contexts
 
 
-def bm25_score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
-    """BM25 with the statistics of the texts at hand, shape (n,)."""
-    documents = [words(text, ENGLISH_33) for text in texts]
-    return bm25([words(question, ENGLISH_33)], documents, statistics="candidates").ravel()
-
-
-def encoder_score(encoder: Encoder) -> Score:
-    """Similarity to the question as an encoder compares: cosine, or the dot product of one that says so."""
-
-    def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
-        if isinstance(encoder, TwoTowers):
-            return _similar(encoder, encoder.encode_queries([question]), encoder.encode(texts)).ravel()
-        vectors = encoder.encode([question, *texts])
-        return _similar(encoder, vectors[:1], vectors[1:]).ravel()
-
-    return score
+def bm25_search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+    """BM25 with the statistics of the passages at hand, as GRADA's code counts; `nearest` is for a whole corpus."""
+    documents = [words(passage.text, ENGLISH_33) for passage in passages]
+    scores = bm25([words(question, ENGLISH_33) for question in questions], documents, statistics="candidates")
+    return [best_first(of_question)[:count] for of_question in scores]
 
 
 def dense_search(encoder: Encoder) -> Search:
@@ -213,25 +199,12 @@ def dense_search(encoder: Encoder) -> Search:
     return search
 
 
-def hybrid_score(encoder: Encoder) -> Score:
-    """The sum of 1 / (60 + rank) by BM25 and by an encoder (reciprocal rank fusion)."""
-
-    def score(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
-        fused = np.zeros(len(texts))
-        for single in (bm25_score, encoder_score(encoder)):
-            order = best_first(np.asarray(single(question, texts), float))
-            fused[order] += 1 / (FUSION + np.arange(1, len(texts) + 1))
-        return fused
-
-    return score
-
-
-def hybrid_search(encoder: Encoder) -> Search:
-    """The same over a corpus: of each retriever the best 100, or `count` where that is more, are fused."""
+def hybrid_search(encoder: Encoder, by_words: Search = nearest) -> Search:
+    """BM25 and an encoder by the sum of 1 / (60 + rank), over the best 100 of each, or `count` where that is more."""
 
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
         depth = max(count, 100)
-        lists = [single(questions, passages, depth) for single in (nearest, dense_search(encoder))]
+        lists = [single(questions, passages, depth) for single in (by_words, dense_search(encoder))]
         best_of_each = []
         for ranked in zip(*lists, strict=True):
             fused = np.zeros(len(passages))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, nan, sqrt
+from math import comb, isfinite, isnan, nan, sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,6 @@ from unpoison.errors import OptionError
 __all__ = [
     "Difference",
     "Estimate",
-    "bootstrap_mean",
     "bootstrap_ratio",
     "holm",
     "mcnemar_exact",
@@ -46,6 +46,20 @@ class Estimate:
     low: float
     high: float
     count: int
+
+    @property
+    def defined(self) -> bool:
+        return not isnan(self.value)
+
+    @property
+    def hits(self) -> int:
+        """How many said yes, where the value is a share of the count; 0 where it is undefined."""
+        return round(self.value * self.count) if self.defined else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; None stands for what is undefined."""
+        ends = {"value": self.value, "low": self.low, "high": self.high}
+        return {**{name: end if isfinite(end) else None for name, end in ends.items()}, "count": self.count}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +90,6 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
     if trials == 0:
         return Estimate(nan, nan, nan, 0)
     return _wilson(successes / trials, trials, level)
-
-
-def bootstrap_mean(values: ArrayLike, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
-    """The mean of per-question values with a percentile bootstrap interval; nan values are left out.
-
-    O(resamples * n) time, bounded memory.
-    """
-    defined = np.asarray(values, float)
-    defined = defined[~np.isnan(defined)]
-    return bootstrap_ratio(defined, np.ones_like(defined), level=level, resamples=resamples, seed=seed)
 
 
 def bootstrap_ratio(

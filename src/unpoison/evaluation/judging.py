@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -19,10 +18,11 @@ from unpoison.driver import Limits, run
 from unpoison.errors import ModelError
 from unpoison.evaluation.journal import Journal, read_rows
 from unpoison.evaluation.records import Cell, Record
-from unpoison.evaluation.runs import Run, judgements_path
+from unpoison.evaluation.runs import Run, file_of
 from unpoison.models.protocols import Generator, Models
 from unpoison.prompts import Prompt
 from unpoison.requests import Flow, generate
+from unpoison.threads import in_order
 
 __all__ = ["ASPECTS", "grade_prompt", "grade_run", "judge_prompt", "judge_run", "read_grade", "read_scores"]
 
@@ -186,15 +186,15 @@ def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Lim
     total = sum(len(_open(cell)) for cell in measured.cells)
     models, done, cells = Models(generator=judge), 0, []
     for cell in measured.cells:
-        records, path = _open(cell), judgements_path(measured.folder, cell.id)
+        records, path = _open(cell), file_of(measured.folder, "judgements", cell.id)
         verdicts: dict[Any, Any] = {row.get("key"): row[form.field] for row in read_rows(path) if form.field in row}
         missing = [record for record in records if _key(judge, record) not in verdicts]
         done += len(records) - len(missing)
         if missing:
             questions = {name: one.context.query for name, one in measured.staged(cell).items()}
             ask = partial(_judged, questions, models, limits, form)
-            with Journal(path) as journal, ThreadPoolExecutor(jobs) as pool:
-                for record, verdict in zip(missing, pool.map(ask, missing)):
+            with Journal(path) as journal:
+                for record, verdict in zip(missing, in_order(ask, missing, jobs)):
                     if verdict is not None:
                         verdicts[_key(judge, record)] = verdict
                         journal.append({"key": _key(judge, record), "example": record.example, form.field: verdict})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -14,8 +13,9 @@ from unpoison.errors import OptionError
 from unpoison.evaluation.crafting import Crafted, craft_one, stand_in, takes
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.staging import Staged, stage
+from unpoison.evaluation.staging import Staged
 from unpoison.evaluation.workbench import Workbench
+from unpoison.threads import in_order
 
 __all__ = ["Planted", "plant", "total"]
 
@@ -72,24 +72,19 @@ def plant(
     examples = bench.examples(scenario)
     together = scenario.policy == "corpus"
     wanted = [example for example in examples if together or example.id not in done]
-    with ThreadPoolExecutor(jobs, thread_name_prefix="unpoison-attack") as pool:
-        try:
-            every = []
-            for example, crafted in zip(wanted, pool.map(partial(_craft, scenario, bench, attack), wanted)):
-                step()
-                if together:
-                    every.append(crafted)
-                else:
-                    (staged,) = _staged(scenario, bench, attack, [example], [crafted])
-                    yield _planted(scenario, example, staged, crafted, attack)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    for example, crafted, staged in zip(
-        wanted, every, _staged(scenario, bench, attack, wanted, every) if every else []
-    ):
-        if example.id not in done:
+    every = list[Crafted]()
+    for example, crafted in zip(wanted, in_order(partial(_craft, scenario, bench, attack), wanted, jobs)):
+        step()
+        if together:
+            every.append(crafted)
+        else:
+            (staged,) = bench.staged(scenario, [example], attack, {example.id: crafted})
             yield _planted(scenario, example, staged, crafted, attack)
+    if together:
+        staged_of_all = bench.staged(scenario, wanted, attack, {one.example: one for one in every})
+        for example, crafted, staged in zip(wanted, every, staged_of_all, strict=True):
+            if example.id not in done:
+                yield _planted(scenario, example, staged, crafted, attack)
 
 
 def total(texts: Iterable[PoisonText]) -> Budget:
@@ -100,20 +95,6 @@ def total(texts: Iterable[PoisonText]) -> Budget:
 
 def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Example) -> Crafted:
     return craft_one(attack, example.id, partial(bench.target, scenario, attack, example), scenario.poisons)
-
-
-def _staged(
-    scenario: Scenario, bench: Workbench, attack: Attack, examples: list[Example], crafted: list[Crafted]
-) -> list[Staged]:
-    return stage(
-        scenario,
-        examples,
-        bench.clean(scenario) if scenario.policy != "corpus" else {},
-        bench.corpus(scenario) if scenario.policy == "corpus" else (),
-        attack=attack,
-        crafted={one.example: one for one in crafted},
-        retriever=None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever.removeprefix("hybrid:")),
-    )
 
 
 def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
@@ -142,7 +123,7 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
         row["passages"].append(fields)
     row["planted"] = {
         "attack": attack.name,
-        "made": _made(scenario, crafted),
+        "made": _origin(scenario, crafted),
         "texts": len(crafted.texts),
         "in_context": len(staged.context.poison),
         "reached": staged.reached,
@@ -152,7 +133,7 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
     return Planted(example.id, row, crafted.texts)
 
 
-def _made(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
+def _origin(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
     """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}

@@ -7,28 +7,16 @@ does not have is printed and not measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from unpoison.errors import UnknownNameError
 from unpoison.evaluation.crafting import stand_in
-from unpoison.evaluation.differences import (
-    Differences,
-    available,
-    has_gradient,
-    in_words,
-    measurable,
-    needs_replies,
-    same_model,
-)
+from unpoison.evaluation.differences import Differences
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import measure
+from unpoison.evaluation.preset_files import preset_file, preset_files
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.sources import DATA, Sources
 from unpoison.evaluation.summary import Summary
@@ -112,19 +100,6 @@ class Preset:
         styles = dict.fromkeys(one.style for one in self.scenarios if one.generator is not None)
         return tuple(f"{style}: {Style.of(style).told}" for style in styles)
 
-    def beside(self, summaries: Iterable[Summary]) -> list[tuple[PublishedNumber, Estimate | None]]:
-        """Each published number with the one measured for it, None where none was."""
-        by_scenario = {summary.scenario: summary for summary in summaries}
-        return [
-            (
-                one,
-                None
-                if one.scenario is None or one.scenario not in by_scenario
-                else by_scenario[one.scenario][one.measure],
-            )
-            for one in self.published
-        ]
-
     def by_seed(self, one: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
         """What was measured for a published number with each seed, as far as it was."""
         if one.scenario is None:
@@ -144,7 +119,7 @@ class Preset:
 
 def preset_names() -> list[str]:
     """Every preset, sorted."""
-    return sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml"))
+    return preset_files("presets")
 
 
 def load_preset(
@@ -175,14 +150,13 @@ def load_preset(
         UnknownNameError: No such preset.
         InputError: A data file that cannot be read.
     """
-    if name not in preset_names():
-        raise UnknownNameError("preset", name, preset_names())
-    raw = _content_of(name)
+    raw = preset_file("presets", name)
     sources = Sources(raw["data"], data, limit)
     retriever = "bm25" if encoder == "lexical" else encoder
     seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seeds[0]}
-    published = tuple(_numbers(raw, sources, {**models, "limit": limit}, graded=grader is not None))
+    fit = Differences(raw, sources, {**models, "limit": limit})
+    published = tuple(_numbers(raw, fit, graded=grader is not None))
     first = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
     scenarios = dict.fromkeys(replace(scenario, seed=seed) for seed in seeds for scenario in first)
     instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
@@ -195,124 +169,43 @@ def load_preset(
         scenarios=tuple(dict.fromkeys([scenario.twin for scenario in scenarios] + list(scenarios))),
         published=published,
         substitutions=(
-            *_substitutions(raw, sources, models),
+            *fit.substitutions(),
             *(f"attack: {attack} is written by {what}, not by a language model" for attack, what in instead if what),
         ),
-        lacks=tuple(_lacks(raw, sources, models)),
+        lacks=tuple(fit.lacks()),
         seeds=seeds,
     )
 
 
-def _numbers(
-    raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any], *, graded: bool
-) -> Iterator[PublishedNumber]:
+def _numbers(raw: Mapping[str, Any], fit: Differences, *, graded: bool) -> Iterator[PublishedNumber]:
     """The published numbers in the order of the paper, each with its scenario."""
-    differences = Differences(raw, sources, models)
     for table in raw["tables"]:
-        of_columns = [_anywhere(raw, table, column, sources, models) for column in table["columns"]]
+        of_columns = [fit.any_scenario(table, column) for column in table["columns"]]
         for row in table["rows"]:
             cells = str(row["values"]).split()
             for column, cell, anywhere in zip(table["columns"], cells, of_columns, strict=True):
-                scenario = _scenario(raw.get("base", {}), row, column, sources, models)
                 title = DATA[column["data"]][0]
                 label = f"{title}, {column['label']}" if "label" in column else title
-                measures = column.get("measures", table.get("measures"))
-                for measure_of_paper, printed in zip(measures, cell.split("/"), strict=False):
-                    name = (
-                        "graded"
-                        if graded and raw.get("graded") and measure_of_paper == "accuracy"
-                        else measure_of_paper
-                    )
-                    value, _, spread = printed.partition("\u00b1")
-                    bound = value[0] if value[0] in "<>" else ""
-                    number = None if value == "-" else round(float(value.removeprefix(bound)) / raw["scale"], 6)
+                for name, printed in zip(column.get("measures", table.get("measures")), cell.split("/"), strict=False):
+                    counted = "graded" if graded and raw.get("graded") and name == "accuracy" else name
                     yield PublishedNumber(
                         table=table["model"],
                         row=row["label"],
                         column=label,
-                        measure=measure(name).name,
-                        value=number,
-                        scenario=scenario,
-                        bound=bound,
-                        spread=round(float(spread) / raw["scale"], 6) if spread else None,
-                        row_differs=differences.of_row(table, row, name),
-                        column_differs=differences.of_column(column, anywhere, name),
+                        measure=measure(counted).name,
+                        scenario=fit.scenario(row, column),
+                        **_printed(printed, raw["scale"]),
+                        row_differs=fit.of_row(table, row, counted),
+                        column_differs=fit.of_column(column, anywhere, counted),
                     )
 
 
-def _anywhere(
-    raw: Mapping[str, Any],
-    table: Mapping[str, Any],
-    column: Mapping[str, Any],
-    sources: Sources,
-    models: Mapping[str, Any],
-) -> Scenario | None:
-    """What is measured in a column, in the first row that can be."""
-    scenarios = (_scenario(raw.get("base", {}), row, column, sources, models) for row in table["rows"])
-    return next((one for one in scenarios if one is not None), None)
-
-
-def _scenario(
-    base: Mapping[str, Any],
-    row: Mapping[str, Any],
-    column: Mapping[str, Any],
-    sources: Sources,
-    models: Mapping[str, Any],
-) -> Scenario | None:
-    """What is measured for one cell of the table; None where something is missing."""
-    if column["data"] not in sources.fields or not column.get("measured", True):
-        return None
-    if column.get("gradients") and not has_gradient(models["encoder"]):
-        return None
-    if measurable(row, models["generator"]):
-        return None
-    stated = {**base, **column, **row}
-    own = {
-        key: value for key, value in stated.items() if key in Scenario.__slots__ and key not in ("data", "generator")
+def _printed(text: str, scale: float) -> dict[str, Any]:
+    """A number as a file has it: `68.5`, `<5`, `12.1\u00b10.4`, or `-` for one that is drawn and not printed."""
+    value, _, spread = text.partition("\u00b1")
+    bound = value[0] if value[0] in "<>" else ""
+    return {
+        "value": None if value == "-" else round(float(value.removeprefix(bound)) / scale, 6),
+        "bound": bound,
+        "spread": round(float(spread) / scale, 6) if spread else None,
     }
-    return Scenario.from_dict({**models, **own, **sources.fields[column["data"]]})
-
-
-def _substitutions(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> Iterator[str]:
-    yield from sources.substitutions
-    for kind in ("encoder", "retriever", "generator", "nli"):
-        theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
-        if theirs and ours and not same_model(ours, theirs):
-            yield f"{kind}: {in_words(ours)} instead of {theirs}"
-    yield from (one if isinstance(one, str) else one["say"] for one in raw.get("differs", ()))
-
-
-def _lacks(raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> Iterator[str]:
-    yield from sources.lacks
-    measures = {name for table in raw["tables"] for name in table.get("measures", ())}
-    rows = [row for table in raw["tables"] for row in table["rows"]]
-    columns = [column for table in raw["tables"] for column in table["columns"]]
-    if models["generator"] is None:
-        needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and available(row))
-        if any(map(needs_replies, measures)) and any(available(row) and not row.get("generator") for row in rows):
-            yield "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
-        if needing:
-            yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
-    elif copying := dict.fromkeys(
-        row["label"] for row in rows if available(row) and measurable(row, models["generator"])
-    ):
-        yield f"a reader only copies; these need a generator that writes and are not measured: {', '.join(copying)}"
-    if any(c.get("gradients") for c in columns) and not has_gradient(models["encoder"]):
-        labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
-        yield f"{', '.join(labels)} follows an encoder's gradient, which {models['encoder']} has not: give -e minilm"
-    for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
-        yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
-    unknown = dict.fromkeys(row["label"] for row in rows if not available(row) and "needs" not in row)
-    if unknown:
-        yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
-    yield from raw.get("lacks", ())
-
-
-def _folder() -> Any:
-    return files("unpoison").joinpath("data", "presets")
-
-
-@cache
-def _content_of(name: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-    return content

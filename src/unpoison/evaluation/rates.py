@@ -48,8 +48,8 @@ def poison_rate(text: str) -> dict[str, Any]:
                 k = int(clean or PASSAGES)
                 return _planted(_whole(float(ratio), k), k, "pool")
             case "radar":
-                places, _, passages = amount.partition("/")
-                k, positions = int(passages or RADAR_PASSAGES), tuple(map(int, places.split("+")))
+                numbers, _, passages = amount.partition("/")
+                k, positions = int(passages or RADAR_PASSAGES), tuple(map(int, numbers.split("+")))
                 for position in positions:
                     within("position", position, 1, k)
                 return {**_planted(len(positions), k, "replace-at"), "positions": positions}

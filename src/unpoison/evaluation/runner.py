@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -24,21 +23,12 @@ from unpoison.evaluation.crafting import Crafted, craft_all, sees_context, takes
 from unpoison.evaluation.journal import Journal, read_rows, write_json, write_rows
 from unpoison.evaluation.measuring import measure_question
 from unpoison.evaluation.records import Cell
-from unpoison.evaluation.runs import (
-    Run,
-    contexts_path,
-    environment,
-    locked,
-    moment,
-    peak_memory,
-    poisons_path,
-    read_cell,
-    records_path,
-)
+from unpoison.evaluation.runs import Run, environment, file_of, locked, moment, peak_memory, read_cell
 from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.staging import Staged, stage
+from unpoison.evaluation.staging import Staged
 from unpoison.evaluation.workbench import Workbench
 from unpoison.registry import own_code
+from unpoison.threads import in_order
 
 __all__ = ["Progress", "Runner", "identifier"]
 
@@ -153,17 +143,11 @@ class Runner:
             self._advance(cell.expected - len(settled), cell)
             return replace(cell, error=str(error))
         self._remember(cell.scenario, staged)
-        with (
-            Journal(records_path(self.folder, cell.id)) as journal,
-            ThreadPoolExecutor(self.jobs, thread_name_prefix="unpoison-question") as pool,
-        ):
-            try:
-                for record in pool.map(lambda one: measure_question(one, defense, plain, cell.scenario.final), staged):
-                    journal.append(record.to_dict())
-                    self._advance(1, cell)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        measure = partial(measure_question, defense=defense, plain=plain, final=cell.scenario.final)
+        with Journal(file_of(self.folder, "records", cell.id)) as journal:
+            for record in in_order(measure, staged, self.jobs):
+                journal.append(record.to_dict())
+                self._advance(1, cell)
         return read_cell(self.folder, cell)
 
     def _advance(self, units: int, cell: Cell) -> None:
@@ -180,30 +164,14 @@ class Runner:
 
     def _staged(self, cell: Cell) -> list[Staged]:
         """What the questions look like under the attack: from disk, or crafted and placed now."""
-        path = contexts_path(self.folder, cell.contexts)
+        path = file_of(self.folder, "contexts", cell.contexts)
         earlier = [Staged.from_dict(row) for row in read_rows(path)]
         if earlier and not (self.retry_failed and any(one.error for one in earlier)):
             return earlier
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
-        retriever = None if scenario.retriever == "bm25" else bench.encoder(scenario.retriever.removeprefix("hybrid:"))
-        clean = {} if scenario.policy in ("corpus", "labelled") else bench.clean(scenario)
-        corpus = bench.corpus(scenario) if scenario.policy == "corpus" else ()
         crafted = self._crafted(scenario, attack) if attack else {}
-        if retriever is not None:
-            passages = [*corpus, *(passage for context in clean.values() for passage in context.passages)]
-            texts = [text.text for one in crafted.values() for text in one.texts]
-            questions = [example.question for example in bench.examples(scenario)]
-            bench.remember(retriever, questions, [*(passage.text for passage in passages), *texts])
-        staged = stage(
-            scenario,
-            bench.examples(scenario),
-            clean,
-            corpus,
-            attack=attack,
-            crafted=crafted,
-            retriever=retriever,
-        )
+        staged = bench.staged(scenario, bench.examples(scenario), attack, crafted)
         write_rows(path, (one.to_dict() for one in staged))
         return staged
 
@@ -212,7 +180,7 @@ class Runner:
             attack,
             {e.id: partial(self.bench.target, scenario, attack, e) for e in self.bench.examples(scenario)},
             scenario.poisons,
-            poisons_path(self.folder, identifier(self._attack_key(scenario))),
+            file_of(self.folder, "poisons", identifier(self._attack_key(scenario))),
             jobs=self.jobs,
             retry_failed=self.retry_failed,
             step=lambda: self._progress(self._done, self._total, f"crafting {scenario.attack} x {scenario.poisons}"),

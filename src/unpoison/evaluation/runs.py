@@ -23,28 +23,26 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from unpoison.errors import InputError, shown
 from unpoison.evaluation.journal import read_rows
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged
+from unpoison.locks import lock_file
 
 __all__ = [
     "Run",
-    "contexts_path",
     "environment",
+    "file_of",
     "folder_name",
-    "judgements_path",
     "locked",
     "moment",
     "open_run",
     "peak_memory",
-    "poisons_path",
     "read_cell",
     "read_manifest",
-    "records_path",
 ]
 
 PACKAGES = (
@@ -84,7 +82,7 @@ class Run:
 
     def staged(self, cell: Cell) -> dict[str, Staged]:
         """What the defense was shown, by the example's id; empty where that was not reached."""
-        contexts = map(Staged.from_dict, read_rows(contexts_path(self.folder, cell.contexts)))
+        contexts = map(Staged.from_dict, read_rows(file_of(self.folder, "contexts", cell.contexts)))
         return {one.example: one for one in contexts}
 
 
@@ -131,30 +129,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def read_cell(folder: Path, cell: Cell) -> Cell:
     """The cell with the records that are on disk; of two lines for one question the later counts."""
     records: dict[str, Record] = {}
-    for row in read_rows(records_path(folder, cell.id)):
+    for row in read_rows(file_of(folder, "records", cell.id)):
         record = Record.from_dict(row)
         records[record.example] = record
     return replace(cell, records=tuple(records.values()))
 
 
-def records_path(folder: Path, identifier: str) -> Path:
-    """Where the records of a cell are."""
-    return folder / "records" / f"{identifier}.jsonl"
-
-
-def contexts_path(folder: Path, identifier: str) -> Path:
-    """Where what the defenses were shown is."""
-    return folder / "contexts" / f"{identifier}.jsonl"
-
-
-def poisons_path(folder: Path, identifier: str) -> Path:
-    """Where crafted texts are."""
-    return folder / "poisons" / f"{identifier}.jsonl"
-
-
-def judgements_path(folder: Path, identifier: str) -> Path:
-    """Where a judge's scores of a cell are."""
-    return folder / "judgements" / f"{identifier}.jsonl"
+def file_of(folder: Path, kind: Literal["records", "contexts", "poisons", "judgements"], identifier: str) -> Path:
+    """Where one file of a run is."""
+    return folder / kind / f"{identifier}.jsonl"
 
 
 def folder_name(scenarios: Iterable[Scenario]) -> str:
@@ -170,16 +153,9 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         InputError: Another process has the folder.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
     with (folder / "lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"another process runs in {folder}; wait for it, or give another --folder") from None
+        if not lock_file(file.fileno()):
+            raise InputError(f"another process runs in {folder}; wait for it, or give another --folder")
         yield
 
 

@@ -12,12 +12,9 @@ from unpoison.evaluation.contexts import Candidate, Context, labelled_context, n
 from unpoison.evaluation.crafting import Crafted
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.injection import (
-    Score,
     Search,
-    bm25_score,
+    bm25_search,
     dense_search,
-    encoder_score,
-    hybrid_score,
     hybrid_search,
     middle,
     planted,
@@ -123,26 +120,31 @@ def stage(
         InputError: The policy corpus without a corpus.
     """
     texts = crafted or {}
-    hybrid = scenario.retriever.startswith("hybrid:")
     poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
     if scenario.policy == "corpus":
         if not corpus:
             raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")
         everything = [poison for own in poisons.values() for poison in own]
-        search: Search = nearest if retriever is None else (hybrid_search if hybrid else dense_search)(retriever)
-        retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, search)
+        retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, _search(scenario, retriever, nearest))
         contexts: list[Context | InputError] = list(retrieved)
     else:
-        score = bm25_score if retriever is None else (hybrid_score if hybrid else encoder_score)(retriever)
-        contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), score) for example in examples]
+        search = _search(scenario, retriever, bm25_search)
+        contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), search) for example in examples]
     return [
         _staged(example, context, attack, texts.get(example.id), triggered=scenario.triggered)
         for example, context in zip(examples, contexts, strict=True)
     ]
 
 
+def _search(scenario: Scenario, retriever: Encoder | None, by_words: Search) -> Search:
+    """The scenario's retriever, with the BM25 that suits what is searched."""
+    if retriever is None:
+        return by_words
+    return hybrid_search(retriever, by_words) if scenario.retriever.startswith("hybrid:") else dense_search(retriever)
+
+
 def _placed(
-    scenario: Scenario, example: Example, clean: Mapping[str, Context], poisons: Sequence[Candidate], score: Score
+    scenario: Scenario, example: Example, clean: Mapping[str, Context], poisons: Sequence[Candidate], search: Search
 ) -> Context | InputError:
     if scenario.policy == "labelled":
         return labelled_context(example)
@@ -152,7 +154,7 @@ def _placed(
     try:
         match scenario.policy:
             case "retrieve":
-                return retrieve(context, poisons, score, scenario.k)
+                return retrieve(context, poisons, search, scenario.k)
             case "replace-at" | "replace-or-append":
                 return replace_at(context, poisons, positions, append=scenario.policy == "replace-or-append")
             case "replace-last":

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
-
-from unpoison.errors import UnknownNameError
 from unpoison.evaluation.adaptations import Method
 from unpoison.evaluation.differences import in_words, measurable, same_model
+from unpoison.evaluation.preset_files import preset_file, preset_files
 
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
@@ -82,7 +78,7 @@ class StreamPreset:
 
 def stream_preset_names() -> list[str]:
     """Every stream preset, sorted."""
-    return sorted(path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml"))
+    return preset_files("stream_presets")
 
 
 def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
@@ -96,9 +92,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
     Raises:
         UnknownNameError: No such preset.
     """
-    if name not in stream_preset_names():
-        raise UnknownNameError("stream preset", name, stream_preset_names())
-    raw = _content_of(name)
+    raw = preset_file("stream_presets", name)
     methods = {label: Method(**fields) for label, fields in raw["methods"].items()}
     reasons = {
         label: measurable({"defense": method.defense, "generator": True}, generator)
@@ -136,13 +130,3 @@ def _differs(raw: Mapping[str, Any], generator: str, nli: str) -> list[str]:
         if not same_model(ours, theirs[kind])
     ]
     return [*differences, "accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]
-
-
-def _folder() -> Any:
-    return files("unpoison").joinpath("data", "stream_presets")
-
-
-@cache
-def _content_of(name: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = yaml.safe_load(_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-    return content

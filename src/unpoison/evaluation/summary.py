@@ -12,15 +12,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import OptionError, shown
-from unpoison.evaluation.intervals import (
-    Difference,
-    Estimate,
-    bootstrap_ratio,
-    holm,
-    paired_bootstrap,
-    paired_shares,
-    wilson,
-)
+from unpoison.evaluation.intervals import Difference, Estimate, holm, paired_bootstrap, paired_shares
 from unpoison.evaluation.measures import MEASURES, Measure, measure
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.scenarios import Scenario
@@ -100,14 +92,14 @@ class Summary:
 
     def applies(self, name: str) -> bool:
         """Whether any question stands behind a figure."""
-        return not isnan(self.figures[name].value)
+        return self.figures[name].defined
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
         return {
             **{name: getattr(self, name) for name in ("id", "expected", "done", "failed", "cost", "twin")},
             "scenario": self.scenario.to_dict(),
-            "figures": {name: _defined(asdict(estimate)) for name, estimate in self.figures.items()},
+            "figures": {name: estimate.to_dict() for name, estimate in self.figures.items()},
             "poison_ranks": list(self.poison_ranks),
             "gold_ranks": list(self.gold_ranks),
             "problems": list(self.problems),
@@ -207,8 +199,7 @@ def _corrected(own: Sequence[Comparison]) -> list[Comparison]:
 def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: float, seed: int) -> Summary:
     usable = cell.usable
     figures = {
-        name: _estimate(one, cell.records if name == "failed" else usable, level, seed)
-        for name, one in MEASURES.items()
+        name: one.estimate(cell.records if name == "failed" else usable, level, seed) for name, one in MEASURES.items()
     }
     size = max((record.size for record in usable), default=0)
     problems = Counter(record.error or "" for record in cell.failures)
@@ -234,18 +225,6 @@ def _ranks(orders: Iterable[tuple[Sequence[int], Sequence[int]]], size: int) -> 
     return tuple(counts[rank] for rank in range(size))
 
 
-def _estimate(one: Measure, records: Sequence[Record], level: float, seed: int) -> Estimate:
-    parts = np.array([one.parts(record) for record in records], float).reshape(-1, 2)
-    parts = parts[parts[:, 1] > 0]
-    if not len(parts):
-        return Estimate(nan, nan, nan, 0)
-    if one.quantile is not None:
-        return Estimate(float(np.quantile(parts[:, 0], one.quantile)), nan, nan, len(parts))
-    if one.yes_no:
-        return wilson(int(parts[:, 0].sum()), len(parts), level)
-    return bootstrap_ratio(parts[:, 0], parts[:, 1], shares=one.unit == "share", level=level, seed=seed)
-
-
 def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
     generator = cell.scenario.generator or ""
     price = prices.get(generator, prices.get(generator.partition(":")[2]))
@@ -262,7 +241,7 @@ def _paired(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
 
 
 def _comparison(
-    first: Cell, second: Cell, pairs: Sequence[tuple[Record, Record]], one: Measure, level: float, seed: int
+    first: Cell, second: Cell, pairs: Sequence[tuple[Record, Record]], one: Measure[Record], level: float, seed: int
 ) -> Comparison:
     values = np.array([(one.value(a), one.value(b)) for a, b in pairs], float).reshape(-1, 2)
     values = values[~np.isnan(values).any(axis=1)]

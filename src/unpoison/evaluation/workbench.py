@@ -19,11 +19,12 @@ from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.evaluation.contexts import Context, clean_contexts
-from unpoison.evaluation.crafting import make_attack, sees_context, takes
+from unpoison.evaluation.crafting import Crafted, make_attack, sees_context, takes
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, Loaded
 from unpoison.evaluation.noise import NoisyNLI
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.staging import Staged, stage
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
@@ -33,6 +34,8 @@ from unpoison.types import Passage
 __all__ = ["Workbench", "sibling_corpus"]
 
 T = TypeVar("T")
+
+NOTHING = Context("", "", ())
 
 VECTORS_IN_MEMORY = 100_000
 """At 384 dimensions 150 MB; those not used for longest leave first and are read from the file again."""
@@ -233,6 +236,23 @@ class Workbench:
         if not sees_context(scenario.attack):
             return target
         return replace(target, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
+
+    def staged(
+        self, scenario: Scenario, examples: Sequence[Example], attack: Attack | None, crafted: Mapping[str, Crafted]
+    ) -> list[Staged]:
+        """What some questions of a scenario look like under its attack, with what was crafted for each.
+
+        Raises:
+            InputError: The policy corpus without a corpus.
+        """
+        retriever = None if scenario.retriever == "bm25" else self.encoder(scenario.retriever.removeprefix("hybrid:"))
+        clean = {} if scenario.policy in ("corpus", "labelled") else self.clean(scenario)
+        corpus = self.corpus(scenario) if scenario.policy == "corpus" else ()
+        if retriever is not None:
+            passages = [*corpus, *(passage for one in examples for passage in clean.get(one.id, NOTHING).passages)]
+            texts = [text.text for one in crafted.values() for text in one.texts]
+            self.remember(retriever, [one.question for one in examples], [*(p.text for p in passages), *texts])
+        return stage(scenario, examples, clean, corpus, attack=attack, crafted=crafted, retriever=retriever)
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
         """Have a caching encoder encode what it has not seen, all in one call of each tower."""

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InputError, shown
-from unpoison.evaluation.gates import AnyMeasure, Finding, MeasuredCell, figures_of
+from unpoison.evaluation.gates import Finding, MeasuredCell, figures_of
 from unpoison.evaluation.intervals import Estimate, holm, mcnemar_exact
+from unpoison.evaluation.measures import Measure
 
 __all__ = ["COMPARED", "read_measured", "worsened"]
 
@@ -52,7 +53,7 @@ def read_measured(path: str | Path) -> list[MeasuredCell]:
 
 
 def worsened(
-    old: Sequence[MeasuredCell], new: Sequence[MeasuredCell], measures: Mapping[str, AnyMeasure]
+    old: Sequence[MeasuredCell], new: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
 ) -> list[Finding]:
     """Every figure that both runs have, and whether it is significantly worse now.
 

@@ -53,17 +53,17 @@ class Gate(Generic[D]):
         Raises:
             InputError: An unusable document.
         """
-        beside = [self._document(found) for one in documents for found in self._nearest(one)]
+        beside = [self._document(sorted_documents) for one in documents for sorted_documents in self._nearest(one)]
         new = [self._document(one) for one in documents]
         decisions = self.ingest.check(new, beside=_once(beside)).decisions
-        found: dict[str, list[Any]] = {"accept": [], "quarantine": [], "reject": []}
+        sorted_documents: dict[str, list[Any]] = {"accept": [], "quarantine": [], "reject": []}
         for document, decision in zip(documents, decisions, strict=True):
-            found[decision.decision].append(document)
+            sorted_documents[decision.decision].append(document)
         logger.info(
             "unpoison ingest: %d accepted, %d quarantined, %d rejected",
-            *(len(found[name]) for name in ("accept", "quarantine", "reject")),
+            *(len(sorted_documents[name]) for name in ("accept", "quarantine", "reject")),
         )
-        return Gated(found["accept"], found["quarantine"], found["reject"], decisions)
+        return Gated(sorted_documents["accept"], sorted_documents["quarantine"], sorted_documents["reject"], decisions)
 
     def _document(self, document: D) -> Document:
         passage = self._reading(document)

@@ -17,7 +17,7 @@ from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, shown
 from unpoison.integrations.gate import Gate
-from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.types import Passage
 
 __all__ = ["IngestGate", "Screen"]
@@ -53,7 +53,9 @@ class Screen:
         exempt: Exempt | None = None,
     ) -> None:
         self.exempt = exempt
-        self._screener = Screener(_passage, _annotated, _redacted, defense, mode=mode, annotate=annotate, exempt=exempt)
+        self._screener = DocumentScreener(
+            _passage, _annotated, _redacted, defense, mode=mode, annotate=annotate, exempt=exempt
+        )
 
     def warm_up(self) -> None:
         """Load the defense's models.
@@ -168,5 +170,5 @@ class IngestGate:
         Raises:
             InputError: An unusable document.
         """
-        found = self._gate.sorted(documents)
-        return {"documents": found.accepted, "quarantined": found.quarantined, "rejected": found.rejected}
+        gated = self._gate.sorted(documents)
+        return {"documents": gated.accepted, "quarantined": gated.quarantined, "rejected": gated.rejected}

@@ -22,7 +22,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, shown
 from unpoison.integrations.gate import Gate, Gated
-from unpoison.integrations.screener import Exempt, Mode, Screener, passage, readable
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage, readable
 from unpoison.types import Answer, Passage
 
 __all__ = ["GuardedVectorStore", "ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]
@@ -50,7 +50,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
     annotate: bool
     exempt: Exempt | None
     model_config = ConfigDict(arbitrary_types_allowed=True)
-    _screener: Screener[Document] = PrivateAttr()
+    _screener: DocumentScreener[Document] = PrivateAttr()
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         exempt: Exempt | None = None,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
+        screener = DocumentScreener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given)
         self._screener = screener
 
@@ -221,7 +221,7 @@ class GuardedVectorStore:
         Raises:
             InputError: An unusable document.
         """
-        found = self._gate.sorted(documents)
-        if found.accepted:
-            self.store.add_documents(found.accepted, **options)
-        return found
+        gated = self._gate.sorted(documents)
+        if gated.accepted:
+            self.store.add_documents(gated.accepted, **options)
+        return gated

@@ -18,7 +18,7 @@ from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
 from unpoison.integrations.gate import Gate, Gated
-from unpoison.integrations.screener import Exempt, Mode, Screener, passage
+from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.types import Passage
 
 __all__ = ["GuardedIndex", "ScreeningPostprocessor"]
@@ -48,7 +48,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
     mode: Mode
     annotate: bool
     exempt: Exempt | None
-    _screener: Screener[NodeWithScore] = PrivateAttr()
+    _screener: DocumentScreener[NodeWithScore] = PrivateAttr()
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         **framework: Any,
     ) -> None:
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate, "exempt": exempt}
-        screener = Screener(_passage, _annotated, _redacted, **given).prepared()
+        screener = DocumentScreener(_passage, _annotated, _redacted, **given).prepared()
         super().__init__(**given, **framework)
         self._screener = screener
 
@@ -96,21 +96,21 @@ def _asked(bundle: QueryBundle | None) -> QueryBundle:
     return bundle
 
 
-def _passage(found: NodeWithScore) -> Passage:
-    node = found.node
+def _passage(scored: NodeWithScore) -> Passage:
+    node = scored.node
     return passage(
         node.get_content(metadata_mode=MetadataMode.NONE),
         node.metadata,
-        found,
+        scored,
         id=node.node_id,
-        score=found.score,
+        score=scored.score,
         embedding=node.embedding,
     )
 
 
-def _annotated(found: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScore:
+def _annotated(scored: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScore:
     """The language model and the encoder read a node's metadata too, except the excluded ones."""
-    node = found.node
+    node = scored.node
     noted = node.model_copy(
         update={
             "metadata": {**(node.metadata or {}), "unpoison": dict(verdict)},
@@ -118,12 +118,12 @@ def _annotated(found: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScor
             "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, "unpoison"],
         }
     )
-    return found.model_copy(update={"node": noted})
+    return scored.model_copy(update={"node": noted})
 
 
-def _redacted(found: NodeWithScore, text: str) -> NodeWithScore:
+def _redacted(scored: NodeWithScore, text: str) -> NodeWithScore:
     """A text node of the same name: other kinds of node keep their text elsewhere."""
-    node = found.node
+    node = scored.node
     metadata = {name: value for name, value in (node.metadata or {}).items() if name != "title"}
     if isinstance(node, TextNode):
         cut = node.model_copy(update={"text": text, "metadata": metadata, "embedding": None})
@@ -135,7 +135,7 @@ def _redacted(found: NodeWithScore, text: str) -> NodeWithScore:
             excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
             excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
         )
-    return found.model_copy(update={"node": cut})
+    return scored.model_copy(update={"node": cut})
 
 
 class GuardedIndex:
@@ -152,7 +152,7 @@ class GuardedIndex:
         retriever = index.as_retriever(similarity_top_k=neighbours)
 
         def nearest(node: BaseNode) -> list[BaseNode]:
-            return [found.node for found in retriever.retrieve(node.get_content(metadata_mode=MetadataMode.NONE))]
+            return [scored.node for scored in retriever.retrieve(node.get_content(metadata_mode=MetadataMode.NONE))]
 
         self._gate: Gate[BaseNode] = Gate(lambda node: _passage(NodeWithScore(node=node)), nearest, ingest)
 
@@ -162,7 +162,7 @@ class GuardedIndex:
         Raises:
             InputError: An unusable node.
         """
-        found = self._gate.sorted(nodes)
-        if found.accepted:
-            self.index.insert_nodes(found.accepted, **options)
-        return found
+        gated = self._gate.sorted(nodes)
+        if gated.accepted:
+            self.index.insert_nodes(gated.accepted, **options)
+        return gated

@@ -15,7 +15,7 @@ from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
 from unpoison.types import Passage, Query, Screening, Verdict
 
-__all__ = ["Delivery", "Exempt", "Mode", "Screener", "described", "passage", "readable", "spared"]
+__all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "described", "passage", "readable", "spared"]
 
 D = TypeVar("D")
 
@@ -41,7 +41,7 @@ class Delivery(Generic[D]):
     dropped: list[D]
 
 
-class Screener(Generic[D]):
+class DocumentScreener(Generic[D]):
     """Puts a framework's documents through a defense.
 
     Args:

@@ -37,11 +37,11 @@ class Edits:
 
     def put(self, text: str, changes: Sequence[Change]) -> str:
         """The text after changes that rise and do not overlap."""
-        parts, place = list[str](), 0
+        parts, end_of_last = list[str](), 0
         for start, end, new in changes:
-            parts += text[place:start], new
-            place = end
-        return "".join([*parts, text[place:]])
+            parts += text[end_of_last:start], new
+            end_of_last = end
+        return "".join([*parts, text[end_of_last:]])
 
     def cut(self, text: str, start: int, end: int) -> str:
         """`text[start:end]`."""
@@ -95,8 +95,8 @@ class Trace(Edits):
         return text[start:end]
 
     def heard(self, positions: Sequence[int]) -> None:
-        places = np.asarray(positions, np.intp)
-        self._made.append((self.start[places], self.end[places]))
+        indices = np.asarray(positions, np.intp)
+        self._made.append((self.start[indices], self.end[indices]))
 
     def said(self, text: str, messages: Sequence[str]) -> str:
         for start, end in self._made:  # the line break before a message comes from nowhere
@@ -124,13 +124,13 @@ class Trace(Edits):
         real = ends > starts
         pieces = joined(list(zip(starts[real].tolist(), ends[real].tolist(), strict=True)))
         places = self._places()
-        found: list[Region] = []
+        regions: list[Region] = []
         for piece in pieces:
-            if found and np.searchsorted(places, found[-1][1]) == np.searchsorted(places, piece[0]):
-                found[-1] = found[-1][0], piece[1]
+            if regions and np.searchsorted(places, regions[-1][1]) == np.searchsorted(places, piece[0]):
+                regions[-1] = regions[-1][0], piece[1]
             else:
-                found.append(piece)
-        return tuple(found)
+                regions.append(piece)
+        return tuple(regions)
 
     def _places(self) -> Numbers:
         """Where the characters come from, rising."""
@@ -154,13 +154,13 @@ class Trace(Edits):
 
 def joined(regions: Sequence[Region]) -> Regions:
     """The same stretches, rising; those that overlap or touch are one."""
-    found: list[Region] = []
+    joined_regions: list[Region] = []
     for start, end in sorted(regions):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if joined_regions and start <= joined_regions[-1][1]:
+            joined_regions[-1] = joined_regions[-1][0], max(end, joined_regions[-1][1])
         else:
-            found.append((start, end))
-    return tuple(found)
+            joined_regions.append((start, end))
+    return tuple(joined_regions)
 
 
 class _Places(NamedTuple):

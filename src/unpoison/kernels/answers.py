@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 
 from rapidfuzz.distance import Levenshtein
 
+from unpoison.kernels.answer_words import DENYING, Answer, AnswerType, answer_type, read_answer
 from unpoison.kernels.folding import word_set
 from unpoison.kernels.quantities import Figure, Moment
-from unpoison.kernels.said import DENYING, Answer, Asked, asked_for, read_answer
 from unpoison.kernels.units import Count, near
 
 __all__ = ["COMPATIBLE", "LONGEST", "RIVAL", "SAME", "Relation", "relation"]
@@ -110,16 +110,16 @@ def relation(question: str, left: str, right: str) -> Relation:
         The first rule that applies; each figure is in [0, 1]. Time is linear in the texts, but for names of up to
         `LONGEST` characters, which are compared letter by letter.
     """
-    asked = asked_for(question[:LONGEST_QUESTION])
-    one, two = read_answer(left[:LONGEST], asked), read_answer(right[:LONGEST], asked)
-    if one.told == two.told:
+    expected = answer_type(question[:LONGEST_QUESTION])
+    one, two = read_answer(left[:LONGEST], expected), read_answer(right[:LONGEST], expected)
+    if one.words == two.words:
         return SAME
     for rule in _RULES:
-        if (found := rule(one, two, asked)) is not None:
-            return found
+        if (by_rule := rule(one, two, expected)) is not None:
+            return by_rule
     if one.bounds != two.bounds or one.signs != two.signs:
         return RISKY if _nested(one, two) else OTHER_NAME
-    if one.said & two.said and len(one.said & two.said) >= ALIKE * len(one.said | two.said):
+    if one.stems & two.stems and len(one.stems & two.stems) >= ALIKE * len(one.stems | two.stems):
         return RISKY if _telling(one, two) else NEARLY
     return OTHER_NAME if min(len(one.content), len(two.content)) <= SHORT else UNRELATED
 
@@ -140,54 +140,54 @@ def _telling(one: Answer, two: Answer) -> bool:
     )
 
 
-def _contrasts(one: Answer, two: Answer, _: Asked) -> Relation | None:
+def _contrasts(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
     """One says what the other says it is not."""
     for denying, other in ((one, two), (two, one)):
-        if denying.denied and other.said and other.said <= denying.denied:
+        if denying.denied and other.stems and other.stems <= denying.denied:
             return RIVAL
     return None
 
 
-def _verdicts(one: Answer, two: Answer, asked: Asked) -> Relation | None:
+def _verdicts(one: Answer, two: Answer, expected: AnswerType) -> Relation | None:
     """Yes and no."""
     if one.yes is None or two.yes is None:
         return None
     if one.yes != two.yes:
         return RIVAL
-    return SAME if asked.polar or one.bare or two.bare else None
+    return SAME if expected.polar or one.bare or two.bare else None
 
 
-def _quantified(one: Answer, two: Answer, asked: Asked) -> Relation | None:
+def _quantified(one: Answer, two: Answer, expected: AnswerType) -> Relation | None:
     """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
     dated, counted = bool(one.dates and two.dates), bool(one.counts and two.counts)
-    if not (dated or counted) or not (asked.date or asked.number or _nested(one, two)):
+    if not (dated or counted) or not (expected.date or expected.number or _nested(one, two)):
         return None
-    found = []
+    compared = []
     if dated:
-        found.append(_all(one.dates, two.dates, _same_moment))
+        compared.append(_all(one.dates, two.dates, _same_moment))
     if counted:
-        found.append(_all(one.counts, two.counts, _same_count))
-    worst = min(found, key=lambda each: each.same)
+        compared.append(_all(one.counts, two.counts, _same_count))
+    worst = min(compared, key=lambda each: each.same)
     if (bounded := _bounded(one, two, worst)) is not None:
         return bounded
     if worst != SAME:
         return worst
     if not _nested(one, two):
-        return NEARLY if dated and asked.date else REORDERED
+        return NEARLY if dated and expected.date else REORDERED
     if one.signs != two.signs or _telling(one, two):
         return RISKY
-    wanted = (dated and asked.date) or (counted and (asked.number or asked.date))
+    wanted = (dated and expected.date) or (counted and (expected.number or expected.date))
     complete = bool(one.dates) == bool(two.dates) and bool(one.counts) == bool(two.counts)
     return SAME if (wanted or one.content == two.content) and complete else CONTAINED
 
 
-def _bounded(one: Answer, two: Answer, found: Relation) -> Relation | None:
+def _bounded(one: Answer, two: Answer, unbounded: Relation) -> Relation | None:
     """What differing bounds make of quantities; None where the bounds are equal."""
     left, right = one.bounds - two.bounds, two.bounds - one.bounds
     if (not left and not right) or {*left, *right} <= {"ad"}:
         return None
-    if found.same < 0.5:  # "more than 5" and "7" can both be right
-        return UNRELATED if {*left, *right} & {"more", "less", "least", "most", "before", "after"} else found
+    if unbounded.same < 0.5:  # "more than 5" and "7" can both be right
+        return UNRELATED if {*left, *right} & {"more", "less", "least", "most", "before", "after"} else unbounded
     if "not" in left | right or any((left & a and right & b) or (left & b and right & a) for a, b in _RIVAL_BOUNDS):
         return RIVAL
     lasting = all(isinstance(count, Count) and count.kind == "time" for count in (*one.counts, *two.counts))
@@ -250,7 +250,7 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
     return RISKY if written else SAME
 
 
-def _denials(one: Answer, two: Answer, _: Asked) -> Relation | None:
+def _denials(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
     """The same said and denied."""
     if ("not" in one.bounds) == ("not" in two.bounds):
         return None
@@ -260,13 +260,13 @@ def _denials(one: Answer, two: Answer, _: Asked) -> Relation | None:
     return RIVAL if plain == other else RISKY
 
 
-def _lists(one: Answer, two: Answer, _: Asked) -> Relation | None:
+def _lists(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
     """Several things of which the other names some: both can be right."""
     if not (one.items and two.items) or len(one.items) == len(two.items) == 1 or _telling(one, two):
         return None
     few, many = sorted((one.items, two.items), key=len)
     if frozenset(few) == frozenset(many):
-        return SAME if len(few) == len(many) and one.bounds == two.bounds and one.said == two.said else CONTAINED
+        return SAME if len(few) == len(many) and one.bounds == two.bounds and one.stems == two.stems else CONTAINED
     if one.content == two.content:
         return REORDERED  # Bill Gates and Paul Allen are not Paul Gates and Bill Allen
     matching = sum(any(part <= other or other <= part for other in many) for part in few)
@@ -275,7 +275,7 @@ def _lists(one: Answer, two: Answer, _: Asked) -> Relation | None:
     return CONTAINED if len(few) == len(many) else COMPATIBLE
 
 
-def _names(one: Answer, two: Answer, _: Asked) -> Relation | None:
+def _names(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
     """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
     if not (one.content and two.content) or one.bounds != two.bounds:
         return None
@@ -284,12 +284,12 @@ def _names(one: Answer, two: Answer, _: Asked) -> Relation | None:
             return None
         if _telling(one, two):
             return RISKY
-        if one.said == two.said:
+        if one.stems == two.stems:
             if one.letters != two.letters:
                 return REORDERED
-            extra = (set(one.told) ^ set(two.told)) - _NEUTRAL
+            extra = (set(one.words) ^ set(two.words)) - _NEUTRAL
             return SAME if not extra else RISKY if extra & _OPPOSED else CONTAINED
-        return CONTAINED if one.said <= two.said or two.said <= one.said else RISKY
+        return CONTAINED if one.stems <= two.stems or two.stems <= one.stems else RISKY
     for short, long in ((one, two), (two, one)):
         if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _telling_digits(one, two):
             return CONTAINED

@@ -55,12 +55,12 @@ def bm25(
     lengths = np.array([len(document) for document in documents], np.intp)
     counts = _counts(terms, lengths, len(vocabulary))
     if queries is documents:
-        asked = counts
+        query_counts = counts
     else:
-        known = [[vocabulary[token] for token in query if token in vocabulary] for query in queries]
-        asked = _counts(
-            np.array([term for query in known for term in query], np.intp),
-            np.array([len(query) for query in known], np.intp),
+        query_terms = [[vocabulary[token] for token in query if token in vocabulary] for query in queries]
+        query_counts = _counts(
+            np.array([term for query in query_terms for term in query], np.intp),
+            np.array([len(query) for query in query_terms], np.intp),
             len(vocabulary),
         )
     document, term, frequency = counts
@@ -71,7 +71,7 @@ def bm25(
         rarity = np.log(1 + (len(documents) - containing + 0.5) / (containing + 0.5))
         relative = lengths / max(lengths.mean(), 1.0) if len(documents) else lengths
         weight = rarity[term] * frequency / (frequency + k1 * (1 - b + b * relative[document]))
-    return _product(asked, (document, term, weight), (len(queries), len(documents), len(vocabulary)))
+    return _product(query_counts, (document, term, weight), (len(queries), len(documents), len(vocabulary)))
 
 
 Counts = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
@@ -101,10 +101,10 @@ def _product(left: Counts, right: Counts, shape: tuple[int, int, int]) -> NDArra
         return first @ second.T
     from scipy.sparse import csr_array
 
-    asked = csr_array((left[2], (left[0], left[1])), (height, inner))
+    queries = csr_array((left[2], (left[0], left[1])), (height, inner))
     offered = csr_array((right[2], (right[1], right[0])), (inner, width))
     result = np.empty((height, width))
     step = max(1, BLOCK_CELLS // max(width, 1))
     for start in range(0, height, step):
-        result[start : start + step] = (asked[start : start + step] @ offered).toarray()
+        result[start : start + step] = (queries[start : start + step] @ offered).toarray()
     return result

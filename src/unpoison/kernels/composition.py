@@ -12,22 +12,22 @@ from unpoison.kernels.alignment import UNTRACED, Change
 __all__ = ["recomposed", "runs"]
 
 
-def recomposed(text: str, place: int = 0, *, finely: bool) -> list[Change]:
-    """What NFKC changes in a text that begins at `place`.
+def recomposed(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
+    """What NFKC changes in a text that begins at `offset`.
 
     Args:
         text: Without long runs of combining marks, for sorting these takes quadratic time.
-        place: Added to all positions.
+        offset: Added to all positions.
         finely: One change for each letter with its marks instead of one for the whole text.
     """
     new = normalize("NFKC", text)
     if new == text:
         return []
     if finely:
-        parts = [(*found.span(), normalize("NFKC", found[0])) for found in _letters().finditer(text)]
+        parts = [(*letters.span(), normalize("NFKC", letters[0])) for letters in _letters().finditer(text)]
         if UNTRACED.put(text, parts) == new:  # it always should be; if Unicode grows, the mapping is coarser, not wrong
-            return [(place + start, place + end, part) for start, end, part in parts]
-    return [(place, place + len(text), new)]
+            return [(offset + start, offset + end, part) for start, end, part in parts]
+    return [(offset, offset + len(text), new)]
 
 
 @cache
@@ -40,7 +40,7 @@ def _letters() -> re.Pattern[str]:
 def _joining() -> Iterator[int]:
     """The characters that may become one with what stands before them, rising."""
     parts = (decomposition(c).split() for c in _characters())
-    second = {int(found[1], 16) for found in parts if len(found) == 2 and not found[0].startswith("<")}
+    second = {int(codes[1], 16) for codes in parts if len(codes) == 2 and not codes[0].startswith("<")}
     second.update(range(0x1161, 0x1176), range(0x11A8, 0x11C3))  # Hangul vowels and final consonants
     for c in _characters():
         first = normalize("NFKD", c)[0]
@@ -56,7 +56,9 @@ def _characters() -> Iterator[str]:
 
 def runs(points: Iterable[int]) -> list[tuple[int, int]]:
     """Rising numbers as runs (first, last)."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for point in points:
-        found[-1:] = [(found[-1][0], point)] if found and found[-1][1] == point - 1 else [*found[-1:], (point, point)]
-    return found
+        ranges[-1:] = (
+            [(ranges[-1][0], point)] if ranges and ranges[-1][1] == point - 1 else [*ranges[-1:], (point, point)]
+        )
+    return ranges

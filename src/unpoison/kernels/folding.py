@@ -62,6 +62,6 @@ def _roman(letters: str) -> int:
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a folded text. Linear time."""
-    found = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
-    ends = [-1, *(end for _, _, end in found)]
-    return [Token(word, start == end) for (word, start, _), end in zip(found, ends, strict=False)]
+    words = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    ends = [-1, *(end for _, _, end in words)]
+    return [Token(word, start == end) for (word, start, _), end in zip(words, ends, strict=False)]

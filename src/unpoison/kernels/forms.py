@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
+from unpoison.kernels.answer_words import Answer, AnswerType, answer_type, read_answer
 from unpoison.kernels.answers import LONGEST, LONGEST_QUESTION
 from unpoison.kernels.folding import folded
 from unpoison.kernels.quantities import Figure, Moment
-from unpoison.kernels.said import Answer, Asked, asked_for, read_answer
 from unpoison.kernels.units import MEASURES, Count, single
 
 __all__ = ["form"]
@@ -53,35 +53,35 @@ def form(question: str, text: str) -> str:
     Complexity: linear time.
     """
     question = question[:LONGEST_QUESTION]
-    asked = asked_for(question)
-    said = _bare(text[:LONGEST], asked)
-    answer = read_answer(said, asked)
-    if asked.polar and answer.yes is not None:
+    expected = answer_type(question)
+    bare = _bare(text[:LONGEST], expected)
+    answer = read_answer(bare, expected)
+    if expected.polar and answer.yes is not None:
         return "yes" if answer.yes else "no"
-    words_beside = answer.said - asked.stems or answer.signs or answer.denied or answer.yes is not None
+    words_beside = answer.stems - expected.stems or answer.signs or answer.denied or answer.yes is not None
     if (answer.dates or answer.counts) and not words_beside:
-        return _quantity(answer, asked, question)
-    words = " ".join(answer.told).removesuffix("'s").removesuffix("'").strip()
+        return _quantity(answer, expected, question)
+    words = " ".join(answer.words).removesuffix("'s").removesuffix("'").strip()
     return _ALIASES.get(words, words)
 
 
-def _bare(text: str, asked: Asked) -> str:
+def _bare(text: str, expected: AnswerType) -> str:
     """A statement without the part that only repeats the question: "Paris" of "The capital of France is Paris"."""
-    if asked.polar or (copula := _COPULA.search(text)) is None:
+    if expected.polar or (copula := _COPULA.search(text)) is None:
         return text
     before, after = text[: copula.start()], text[copula.end() :]
     for repeated, left in ((before, after), (after, before)):
-        words = read_answer(repeated, asked)
+        words = read_answer(repeated, expected)
         plain = not (words.dates or words.counts or words.signs or words.bounds)
-        if words.said and plain and words.said <= asked.stems and left.strip():
+        if words.stems and plain and words.stems <= expected.stems and left.strip():
             return left
     return text
 
 
-def _quantity(answer: Answer, asked: Asked, question: str) -> str:
+def _quantity(answer: Answer, expected: AnswerType, question: str) -> str:
     wanted = _HOW_MANY.search(folded(question))
     parts = [_date(moment) for moment in answer.dates]
-    parts += [_count(count, asked, single(wanted[1]) if wanted else "") for count in answer.counts]
+    parts += [_count(count, expected, single(wanted[1]) if wanted else "") for count in answer.counts]
     return " ".join([*sorted(answer.bounds), *parts])
 
 
@@ -93,7 +93,7 @@ def _date(moment: Moment) -> str:
     return f"{year}{month}{day}{'?' * moment.swapped}"
 
 
-def _count(count: Count | Figure, asked: Asked, wanted: str) -> str:
+def _count(count: Count | Figure, expected: AnswerType, wanted: str) -> str:
     """A number with one name of its unit; without a unit in the one that is asked for."""
     if isinstance(count, Figure):
         parts = "-".join(map(str, count.parts))
@@ -103,7 +103,7 @@ def _count(count: Count | Figure, asked: Asked, wanted: str) -> str:
     unit = count.unit or (wanted if wanted in MEASURES else "")
     if unit in MEASURES:
         unit = _UNITS[MEASURES[unit]]
-    elif asked_for(unit).stems <= asked.stems:
+    elif answer_type(unit).stems <= expected.stems:
         unit = ""
     return " ".join(filter(None, (str(count.value), unit, count.written)))
 

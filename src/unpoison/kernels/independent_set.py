@@ -68,8 +68,8 @@ def maximum_independent_set(edges: ArrayLike, *, work: int = 3_000_000) -> Indep
         if neighbours[vertex] & rest:
             waiting.append((chosen, size, rest))
         waiting.append((chosen | lowest, size + sizes[vertex], rest & ~neighbours[vertex]))
-    found = [vertex for place, members in enumerate(groups) if best >> place & 1 for vertex in members]
-    return IndependentSet(np.array(sorted(found), dtype=np.intp), exact=not waiting)
+    vertices = [vertex for bit, members in enumerate(groups) if best >> bit & 1 for vertex in members]
+    return IndependentSet(np.array(sorted(vertices), dtype=np.intp), exact=not waiting)
 
 
 def _twins(matrix: NDArray[np.bool_]) -> list[list[int]]:

@@ -124,16 +124,16 @@ def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     if "\u00ad" in text:
         ends = len(LINE_END.findall(text))
         text = edits.sub(LINE_END, "" if 4 * ends <= len(text.split()) else " ", text)
-    found = sum(map(len, (BETWEEN if SPACELESS.search(text) else INSIDE).findall(text)))
+    strays = sum(map(len, (BETWEEN if SPACELESS.search(text) else INSIDE).findall(text)))
     spaces = [space for run in LONG.finditer(text) for space in _spaces(run)]
-    return edits.sub(STRAY, "", edits.put(text, spaces)), found
+    return edits.sub(STRAY, "", edits.put(text, spaces)), strays
 
 
 def _spaces(run: re.Match[str]) -> list[Change]:
-    found = [(stray.start(), stray.end(), " ") for stray in STRAY.finditer(run.string, run.start(), run.end())]
-    if len(found) < 3 or len(run[0]) < 4 * (len(found) + 1) or SPACELESS.search(run[0]):
+    blanks = [(stray.start(), stray.end(), " ") for stray in STRAY.finditer(run.string, run.start(), run.end())]
+    if len(blanks) < 3 or len(run[0]) < 4 * (len(blanks) + 1) or SPACELESS.search(run[0]):
         return []
-    return found
+    return blanks
 
 
 def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
@@ -147,10 +147,10 @@ def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], in
         return text, [], 0
     marks = [i for run in runs for i in range(run.start(), run.end()) if 0x20 <= ord(text[i]) & 0x7F < 0x7F]
     messages = list(MESSAGE.finditer("".join(chr(ord(text[i]) & 0x7F) for i in marks)))
-    for found in messages:
-        edits.heard(marks[found.start() : found.end()])
+    for message in messages:
+        edits.heard(marks[message.start() : message.end()])
     count = sum(run.end() - run.start() for run in runs)
-    return edits.put(text, [(*run.span(), "") for run in runs]), [found[0] for found in messages], count
+    return edits.put(text, [(*run.span(), "") for run in runs]), [message[0] for message in messages], count
 
 
 def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
@@ -164,13 +164,13 @@ def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     text = edits.sub(_marks().endless, r"\1", text)
     styled = 0
     if STYLED.search(text):
-        found = "".join(STYLED.findall(text))
-        styled = len(re.sub(r"[\uff10-\uff5a]", "", found) if SPACELESS.search(text) else found)
+        letters = "".join(STYLED.findall(text))
+        styled = len(re.sub(r"[\uff10-\uff5a]", "", letters) if SPACELESS.search(text) else letters)
         text = edits.sub(BADGE_RUN, lambda run: run[0].translate(BADGES), text)
-    changes, place = list[Change](), 0
+    changes, offset = list[Change](), 0
     for number, piece in enumerate(KEPT.split(text)):
-        changes += [] if number % 2 else recomposed(piece, place, finely=edits.traced)
-        place += len(piece)
+        changes += [] if number % 2 else recomposed(piece, offset, finely=edits.traced)
+        offset += len(piece)
     return edits.put(text, changes), styled
 
 

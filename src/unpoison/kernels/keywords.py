@@ -55,18 +55,18 @@ def keywords(answer: str) -> frozenset[str]:
     Returns:
         Each keyword once, case kept. Time is linear in the length, up to the phrases' own length.
     """
-    found: set[str] = set()
+    phrases: set[str] = set()
     run: list[re.Match[str]] = []
     for token in _TOKEN.finditer(answer):
         if _breaks(token[0], first=token.start() == 0):
-            found |= _phrase(answer, run)
+            phrases |= _phrase(answer, run)
             run = []
         else:
             run.append(token)
-    found |= _phrase(answer, run)
+    phrases |= _phrase(answer, run)
     whole = " ".join(answer.split())
-    bare = set() if found else {whole.rstrip(".!") or whole}
-    return frozenset(found | bare | {whole} if whole else found)
+    bare = set() if phrases else {whole.rstrip(".!") or whole}
+    return frozenset(phrases | bare | {whole} if whole else phrases)
 
 
 def empty(keyword: str) -> bool:

@@ -44,24 +44,24 @@ def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int
     """
     if "<!--" not in text:
         return text, [], 0
-    changes, said, place, count = list[Change](), list[str](), 0, 0
-    while (start := text.find("<!--", place)) >= 0:
+    changes, messages, offset, count = list[Change](), list[str](), 0, 0
+    while (start := text.find("<!--", offset)) >= 0:
         end = text.find("-->", start + 4)
         if end < 0:
             changes += [(*mark.span(), "") for mark in COMMENT.finditer(text, start)]
             break
-        said += _messages(text, start + 4, end, edits)
+        messages += _messages(text, start + 4, end, edits)
         changes.append((start, end + 3, ""))
-        place, count = end + 3, count + 1
-    return edits.put(text, changes), said, count
+        offset, count = end + 3, count + 1
+    return edits.put(text, changes), messages, count
 
 
 def _messages(text: str, start: int, end: int, edits: Edits) -> list[str]:
     """What is said between two places where no reader looks."""
-    found = list(MESSAGE.finditer(text, start, end))
-    for message in found:
+    messages = list(MESSAGE.finditer(text, start, end))
+    for message in messages:
         edits.heard(range(*message.span()))
-    return [message[0] for message in found]
+    return [message[0] for message in messages]
 
 
 def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
@@ -72,7 +72,7 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """
     if "<" not in text:
         return text, [], 0
-    said: list[str] = []
+    messages: list[str] = []
     count = 0
 
     def resolved(match: re.Match[str]) -> str:
@@ -82,12 +82,12 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
         if name.lower() not in KINDS or _meant(name, bare=not closing + inside.strip(" /"), before=before, after=after):
             return whole
         count += not KINDS[name.lower()] and before.isalpha() and (after == "<" or after.islower())
-        said.extend(_messages(match.string, *match.span(3), edits))
+        messages.extend(_messages(match.string, *match.span(3), edits))
         if name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit():
             return "^"
         return KINDS[name.lower()]
 
-    return edits.sub(TAG, resolved, edits.sub(DECLARED, "", text)), said, count
+    return edits.sub(TAG, resolved, edits.sub(DECLARED, "", text)), messages, count
 
 
 def _meant(name: str, *, bare: bool, before: str, after: str) -> bool:

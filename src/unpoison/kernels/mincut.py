@@ -129,15 +129,15 @@ def _by_flow(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
 
 def _bound_to(capacity: NDArray[np.float64], node: int, least: float) -> NDArray[np.bool_]:
     """The node and, again and again, whatever has more capacity than `least` into those already found."""
-    found = np.zeros(len(capacity), bool)
-    joining = found.copy()
+    bound = np.zeros(len(capacity), bool)
+    joining = bound.copy()
     joining[node] = True
     into = np.zeros(len(capacity))
     while joining.any():
-        found |= joining
+        bound |= joining
         into += capacity @ joining
-        joining = (into > least) & ~found
-    return found
+        joining = (into > least) & ~bound
+    return bound
 
 
 def _push(residual: NDArray[np.float64], most: float) -> float:
@@ -158,12 +158,12 @@ def _push(residual: NDArray[np.float64], most: float) -> float:
     begins = np.zeros(nodes + 1, np.int32)
     np.cumsum(np.bincount(rows, minlength=nodes), out=begins[1:])
     graph = csr_array((capacity[rows, columns], columns.astype(np.int32), begins), (nodes, nodes))
-    found = maximum_flow(graph, nodes - 2, nodes - 1)
-    flow = found.flow.toarray()
+    solved = maximum_flow(graph, nodes - 2, nodes - 1)
+    flow = solved.flow.toarray()
     residual -= flow / unit
     np.maximum(residual, 0, out=residual)
     reaching = _reaching_sink(capacity > flow)
-    return min(float(residual[np.ix_(~reaching, reaching)].sum()), most - found.flow_value / unit)
+    return min(float(residual[np.ix_(~reaching, reaching)].sum()), most - solved.flow_value / unit)
 
 
 def _reaching_sink(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -28,8 +28,8 @@ def spaced(text: str) -> str:
 
 def trimmed(text: object) -> str:
     """N1: strip, drop one final period (never the only character), lower-case."""
-    found = str(text).strip()
-    return (found[:-1] if len(found) > 1 and found.endswith(".") else found).lower()
+    stripped = str(text).strip()
+    return (stripped[:-1] if len(stripped) > 1 and stripped.endswith(".") else stripped).lower()
 
 
 def lowered(text: object) -> str:

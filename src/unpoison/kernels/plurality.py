@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple, TypeVar
 
-__all__ = ["Outcome", "plurality", "seconded"]
+__all__ = ["VoteResult", "plurality", "seconded"]
 
 K = TypeVar("K", bound=Hashable)
 
 
-class Outcome(NamedTuple):
+class VoteResult(NamedTuple):
     """Who wins, and what the outcome withstands.
 
     Attributes:
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
     margin: int
 
 
-def plurality(counts: Mapping[K, int], least: int = 1) -> Outcome:
+def plurality(counts: Mapping[K, int], least: int = 1) -> VoteResult:
     """The class with the most votes; nobody where two share the lead, or it has fewer than `least` votes.
 
     Theorem. Let the winner have n votes and every other class at most r. If 2m < n - r and m <= n - least, the winner
@@ -52,11 +52,11 @@ def plurality(counts: Mapping[K, int], least: int = 1) -> Outcome:
     first, second = (*ranked, 0, 0)[:2]
     if first >= least and first > second:
         winner = next(name for name, count in counts.items() if count == first)
-        return Outcome(winner, first, second, min((first - second - 1) // 2, first - least))
+        return VoteResult(winner, first, second, min((first - second - 1) // 2, first - least))
     margin = 0
     while not _wins_with(margin + 1, ranked or [0], least):
         margin += 1
-    return Outcome(None, first, second, margin)
+    return VoteResult(None, first, second, margin)
 
 
 def _wins_with(m: int, ranked: list[int], least: int) -> bool:

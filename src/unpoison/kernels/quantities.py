@@ -78,26 +78,26 @@ _PLAIN = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
 _MOST_POWER = 300
 
 
-def quantities(found: Sequence[Token], *, date: bool, number: bool) -> Quantities:
+def quantities(tokens: Sequence[Token], *, date: bool, number: bool) -> Quantities:
     """What a text dates and counts.
 
     Args:
-        found: Its tokens.
+        tokens: Its tokens.
         date: Whether a date is asked for, so that a month's name alone is one.
         number: Whether a number is asked for, so that "1875" is no year.
 
     Returns:
         Each token is in at most one quantity. Time is linear in the tokens.
     """
-    return _Reader([token.text for token in found], found, date, number).read()
+    return _Reader([token.text for token in tokens], tokens, date, number).read()
 
 
 class _Reader:
     """Reads tokens from left to right."""
 
-    def __init__(self, words: list[str], found: Sequence[Token], date: bool, number: bool) -> None:
+    def __init__(self, words: list[str], tokens: Sequence[Token], date: bool, number: bool) -> None:
         self.words = [*words, "", "", "", ""]  # so that looking ahead needs no check
-        self.found = found
+        self.tokens = tokens
         self.date, self.number = date, number
         self.moments: list[Moment] = []
         self.counts: list[Count | Figure] = []
@@ -105,10 +105,10 @@ class _Reader:
 
     def read(self) -> Quantities:
         at = 0
-        while at < len(self.found):
+        while at < len(self.tokens):
             end = self._moment(at) or self._count(at)
             if not end:
-                self.rest.append(self.found[at])
+                self.rest.append(self.tokens[at])
             at = end or at + 1
         return Quantities(tuple(self.moments), tuple(self.counts), tuple(self.rest))
 
@@ -196,26 +196,26 @@ class _Reader:
                     return second[1]
                 self.counts.append(Figure("range", (value, second[0]), _NAMES.get(other or unit, other or unit)))
                 return behind
-        made = counted(value, unit)
-        while made.kind in ("length", "time", "mass"):
+        measured = counted(value, unit)
+        while measured.kind in ("length", "time", "mass"):
             after = end + (words[end] in ("and", ","))
             smaller = self._number(after)
             if smaller is None:
                 break
             name, behind = self._unit(smaller[1], compound=True)
             part = counted(smaller[0], name)
-            if (part.kind, part.system) != (made.kind, made.system) or part.amount >= MEASURES[unit][1]:
+            if (part.kind, part.system) != (measured.kind, measured.system) or part.amount >= MEASURES[unit][1]:
                 break
-            made, unit, end = made._replace(value=made.amount + part.amount, amount=made.amount + part.amount,
-                                            unit="sum"), name, behind  # fmt: skip
+            total = measured.amount + part.amount
+            measured, unit, end = measured._replace(value=total, amount=total, unit="sum"), name, behind
         named = spoken.isalpha() and spoken not in _UNNAMED
         if named and not unit and "." in words[at] and not self.number:
-            made = made._replace(written=words[at])  # Python 3.1 is not Python 3.10
-        again = spoken == "(" and made in self.counts  # 5 (five)
+            measured = measured._replace(written=words[at])  # Python 3.1 is not Python 3.10
+        again = spoken == "(" and measured in self.counts  # 5 (five)
         if not again and not any(
-            isinstance(c, Count) and c.kind == made.kind != "" and near(c, made) for c in self.counts
+            isinstance(c, Count) and c.kind == measured.kind != "" and near(c, measured) for c in self.counts
         ):
-            self.counts.append(made)  # not the same again in other units
+            self.counts.append(measured)  # not the same again in other units
         return end
 
     def _joined(self, at: int) -> int:
@@ -333,8 +333,8 @@ class _Reader:
         at += words[at] == "-" and self._glued(at) and self._glued(at + 1)
         if words[at] in ("degree", "degrees", "°"):
             scale = {"c": "celsius", "f": "fahrenheit"}.get(words[at + 1], words[at + 1])
-            known = scale in ("celsius", "fahrenheit", "kelvin")
-            return (f"degree {scale}", at + 2) if known else ("degree", at + 1)
+            has_scale = scale in ("celsius", "fahrenheit", "kelvin")
+            return (f"degree {scale}", at + 2) if has_scale else ("degree", at + 1)
         if words[at] == "per" and words[at + 1] == "cent":
             return "%", at + 2
         if words[at] in _COUNTRIES and single(words[at + 1]) == "dollar":
@@ -356,7 +356,7 @@ class _Reader:
         return name, at + 1
 
     def _glued(self, at: int) -> bool:
-        return at < len(self.found) and self.found[at].glued
+        return at < len(self.tokens) and self.tokens[at].glued
 
 
 def _is_year(word: str) -> bool:

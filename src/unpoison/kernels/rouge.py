@@ -40,7 +40,7 @@ def rouge_l(texts: Sequence[str]) -> NDArray[np.float64]:
     lengths = np.array([len(sequence) for sequence in tokens], np.float64)
     # A stem that only one text holds is in no common subsequence: it counts in the length and need not be compared.
     holders = Counter(stem for sequence in tokens for stem in set(sequence))
-    shared = {stem: place for place, stem in enumerate(stem for stem, count in holders.items() if count > 1)}
+    shared = {stem: number for number, stem in enumerate(stem for stem, count in holders.items() if count > 1)}
     numbered = [[shared[stem] for stem in sequence if stem in shared] for sequence in tokens]
     sequences: Sequence[str] | Sequence[list[int]] = numbered
     if len(shared) <= CODE_POINTS:

@@ -2,7 +2,9 @@
 
 Function words and marks stay as they are; a name, a number, a year or any other word becomes its kind, the last by its
 ending. So "Paris, the capital" and "Rome, the capital" are the same three runs of "Name , the ~al". Language models
-build sentences in other proportions than encyclopaedias and web pages do, on every topic.
+build sentences in other proportions than encyclopaedias and web pages do, on every topic. And they choose other words
+of those that suit every topic ("renowned", "showcasing"): so each word stands beside the runs as itself too, for a
+style that has a weight for it.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ __all__ = [
     "run_text",
     "runs",
     "shapes_of",
+    "strengths",
+    "word_code",
 ]
 
 Matrix = NDArray[np.float64]
@@ -60,11 +64,19 @@ NUMBER = {shape: i for i, shape in enumerate(SHAPES)}
 BASE = len(SHAPES) + 1
 
 
+ALPHABET = " abcdefghijklmnopqrstuvwxyz"
+LONGEST_WORD = 13
+"""Letters of a word that stands as itself: so many fit into a number."""
+
+ITSELF = "="
+"""Stands in front of a word as itself, among the runs in words."""
+
+
 class Runs(NamedTuple):
-    """Runs of one to three shapes inside sentences.
+    """Runs of one to three shapes inside sentences, and the words of these.
 
     Attributes:
-        code: One number per run: the same run has the same number everywhere.
+        code: One number per run or word: the same one has the same number everywhere, words a negative one.
         sentence: The sentence of each run, numbered as in the `Reading`.
     """
 
@@ -87,6 +99,9 @@ def runs(reading: Reading) -> Runs:
         inside = sentence[:-length] == sentence[length:]
         codes.append(code[inside])
         owners.append(sentence[:-length][inside])
+    words = np.array([word_code(token) for token in reading.tokens], np.int64)[reading.token]
+    codes.append(words[words < 0])
+    owners.append(reading.token_sentence[words < 0])
     return Runs(np.concatenate(codes), np.concatenate(owners))
 
 
@@ -112,27 +127,42 @@ def known_to(style: Style, found: Runs) -> Runs:
 
 
 def resemblance(style: Style, place: Numbers, unit: Numbers, count: int) -> Matrix:
-    """How much each of `count` units of text is written in a style, shape (count,).
-
-    The logarithms of how often each known run occurs, scaled to unit length, times the runs' weights.
+    """How much each of `count` units of text is written in a style, shape (count,): `strengths` times weights.
 
     Args:
         style: The style.
-        place: For each run of the units its place in the style (`known_to`), shape (r,).
-        unit: For each run its unit, shape (r,).
+        place: For each run and word of the units its place in the style (`known_to`), shape (r,).
+        unit: For each of them its unit, shape (r,).
         count: How many units there are.
 
-    Complexity: O(r log r) time for r runs.
+    Complexity: O(r log r) time for r runs and words.
+    """
+    owner, run, strength = strengths(style, place, unit, count)
+    return np.asarray(np.bincount(owner, strength * style.weight[run], count) + style.base)
+
+
+def strengths(style: Style, place: Numbers, unit: Numbers, count: int) -> tuple[Numbers, Numbers, Matrix]:
+    """How strong each distinct run and word is in its unit: units, places in the style, and strengths, shape (c,) each.
+
+    The logarithms of how often it occurs; those of a unit's runs are scaled to length 1, and apart from them those of
+    its words. Shorter ones stay as they are.
     """
     pairs, times = np.unique(unit * len(style.code) + place, return_counts=True)
     owner, run = np.divmod(pairs, len(style.code))
     strength = np.log1p(times)
-    length = np.sqrt(np.bincount(owner, strength**2, count))
-    return np.asarray(np.bincount(owner, strength * style.weight[run], count) / np.maximum(length, 1) + style.base)
+    part = 2 * owner + (style.code[run] < 0)
+    length = np.sqrt(np.bincount(part, strength**2, 2 * count))
+    return owner, run, strength / np.maximum(length, 1)[part]
 
 
 def run_text(code: int) -> str:
-    """A run in words, for people: `", the ~al"`."""
+    """A run in words, for people: `", the ~al"`; a word as itself: `"=showcasing"`."""
+    if code < 0:
+        letters, rest = "", -code
+        while rest:
+            rest, last = divmod(rest, len(ALPHABET))
+            letters = ALPHABET[last] + letters
+        return f"{ITSELF}{letters}"
     parts = []
     while code:
         code, last = divmod(code, BASE)
@@ -141,7 +171,9 @@ def run_text(code: int) -> str:
 
 
 def run_code(text: str) -> int:
-    """The number of a run in words."""
+    """The number of a run in words, or of a word as itself."""
+    if text.startswith(ITSELF) and text[1:2].isalpha():  # the mark "=" is a shape, alone or before a space
+        return word_code(text[1:])
     code = 0
     for shape in text.split():
         code = code * BASE + NUMBER[shape] + 1
@@ -151,6 +183,21 @@ def run_code(text: str) -> int:
 def shapes_of(tokens: Iterable[str]) -> Numbers:
     """The numbers of tokens' shapes. Long tokens are rare among people's texts, and a cache of them has no bound."""
     return np.array([_known_shape(t) if len(t) <= LONGEST_CACHED else _new_shape(t) for t in tokens], np.int64)
+
+
+def word_code(token: str) -> int:
+    """The number of a word as itself, below 0; 0 for what is longer, or has other letters than the 26 of English."""
+    return _known_code(token) if len(token) <= LONGEST_WORD else 0
+
+
+def _new_code(token: str) -> int:
+    code = 0
+    for letter in token.lower():
+        digit = ALPHABET.find(letter)
+        if digit < 1:
+            return 0
+        code = code * len(ALPHABET) + digit
+    return -code
 
 
 def _new_shape(token: str) -> int:
@@ -168,3 +215,4 @@ def _new_shape(token: str) -> int:
 
 
 _known_shape = lru_cache(maxsize=16_384)(_new_shape)  # of about 200 bytes each
+_known_code = lru_cache(maxsize=16_384)(_new_code)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shapes_of
+from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shapes_of, word_code
 from unpoison.kernels.windows import Windows, windows
 
 __all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
@@ -24,6 +24,8 @@ COLUMNS = ("style", "coverage", "density", "echo", "news", "length", "function_w
 
 LONGEST_RUN = 3
 BASE = len(SHAPES) + 1
+NONE = 0
+"""The number of no run and of no word."""
 
 
 class WindowSigns(NamedTuple):
@@ -64,16 +66,20 @@ def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSig
 
 
 def window_runs(cut: Windows) -> Runs:
-    """Runs of one to three shapes of words in lower case inside parts; `sentence` is the part. No edges, no marks."""
+    """Runs of one to three shapes of words in lower case inside parts, and the words; `sentence` is the part.
+
+    No edges, no marks.
+    """
     shape = shapes_of(cut.words)[cut.word] + 1
     codes, parts, code = [shape], [cut.part], shape
     for length in range(1, LONGEST_RUN):
         code = code[:-1] * BASE + shape[length:]
         inside = cut.part[:-length] == cut.part[length:]
-        codes.append(np.where(inside, code, -1))
+        codes.append(np.where(inside, code, NONE))
         parts.append(cut.part[:-length])
-    every, part = np.concatenate(codes), np.concatenate(parts)
-    keep = (every >= 0) & (part > 0)
+    words = np.array([word_code(word) for word in cut.words], np.int64)[cut.word]
+    every, part = np.concatenate([*codes, words]), np.concatenate([*parts, cut.part])
+    keep = (every != NONE) & (part > 0)
     return Runs(every[keep], part[keep])
 
 

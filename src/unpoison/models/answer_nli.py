@@ -58,8 +58,8 @@ def judged(pairs: Sequence[tuple[str, str]], relate: Relate) -> NDArray[np.float
         else:
             by_question.setdefault(left[1].strip(), []).append(i)
             answers[i] = (left[2].strip(), right[2].strip())
-    for question, places in by_question.items():
-        for i, related in zip(places, relate(question, [answers[i] for i in places]), strict=True):
+    for question, positions in by_question.items():
+        for i, related in zip(positions, relate(question, [answers[i] for i in positions]), strict=True):
             probabilities[i] = _decided(related)
     if bare:
         probabilities[bare] = LexicalNLI().judge([pairs[i] for i in bare])

@@ -85,9 +85,9 @@ def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[Span]:
     mentions = []
     for option in options:
         stems = tuple(s for part in split(option) for s in part.stems)
-        places = [i for i in range(len(sentence.stems)) if sentence.stems[i : i + len(stems)] == stems]
-        if places:
-            mentions.append((places[0], places[0] + len(stems)))
+        starts = [i for i in range(len(sentence.stems)) if sentence.stems[i : i + len(stems)] == stems]
+        if starts:
+            mentions.append((starts[0], starts[0] + len(stems)))
     for order, (start, end) in enumerate(sorted(mentions)):
         yield Span(start, end, 1.0 if order == 0 else 0.5)
 

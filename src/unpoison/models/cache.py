@@ -189,8 +189,8 @@ class CachedGenerator:
         replies = self._find(keys)
         missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in replies}
         if missing:
-            made = self._generator.generate_batch(list(missing.values()), timeout=timeout)
-            fresh = dict(zip(missing, made, strict=True))
+            fresh_replies = self._generator.generate_batch(list(missing.values()), timeout=timeout)
+            fresh = dict(zip(missing, fresh_replies, strict=True))
             self._keep(fresh)
             replies |= fresh
         return [replies[key] for key in keys]

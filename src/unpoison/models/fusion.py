@@ -82,11 +82,13 @@ class FusionInDecoder:
         with self._lock, self._torch.inference_mode():
             states, mask = self._encoded(prompt.question, prompt.passages)
             reply = self._decoded(states, mask)
-            found = None if self._head is None else np.flatnonzero(self._probabilities(states) >= self.threshold)
-        if prompt.closing != CLOSING or found is None:
+            perturbed = None if self._head is None else np.flatnonzero(self._probabilities(states) >= self.threshold)
+        if prompt.closing != CLOSING or perturbed is None:
             return Reply(reply)
-        said = f"Passage {', '.join(str(i + 1) for i in found)} are perturbed." if len(found) else "No passages."
-        return Reply(f"{said}\nanswer: {reply}")
+        statement = (
+            f"Passage {', '.join(str(i + 1) for i in perturbed)} are perturbed." if len(perturbed) else "No passages."
+        )
+        return Reply(f"{statement}\nanswer: {reply}")
 
     def perturbed(self, question: str, passages: Sequence[str], /) -> NDArray[np.float64]:
         """P(perturbed) of each passage, shape (k,).
@@ -116,22 +118,22 @@ class FusionInDecoder:
         """The greedy answer from all states as one sequence, which is the fusion."""
         outputs = require("transformers.modeling_outputs", "FusionInDecoder")
         together = outputs.BaseModelOutput(last_hidden_state=states.reshape(1, -1, states.shape[-1]))
-        made = self._model.generate(
+        generated = self._model.generate(
             encoder_outputs=together,
             attention_mask=mask.reshape(1, -1),
             max_new_tokens=self.max_tokens,
             do_sample=False,
             num_beams=1,
         )
-        return str(self._tokenizer.decode(made[0], skip_special_tokens=True)).strip()
+        return str(self._tokenizer.decode(generated[0], skip_special_tokens=True)).strip()
 
     def _probabilities(self, states: Any) -> NDArray[np.float64]:
         """The head on the first token of each passage."""
         assert self._head is not None  # noqa: S101  asked by the callers
         weight, bias = self._head
         first = states[:, 0].float().cpu().numpy().astype(np.float64)
-        found: NDArray[np.float64] = softmax(first @ weight.T + bias)[:, 1]
-        return found
+        probabilities: NDArray[np.float64] = softmax(first @ weight.T + bias)[:, 1]
+        return probabilities
 
     def _read_head(self, path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         if not path.is_file():

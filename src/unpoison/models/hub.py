@@ -44,12 +44,12 @@ def need_hub(why: str) -> None:
         ModelError: It does not.
     """
     library = require("huggingface_hub", "the model hub")
-    place = library.constants.ENDPOINT
+    endpoint = library.constants.ENDPOINT
     problem = [f"no answer within {SECONDS:g} seconds"]
 
     def ask() -> None:
         try:
-            library.utils.get_session().head(place, timeout=SECONDS)
+            library.utils.get_session().head(endpoint, timeout=SECONDS)
         except Exception as error:  # of the client's library, which differs between versions
             problem[:] = [" ".join(str(error).split()) or type(error).__name__]
         else:
@@ -60,6 +60,6 @@ def need_hub(why: str) -> None:
     asking.join(SECONDS)
     if problem:
         raise ModelError(
-            f"{why}, and the model hub at {place} cannot be reached ({shown(problem[0], 120)}); give a folder, or "
+            f"{why}, and the model hub at {endpoint} cannot be reached ({shown(problem[0], 120)}); give a folder, or "
             "download it where there is a network and set HF_HUB_OFFLINE=1"
         )

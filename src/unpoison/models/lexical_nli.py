@@ -103,38 +103,38 @@ class _Statement:
 def _statement(text: str) -> _Statement:
     framed = _QUESTION_AND_ANSWER.fullmatch(text)
     if framed is None:
-        said, numbers, names, negated = _content(text)
-        return _Statement(None, said, numbers, names, negated)
+        content, numbers, names, negated = _content(text)
+        return _Statement(None, content, numbers, names, negated)
     question = _content(framed[1])[0]
-    said, numbers, names, negated = _content(framed[2])
+    content, numbers, names, negated = _content(framed[2])
     # An answer that only repeats words of the question ("Is it Paris or Lyon?") is taken whole.
-    fresh = said - question or said
+    fresh = content - question or content
     return _Statement(question, fresh, numbers & fresh, names & fresh, negated)
 
 
 def _content(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
     stem = Stemmer.Stemmer("english", 0).stemWord
     folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    said, numbers, names = set[str](), set[str](), set[str]()
+    content, numbers, names = set[str](), set[str](), set[str]()
     negated, starts = False, True
-    for found in _WORD.findall(unicodedata.normalize("NFC", folded)):
-        if found in ".!?":
+    for piece in _WORD.findall(unicodedata.normalize("NFC", folded)):
+        if piece in ".!?":
             starts = True
             continue
-        word = found.lower().replace("\u2019", "'")
+        word = piece.lower().replace("\u2019", "'")
         number = _NUMBERS.get(word, word.replace(",", "") if word[0].isdigit() else None)
         if number is not None:
             numbers.add(number)
-            said.add(number)
+            content.add(number)
         elif word in _NEGATIONS or word.endswith("n't"):
             negated = True
         elif (word := word.removesuffix("'s")) not in ENGLISH_318 and word != "yes":
             stemmed = stem(word)
-            said.add(stemmed)
-            if not starts and found[0].isupper():
+            content.add(stemmed)
+            if not starts and piece[0].isupper():
                 names.add(stemmed)
         starts = False
-    return frozenset(said), frozenset(numbers), frozenset(names), negated
+    return frozenset(content), frozenset(numbers), frozenset(names), negated
 
 
 def _judged(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, float]:

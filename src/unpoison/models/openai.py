@@ -202,13 +202,13 @@ class OpenAIEncoder:
         """
         wanted = [i for i, text in enumerate(texts) if text.strip()]
         batches = [wanted[i : i + self.batch_size] for i in range(0, len(wanted), self.batch_size)]
-        made = [self._batch([encodable(texts[i]) for i in batch]) for batch in batches]
-        sizes = {vectors.shape[1] for vectors in made} or {self._dimensions or 1}
+        encoded = [self._batch([encodable(texts[i]) for i in batch]) for batch in batches]
+        sizes = {vectors.shape[1] for vectors in encoded} or {self._dimensions or 1}
         if len(sizes) > 1:
             raise ModelError(f"{self.name} returned vectors of {sorted(sizes)} dimensions for one list of texts")
         vectors = np.zeros((len(texts), sizes.pop()), np.float32)
-        if made:
-            vectors[wanted] = np.concatenate(made)
+        if encoded:
+            vectors[wanted] = np.concatenate(encoded)
         return vectors
 
     def _batch(self, texts: list[str]) -> NDArray[np.float64]:

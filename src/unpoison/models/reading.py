@@ -122,14 +122,14 @@ def _scored(
     present = frozenset[str]().union(*owned)
     whole = sum(weights.values())
     mentioned = sum(weight for word, weight in weights.items() if word in present)
-    made = []
+    ranked = []
     for sentence, own in zip(sentences, owned):
         if not present or restates(sentence, question):
             continue
         covered = sum(weight for word, weight in weights.items() if word in own)
         score = (covered + CONTEXT * (mentioned - covered)) / whole
-        made.append(Scored(sentence, position, score, own, len(present) / len(question.content)))
-    return sorted(made, key=lambda scored: -scored.score)
+        ranked.append(Scored(sentence, position, score, own, len(present) / len(question.content)))
+    return sorted(ranked, key=lambda scored: -scored.score)
 
 
 def restates(sentence: Sentence, question: Question) -> bool:
@@ -173,21 +173,23 @@ def _key(finding: Finding) -> str:
 def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
     sentence = one.sentence
     stressed = question.head | {question.predicate}
-    places = [
+    hits = [
         (2.0 if word in stressed else 1.0, [i for i, s in enumerate(sentence.stems) if s == word])
         for word in sorted(one.own)
     ]
-    stress = sum(weight for weight, _ in places)
-    made = []
+    stress = sum(weight for weight, _ in hits)
+    findings = []
     for span in spans(sentence, question):
         middle = (span.start + span.end - 1) / 2
         nearness = CONTEXT
-        if places:
-            nearness = sum(w / (1 + min(abs(middle - i) for i in where) / HALF_NEAR) for w, where in places) / stress
+        if hits:
+            nearness = sum(w / (1 + min(abs(middle - i) for i in where) / HALF_NEAR) for w, where in hits) / stress
         score = trust * one.score**2 * span.fit * nearness * _prominence(sentence, span, question)
         answer, sure = sentence.span(span.start, span.end), span.fit >= SURE
-        made.append(Finding(answer, sentence, span.start, span.end, one.passage, one.relevance, span.fit, sure, score))
-    return made
+        findings.append(
+            Finding(answer, sentence, span.start, span.end, one.passage, one.relevance, span.fit, sure, score)
+        )
+    return findings
 
 
 def _prominence(sentence: Sentence, span: Span, question: Question) -> float:

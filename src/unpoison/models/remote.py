@@ -134,9 +134,9 @@ class Connection:
             response = await ask(client)
             try:
                 async for part in response:
-                    found = self._checked(part, read)
-                    finish, tokens = found.finish or finish, {**tokens, **found.tokens}
-                    if piece := encodable(found.text)[: LONGEST_REPLY - len(text)]:
+                    checked = self._checked(part, read)
+                    finish, tokens = checked.finish or finish, {**tokens, **checked.tokens}
+                    if piece := encodable(checked.text)[: LONGEST_REPLY - len(text)]:
                         text += piece
                         yield piece
                     if len(text) >= LONGEST_REPLY:

@@ -112,7 +112,7 @@ _split: Recent[str, tuple[Sentence, ...]] = Recent(_size, CACHED)
 
 
 def _sentences(text: str) -> list[Sentence]:
-    return [sentence for line in _LINE.split(text) for piece in _pieces(line) for sentence in _made(piece)]
+    return [sentence for line in _LINE.split(text) for piece in _pieces(line) for sentence in _sentences_in(piece)]
 
 
 def _pieces(line: str) -> list[str]:
@@ -128,18 +128,18 @@ def _pieces(line: str) -> list[str]:
     return pieces
 
 
-def _made(piece: str) -> list[Sentence]:
-    found = list(_WORD.finditer(piece))
-    made = []
-    for first in range(0, len(found), MAX_WORDS):
-        matches = found[first : first + MAX_WORDS]
+def _sentences_in(piece: str) -> list[Sentence]:
+    matches_of_words = list(_WORD.finditer(piece))
+    sentences = []
+    for first in range(0, len(matches_of_words), MAX_WORDS):
+        matches = matches_of_words[first : first + MAX_WORDS]
         begin = matches[0].start() if first else 0
-        end = found[first + MAX_WORDS].start() if first + MAX_WORDS < len(found) else len(piece)
+        end = matches_of_words[first + MAX_WORDS].start() if first + MAX_WORDS < len(matches_of_words) else len(piece)
         body = piece[begin:end]
         offset = begin + len(body) - len(body.lstrip())
         words = tuple(match[0] for match in matches)
         stems = tuple(map(stem, words))
-        made.append(
+        sentences.append(
             Sentence(
                 body.strip(),
                 words,
@@ -148,4 +148,4 @@ def _made(piece: str) -> list[Sentence]:
                 frozenset(stems),
             )
         )
-    return made
+    return sentences

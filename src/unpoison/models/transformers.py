@@ -181,12 +181,12 @@ class TransformersGenerator:
             if not prompts:
                 return np.zeros((0, self._model.config.get_text_config().vocab_size), np.float32)
             seen = torch.tensor(mask, device=self._model.device)
-            places = (seen.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
+            positions = (seen.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
             with torch.inference_mode():
                 output = self._model(
                     input_ids=torch.tensor(fresh, device=self._model.device),
                     attention_mask=seen,
-                    position_ids=places,
+                    position_ids=positions,
                     past_key_values=read,
                     use_cache=True,
                     **({"logits_to_keep": 1} if self._last_only else {}),

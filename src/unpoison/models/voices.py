@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unpoison.kernels.answers import relation
 from unpoison.models.sentences import split
 
-__all__ = ["Said", "alike", "central", "sentence", "supported"]
+__all__ = ["GivenAnswer", "alike", "central", "sentence", "supported"]
 
 SAME = 0.5
 """Answers that say the same with at least this probability are one."""
@@ -20,7 +20,7 @@ COMPARED = 200
 """Distinct answers that are compared with each other; one that comes later counts for itself."""
 
 
-class Said(NamedTuple):
+class GivenAnswer(NamedTuple):
     """An answer, the text that gives it, where it begins there, and how much it counts."""
 
     answer: str
@@ -29,10 +29,10 @@ class Said(NamedTuple):
     weight: float
 
 
-def supported(question: str, said: Sequence[Said]) -> list[Said]:
+def supported(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
     """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
-    same = alike(question, [one.answer for one in said])
-    groups = [[other for j, other in enumerate(said) if same[i, j]] for i in range(len(said))]
+    same = alike(question, [one.answer for one in given])
+    groups = [[other for j, other in enumerate(given) if same[i, j]] for i in range(len(given))]
     return max(groups, key=lambda group: sum(one.weight for one in group), default=[])
 
 
@@ -57,14 +57,14 @@ def central(question: str, answers: Sequence[str]) -> str | None:
     return answers[-max(votes)[2]] if votes else None
 
 
-def sentence(said: Said) -> str:
+def sentence(given: GivenAnswer) -> str:
     """The sentence of the text in which the answer stands; the answer itself where it spans several."""
     at = 0
-    for part in split(said.text):
-        at = said.text.find(part.text, at)
+    for part in split(given.text):
+        at = given.text.find(part.text, at)
         if at < 0:
             break
         at += len(part.text)
-        if said.start < at:
-            return part.text if said.answer in part.text else said.answer
-    return said.answer
+        if given.start < at:
+            return part.text if given.answer in part.text else given.answer
+    return given.answer

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from unpoison.questions.documents import Document, Section, passages_of, read_documents
 from unpoison.questions.facts import Fact, facts_of
-from unpoison.questions.making import Made, Question, make_questions
+from unpoison.questions.making import Question, QuestionSet, make_questions
 
 __all__ = [
     "Document",
     "Fact",
-    "Made",
     "Question",
+    "QuestionSet",
     "Section",
     "facts_of",
     "make_questions",

@@ -79,9 +79,9 @@ def read_documents(corpus: str | Path) -> tuple[tuple[Document, ...], tuple[str,
         ]
         problems = []
     if not documents:
-        told = f" ({problems[0]})" if problems else ""
+        why = f" ({problems[0]})" if problems else ""
         raise InputError(
-            f"{corpus} holds no document{told}; give a folder of {', '.join(SUFFIXES)} files, or a file of rows with "
+            f"{corpus} holds no document{why}; give a folder of {', '.join(SUFFIXES)} files, or a file of rows with "
             "a text"
         )
     return tuple(documents), tuple(problems)
@@ -89,9 +89,9 @@ def read_documents(corpus: str | Path) -> tuple[tuple[Document, ...], tuple[str,
 
 def _folder(folder: Path) -> tuple[list[Document], list[str]]:
     paths = list[Path]()
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths += [Path(place) / name for name in sorted(names) if Path(name).suffix.lower() in SUFFIXES]
+        paths += [Path(parent) / name for name in sorted(names) if Path(name).suffix.lower() in SUFFIXES]
         if len(paths) > MAX_DOCUMENTS:
             raise InputError(f"{folder} holds more than {MAX_DOCUMENTS:,} documents; name a folder in it")
     return _files(paths, folder)
@@ -143,11 +143,11 @@ def _sections(text: str) -> Iterator[Section]:
         if code or line.startswith(("///", ":::", "<!--", ".. ", "{*", "{%", "{{")):
             continue
         below = lines[number + 1].strip() if number + 1 < len(lines) else ""
-        if (found := _heading(line, below)) is not None:
+        if (title := _heading(line, below)) is not None:
             close()
             if heading or paragraphs:
                 yield Section(heading, tuple(paragraphs))
-            heading, paragraphs = found, []
+            heading, paragraphs = title, []
         elif not line or (len(line) > 2 and not set(line) - set("=-~*_")):
             close()
         elif line.startswith(("- ", "* ", "+ ", "|", "> ")) or line.split(" ", 1)[0].rstrip(".)").isdigit():
@@ -211,17 +211,17 @@ def _markdown_of(html: str) -> str:
 
 def passages_of(document: Document) -> list[Passage]:
     """A document as passages of at most `PASSAGE` characters, a longer paragraph alone; the heading is the title."""
-    found = list[Passage]()
+    passages = list[Passage]()
     for section in document.sections:
         held = list[str]()
         for paragraph in section.paragraphs:
             if held and sum(map(len, held)) + len(paragraph) > PASSAGE:
-                found.append(_passage(document, section, held, len(found)))
+                passages.append(_passage(document, section, held, len(passages)))
                 held = []
             held.append(paragraph)
         if held:
-            found.append(_passage(document, section, held, len(found)))
-    return found
+            passages.append(_passage(document, section, held, len(passages)))
+    return passages
 
 
 def _passage(document: Document, section: Section, paragraphs: Sequence[str], number: int) -> Passage:

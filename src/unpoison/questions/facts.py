@@ -118,13 +118,13 @@ def _answered(heading: str, paragraph: str) -> Iterator[Fact]:
     """What the first sentence under a question says: a number in it, or the whole of a short one."""
     first = next(sentences(paragraph), "")
     words = first.rstrip(".").split()
-    places = [i for i, word in enumerate(words) if _number(word)]
+    numbers = [i for i, word in enumerate(words) if _number(word)]
     asks_much = heading.lower().startswith(
         ("how many", "how much", "how long", "how often", "how far", "when", "what is the")
     )
-    if len(places) == 1 and asks_much:
-        yield Fact("answer", heading, " ".join(_quantity(words, places[0])[0]), first)
-    elif 1 <= len(words) <= 8 and not places:
+    if len(numbers) == 1 and asks_much:
+        yield Fact("answer", heading, " ".join(_quantity(words, numbers[0])[0]), first)
+    elif 1 <= len(words) <= 8 and not numbers:
         yield Fact("answer", heading, " ".join(words), first)
 
 
@@ -158,20 +158,22 @@ def _entry(heading: str, paragraph: str) -> Fact | None:
 
 def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
     verb = next((i for i, w in enumerate(words[1:9], 1) if w in BE or w in MODAL or w in VERBS), None)
-    places = [i for i, word in enumerate(words) if _number(word)]
+    numbers = [i for i, word in enumerate(words) if _number(word)]
     subject = None if verb is None else _subject(words[:verb], heading)
-    found: Fact | None = None
+    fact: Fact | None = None
     if verb is not None and subject is not None:
-        if len(places) == 1 and places[0] > verb:
-            found = _counted(words, verb, places[0], subject, sentence)
-        elif not places and words[verb] in BE:
-            found = _said(words, verb, subject, sentence)
-    if found is not None:
-        yield found
-    elif len(places) == 1 and len(words) >= 6 and not words[places[0]].endswith(".") and _stands_alone(words):
-        place = places[0]
-        gap = " ".join([*words[:place], "___" + words[place][len(words[place].rstrip(",;:%")) :], *words[place + 1 :]])
-        yield Fact("gap", f"Which number is missing in “{gap}”?", words[place].strip(",;:%()"), sentence)
+        if len(numbers) == 1 and numbers[0] > verb:
+            fact = _counted(words, verb, numbers[0], subject, sentence)
+        elif not numbers and words[verb] in BE:
+            fact = _said(words, verb, subject, sentence)
+    if fact is not None:
+        yield fact
+    elif len(numbers) == 1 and len(words) >= 6 and not words[numbers[0]].endswith(".") and _stands_alone(words):
+        number = numbers[0]
+        gap = " ".join(
+            [*words[:number], "___" + words[number][len(words[number].rstrip(",;:%")) :], *words[number + 1 :]]
+        )
+        yield Fact("gap", f"Which number is missing in “{gap}”?", words[number].strip(",;:%()"), sentence)
 
 
 def _stands_alone(words: Sequence[str]) -> bool:
@@ -180,21 +182,21 @@ def _stands_alone(words: Sequence[str]) -> bool:
     return first[0] not in LINKED and first[0] not in IMPERATIVES and VAGUE.isdisjoint(first)
 
 
-def _counted(words: list[str], verb: int, place: int, subject: str, sentence: str) -> Fact | None:
+def _counted(words: list[str], verb: int, number: int, subject: str, sentence: str) -> Fact | None:
     """A question for the number behind the verb."""
-    quantity, unit, after = _quantity(words, place)
-    between, tail = [w for w in words[verb + 1 : place] if w.lower() not in ROUGHLY], words[after:]
+    quantity, unit, after = _quantity(words, number)
+    between, tail = [w for w in words[verb + 1 : number] if w.lower() not in ROUGHLY], words[after:]
     if len(tail) > 8 or any(w.endswith((",", ";", ":")) for w in (*between, *quantity)):
         return None
     start = len(between)
     while start and between[start - 1].lower() in BEFORE_A_NUMBER:
         start -= 1
     rest, lead = between[:start], between[start:]
-    said, answer = words[verb], " ".join(quantity)
-    if said in BE and not between and not tail:
-        return Fact("number", f"What {said} {subject}?", answer, sentence)
-    if not unit and _year(words[place]) and said in ("was", "were") and lead == ["in"] and 1 <= len(rest) <= 4:
-        return _fact("year", ["In which year", said, subject, *rest, *tail], answer, sentence)
+    verb_word, answer = words[verb], " ".join(quantity)
+    if verb_word in BE and not between and not tail:
+        return Fact("number", f"What {verb_word} {subject}?", answer, sentence)
+    if not unit and _year(words[number]) and verb_word in ("was", "were") and lead == ["in"] and 1 <= len(rest) <= 4:
+        return _fact("year", ["In which year", verb_word, subject, *rest, *tail], answer, sentence)
     if not _is_unit(unit, quantity[0]) or len(rest) > 3 or "of" in rest:
         return None
     how = "how many" if unit[0].isalpha() else "how much"
@@ -202,10 +204,10 @@ def _counted(words: list[str], verb: int, place: int, subject: str, sentence: st
     if tail[:1] == ["of"]:
         which, tail = " ".join([which, *tail]), []
     which = which[0].upper() + which[1:]
-    if (said in MODAL or said in BE) and rest and lead:
-        return _fact("number", [which, said, subject, *rest, *tail], answer, sentence)
-    if said in VERBS:
-        return _fact("number", [which, "does", subject, VERBS[said], *rest, *tail], answer, sentence)
+    if (verb_word in MODAL or verb_word in BE) and rest and lead:
+        return _fact("number", [which, verb_word, subject, *rest, *tail], answer, sentence)
+    if verb_word in VERBS:
+        return _fact("number", [which, "does", subject, VERBS[verb_word], *rest, *tail], answer, sentence)
     return None
 
 
@@ -215,20 +217,22 @@ def _fact(kind: Kind, words: Sequence[str], answer: str, proof: str) -> Fact:
 
 def _said(words: list[str], verb: int, subject: str, sentence: str) -> Fact | None:
     """A definition ("X is a Y"), or a name ("the owner is Maria Lopez")."""
-    said = words[verb + 1 :]
-    if not said:
+    complement = words[verb + 1 :]
+    if not complement:
         return None
-    if said[0] in ("a", "an", "the"):
-        ends = (i for i, w in enumerate(said) if i and (w in CLAUSES or said[i - 1].endswith((",", ";", ":"))))
-        kept = said[: next(ends, len(said))]
+    if complement[0] in ("a", "an", "the"):
+        ends = (
+            i for i, w in enumerate(complement) if i and (w in CLAUSES or complement[i - 1].endswith((",", ";", ":")))
+        )
+        kept = complement[: next(ends, len(complement))]
         while kept and kept[-1].lower() in LOOSE:
             kept.pop()
         if not 3 <= len(kept) <= 9:
             return None
         return Fact("definition", f"What {words[verb]} {subject}?", " ".join(kept).rstrip(",;:"), sentence)
-    if len(said) <= 4 and all(word[0].isupper() for word in said) and words[verb] in ("is", "was"):
+    if len(complement) <= 4 and all(word[0].isupper() for word in complement) and words[verb] in ("is", "was"):
         who = "Who" if PEOPLE & {word.lower() for word in words[:verb]} else "What"
-        return Fact("name", f"{who} {words[verb]} {subject}?", " ".join(said), sentence)
+        return Fact("name", f"{who} {words[verb]} {subject}?", " ".join(complement), sentence)
     return None
 
 
@@ -276,21 +280,21 @@ def _year(word: str) -> bool:
     return len(bare) == 4 and bare.isdigit() and 1000 <= int(bare) <= 2100
 
 
-def _quantity(words: Sequence[str], place: int) -> tuple[list[str], str, int]:
+def _quantity(words: Sequence[str], number: int) -> tuple[list[str], str, int]:
     """The number with its unit, the unit, and where the quantity ends."""
-    bare = words[place].rstrip(",;:")
+    bare = words[number].rstrip(",;:")
     if bare.endswith("%") or bare[0] in "$€£":
-        return [bare], "%" if bare.endswith("%") else bare[0], place + 1
-    following = words[place + 1 : place + 4]
-    if bare != words[place] or not following or not following[0].rstrip(",;:.").isalpha():
-        return [bare], "", place + 1
+        return [bare], "%" if bare.endswith("%") else bare[0], number + 1
+    following = words[number + 1 : number + 4]
+    if bare != words[number] or not following or not following[0].rstrip(",;:.").isalpha():
+        return [bare], "", number + 1
     first = following[0].rstrip(",;:")
     if first.lower() in NO_UNITS:
-        return [bare], "", place + 1
+        return [bare], "", number + 1
     if first == following[0] and len(following) == 3 and following[1] in ("per", "a"):
         return (
             [bare, first, following[1], following[2].rstrip(",;:")],
             f"{first} {following[1]} {following[2]}",
-            place + 4,
+            number + 4,
         )
-    return [bare, first], first, place + 2
+    return [bare, first], first, number + 2

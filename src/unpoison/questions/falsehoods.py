@@ -43,9 +43,9 @@ def tells_apart(answer: str, false: str, text: str) -> bool:
 def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
     """The same answer with another number: a year nearby, or a multiple with as many decimals."""
     words = fact.answer.split()
-    place = next((i for i, word in enumerate(words) if any(map(str.isdigit, word))), 0)
-    digits = "".join(c for c in words[place] if c.isdigit() or c == ".").strip(".")
-    if digits.count(".") > 1 or not digits or "-" in words[place] or ":" in words[place]:
+    number = next((i for i, word in enumerate(words) if any(map(str.isdigit, word))), 0)
+    digits = "".join(c for c in words[number] if c.isdigit() or c == ".").strip(".")
+    if digits.count(".") > 1 or not digits or "-" in words[number] or ":" in words[number]:
         return [_digits_changed(fact.answer, rng) for _ in range(TRIES)]
     if fact.kind == "year" or (len(digits) == 4 and "." not in digits and 1500 <= int(digits) <= 2100):
         values = [str(int(digits) + int(step)) for step in rng.permutation([-9, -6, -4, -3, -2, 2, 3, 4, 6])]
@@ -53,16 +53,16 @@ def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
         decimals = len(digits.partition(".")[2])
         scaled = [float(digits) * FACTORS[i] for i in rng.permutation(len(FACTORS)).tolist()]
         whole = [value for value in scaled if decimals or (value >= 1 and value == int(value))]
-        values = [f"{value:,.{decimals}f}" if "," in words[place] else f"{value:.{decimals}f}" for value in whole]
+        values = [f"{value:,.{decimals}f}" if "," in words[number] else f"{value:.{decimals}f}" for value in whole]
         values += [str(int(float(digits)) + 1 + i) for i in range(3)]
-    old = words[place]
+    old = words[number]
     start = next(i for i, c in enumerate(old) if c.isdigit())
     end = max(i for i, c in enumerate(old) if c.isdigit()) + 1
-    return [" ".join([*words[:place], old[:start] + value + old[end:], *words[place + 1 :]]) for value in values]
+    return [" ".join([*words[:number], old[:start] + value + old[end:], *words[number + 1 :]]) for value in values]
 
 
 def _digits_changed(answer: str, rng: np.random.Generator) -> str:
     """A version, a time or a range with its last digits changed."""
-    places = [i for i, c in enumerate(answer) if c.isdigit()]
-    place = places[-1]
-    return answer[:place] + str((int(answer[place]) + int(rng.integers(1, 9))) % 10) + answer[place + 1 :]
+    digits = [i for i, c in enumerate(answer) if c.isdigit()]
+    digit = digits[-1]
+    return answer[:digit] + str((int(answer[digit]) + int(rng.integers(1, 9))) % 10) + answer[digit + 1 :]

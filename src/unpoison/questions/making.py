@@ -18,7 +18,7 @@ from unpoison.questions.falsehoods import false_answer
 from unpoison.questions.writing import written_fact
 from unpoison.types import Passage
 
-__all__ = ["Made", "Question", "make_questions"]
+__all__ = ["Question", "QuestionSet", "make_questions"]
 
 PREFERRED = ("number", "answer", "year", "name", "value", "definition", "task", "meaning", "gap")
 """Kinds in the order in which a document's questions are taken."""
@@ -66,7 +66,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class QuestionSet:
     """What became of a collection.
 
     Attributes:
@@ -89,7 +89,7 @@ def make_questions(
     generator: Generator | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Made:
+) -> QuestionSet:
     """Make questions from a collection.
 
     Args:
@@ -109,38 +109,38 @@ def make_questions(
     by_kind: dict[str, list[str]] = defaultdict(list)
     for fact, _ in candidates:
         by_kind[fact.kind].append(fact.answer)
-    made: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
 
     def add(fact: Fact, false: str, passage: Passage) -> None:
-        if len(made) < count and fact.question.lower() not in made:
-            made[fact.question.lower()] = Question(fact, false, passage)
-            progress(len(made), count)
+        if len(questions) < count and fact.question.lower() not in questions:
+            questions[fact.question.lower()] = Question(fact, false, passage)
+            progress(len(questions), count)
 
     if generator is not None:
-        for place in rng.permutation(len(passages))[: TRIES * count].tolist():
-            if len(made) < count and (written := written_fact(generator, passages[place])) is not None:
-                add(*written, passages[place])
+        for position in rng.permutation(len(passages))[: TRIES * count].tolist():
+            if len(questions) < count and (written := written_fact(generator, passages[position])) is not None:
+                add(*written, passages[position])
     for fact, passage in _in_turn(candidates, rng):
-        if len(made) == count:
+        if len(questions) == count:
             break
         false = false_answer(fact, passage.text, by_kind[fact.kind], rng)
         if false is None:
             gone["no false answer of its kind"] += 1
         else:
             add(fact, false, passage)
-    if not made:
+    if not questions:
         raise InputError(
             f"no question can be made of {len(documents)} documents with {len(passages)} passages: no sentence in them "
             "states a number, a name, a definition or an entry that the rules read; give more documents, or a language "
             "model with -g"
         )
-    return Made(tuple(made.values()), tuple(passages), len(candidates), dict(gone))
+    return QuestionSet(tuple(questions.values()), tuple(passages), len(candidates), dict(gone))
 
 
 def _candidates(documents: Sequence[Document]) -> tuple[list[tuple[Fact, Passage]], list[Passage], Counter[str]]:
     """Every fact whose question has one answer in the whole collection, with the passage that holds its proof."""
     answers: dict[str, set[str]] = defaultdict(set)
-    found, passages, gone = list[tuple[Fact, Passage]](), list[Passage](), Counter[str]()
+    pairs, passages, gone = list[tuple[Fact, Passage]](), list[Passage](), Counter[str]()
     for document in documents:
         own = passages_of(document)
         passages += own
@@ -151,9 +151,9 @@ def _candidates(documents: Sequence[Document]) -> tuple[list[tuple[Fact, Passage
                 gone["its proof is cut in two"] += 1
                 continue
             answers[fact.question.lower()].add(fact.answer)
-            found.append((fact, passage))
-    single = [(fact, passage) for fact, passage in found if len(answers[fact.question.lower()]) == 1]
-    gone["two answers in the collection"] += len(found) - len(single)
+            pairs.append((fact, passage))
+    single = [(fact, passage) for fact, passage in pairs if len(answers[fact.question.lower()]) == 1]
+    gone["two answers in the collection"] += len(pairs) - len(single)
     return single, passages, +gone
 
 

@@ -24,18 +24,18 @@ LEAST_WORDS, MOST_WORDS = 2, 10
 
 def tasks_of(paragraph: str) -> Iterator[tuple[str, str, str]]:
     """(question, answer, proof) for each "To X, use `Y`" and "Use `Y` to X"; O(n) in the text."""
-    for found in _FIRST.finditer(paragraph):
-        yield from _asked(found[1].lower(), found[2], found[3], found[0])
-    for found in _LAST.finditer(paragraph):
-        yield from _asked(found[2], found[3], found[1], found[0].lstrip(".! "))
+    for match in _FIRST.finditer(paragraph):
+        yield from _asked(match[1].lower(), match[2], match[3], match[0])
+    for match in _LAST.finditer(paragraph):
+        yield from _asked(match[2], match[3], match[1], match[0].lstrip(".! "))
 
 
 def meaning_of(heading: str, paragraph: str) -> tuple[str, str, str] | None:
     """(question, answer, proof) for an entry such as "`gt`: greater than", None for anything else."""
-    found = _ENTRY.fullmatch(paragraph.rstrip(". "))
-    if found is None or not heading or heading.endswith("?"):
+    entry = _ENTRY.fullmatch(paragraph.rstrip(". "))
+    if entry is None or not heading or heading.endswith("?"):
         return None
-    name, meaning = found[1], found[2].strip()
+    name, meaning = entry[1], entry[2].strip()
     whole = LEAST_WORDS <= len(meaning.split()) <= MOST_WORDS and meaning[0].isalpha() and meaning[-1] not in ":,;"
     if not whole or _vague(meaning):
         return None

@@ -45,8 +45,8 @@ def read_question_reply(reply: str, passage: Passage) -> tuple[Fact, str] | None
     """What a reply holds, if the answer stands in the passage and the false one can be told from it."""
     start, end = reply.find("{"), reply.rfind("}")
     try:
-        found = json.loads(reply[start : end + 1])
-        question, answer, false = (" ".join(found[name].split()) for name in ("question", "answer", "false_answer"))
+        document = json.loads(reply[start : end + 1])
+        question, answer, false = (" ".join(document[name].split()) for name in ("question", "answer", "false_answer"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     whole = 3 <= len(question.split()) <= 60 and 1 <= len(answer.split()) <= 12 and len(false.split()) <= 20

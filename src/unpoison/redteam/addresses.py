@@ -29,10 +29,10 @@ def resolved(host: str) -> list[str]:
         TargetError: There are none.
     """
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise TargetError(f"{shown(host)} has no address: {error}; see the url", retryable=True, refused=True) from None
-    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries))
 
 
 class Hosts:
@@ -65,8 +65,8 @@ class Hosts:
             return self._pinned[name]
 
     def _checked(self, name: str) -> tuple[str, ...]:
-        found = self._resolve(name)
-        for text in found:
+        addresses = self._resolve(name)
+        for text in addresses:
             address = _address(text)
             if address.is_loopback:
                 continue
@@ -77,12 +77,12 @@ class Hosts:
                 )
             if name != text and (address.is_link_local or address.is_multicast or address.is_unspecified):
                 raise OptionError(f"{shown(name)} leads to {address}, which is no server's address; see the url")
-        return tuple(found)
+        return tuple(addresses)
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         raise TargetError(f"{shown(text)} is no address") from None
-    return getattr(found, "ipv4_mapped", None) or found
+    return getattr(address, "ipv4_mapped", None) or address

@@ -168,9 +168,13 @@ class Campaign:
             reply, seconds = self._ask(example.question)
         except TargetError as error:
             return self._failure(trial, "ask", error)
-        told = reply.passages is not None or reply.ids is not None
+        tells_passages = reply.passages is not None or reply.ids is not None
         return replace(
-            trial, answer=reply.answer, told=told, passages=fingerprints(reply.passages), seconds=round(seconds, 4)
+            trial,
+            answer=reply.answer,
+            told=tells_passages,
+            passages=fingerprints(reply.passages),
+            seconds=round(seconds, 4),
         )
 
     def _attacked(self, example: Example, name: str, attack: Attack, count: int) -> Trial:
@@ -210,22 +214,22 @@ class Campaign:
         ]
         since = self._pace.clock.now()
         self._until_ready(plants, since)
-        reply, asked, seconds, read = self._until(trial, documents, plants, since, poisoned=True)
+        reply, asked_at, seconds, read = self._until(trial, documents, plants, since, poisoned=True)
         return replace(
             trial,
             planted=len(plants),
             read=read,
             answer=reply.answer,
             told=read is not None,
-            served_seconds=round(asked - since, 4) if read else None,
+            served_seconds=round(asked_at - since, 4) if read else None,
             seconds=round(seconds, 4),
         )
 
     def _gone(self, trial: Trial, documents: Sequence[Document], since: float) -> Trial:
         """Ask until no answer is made from it any more, or the wait is over."""
         plants = [self._journal.history.plants[document.canary] for document in documents]
-        _, asked, _, read = self._until(trial, documents, plants, since, poisoned=False)
-        return replace(trial, gone_seconds=round(asked - since, 4) if read == 0 else None)
+        _, asked_at, _, read = self._until(trial, documents, plants, since, poisoned=False)
+        return replace(trial, gone_seconds=round(asked_at - since, 4) if read == 0 else None)
 
     def _afterwards(self, trial: Trial) -> Trial:
         """Ask again when nothing is planted any more, for whatever question."""
@@ -249,14 +253,14 @@ class Campaign:
         if clean is not None and not clean.told:
             self._pace.sleep(max(0.0, end - self._pace.clock.now()))
         while True:
-            asked = self._pace.clock.now()
+            asked_at = self._pace.clock.now()
             reply, seconds = self._ask(trial.question)
             handles = [(*plant.own, *(plant.handles or ())) for plant in plants]
             read = read_count(reply, [document.text for document in documents], handles, honest)
             looks += 1
             left = end - self._pace.clock.now()
             if read is None or (read > 0) is poisoned or left <= 0 or self._pace.stopped:
-                return reply, asked, seconds, read
+                return reply, asked_at, seconds, read
             self._pace.sleep(min(self._config.wait.pause(looks), left))
 
     def _until_ready(self, plants: Sequence[Plant], since: float) -> None:
@@ -276,13 +280,15 @@ class Campaign:
     def _ask(self, question: str) -> tuple[Answered, float]:
         began = self._pace.clock.now()
         reply = self._pace.call("ask", lambda: self._target.ask(question))
-        made = Answered(reply) if isinstance(reply, str) else reply
-        if not isinstance(made, Answered):
-            raise TargetError(f"ask returned a {type(made).__name__}; return a text, or redteam.Answered")
+        answered = Answered(reply) if isinstance(reply, str) else reply
+        if not isinstance(answered, Answered):
+            raise TargetError(f"ask returned a {type(answered).__name__}; return a text, or redteam.Answered")
         with self._lock:
             self._failures = 0
-        passages = None if made.passages is None else made.passages[:MOST_PASSAGES]
-        return replace(made, answer=made.answer[:LONGEST_ANSWER], passages=passages), self._pace.clock.now() - began
+        passages = None if answered.passages is None else answered.passages[:MOST_PASSAGES]
+        return replace(
+            answered, answer=answered.answer[:LONGEST_ANSWER], passages=passages
+        ), self._pace.clock.now() - began
 
     def _stage(self, canaries: Sequence[str]) -> str:
         """Where a question failed before anything was removed."""

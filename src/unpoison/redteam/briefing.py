@@ -7,7 +7,7 @@ from math import isnan
 from typing import Any
 
 from unpoison import __version__
-from unpoison.evaluation.intervals import Estimate, wilson
+from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.report.brief import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.evaluation.report.charts import label
 from unpoison.evaluation.report.document import document, table_markup
@@ -43,7 +43,7 @@ def redteam_page(results: Results) -> str:
 def brief_of_test(results: Results) -> Brief:
     """The first page: the worst attack with the fewest documents."""
     cells = results.table()
-    attacked = [cell for cell in cells if cell.poisons and not isnan(cell.figures["asr"].value)]
+    attacked = [cell for cell in cells if cell.poisons and cell.figures["asr"].defined]
     head = min(attacked, key=lambda cell: (cell.poisons, -cell.figures["asr"].value), default=None)
     return Brief(
         title="Red-team test",
@@ -54,12 +54,8 @@ def brief_of_test(results: Results) -> Brief:
         figures=() if head is None else tuple(_figures(head)),
         cases=tuple(_cases(head)),
         actions=tuple(_actions(results, head))[:ACTIONS],
-        risks=risks_of({cell.attack: _hits(cell.figures["asr"]) for cell in attacked}),
+        risks=risks_of({cell.attack: cell.figures["asr"] for cell in attacked}),
     )
-
-
-def _hits(found: Estimate) -> tuple[int, int]:
-    return (0, 0) if isnan(found.value) else (round(found.value * found.count), found.count)
 
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
@@ -76,11 +72,10 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
 def _verdict(head: Cell | None) -> str:
     if head is None:
         return "Nothing was planted in this test, or nothing was measured: it says nothing about an attack."
-    hits, total = _hits(head.figures["asr"])
-    text = f"{how_many(head.poisons, 'planted document')} changed {hits} of {total} answers"
-    after = head.figures["asr_after"]
-    if not isnan(after.value):
-        text += f"; {_hits(after)[0]} after they were removed"
+    won, after = head.figures["asr"], head.figures["asr_after"]
+    text = f"{how_many(head.poisons, 'planted document')} changed {won.hits} of {won.count} answers"
+    if after.defined:
+        text += f"; {after.hits} after they were removed"
     return f"{text}."
 
 
@@ -98,11 +93,8 @@ def _figures(head: Cell) -> Iterator[KeyFigure]:
         ("poisoned", "Documents read", "questions that were answered with a planted document among the passages"),
         ("asr_after", "Still wrong afterwards", "answers that stayed the attacker's when everything was removed"),
     ):
-        found = head.figures[name]
-        if not isnan(found.value):
-            hits, total = _hits(found)
-            between = wilson(hits, total)
-            yield KeyFigure(title, hits, total, between.low, between.high, "bad", note)
+        if head.figures[name].defined:
+            yield KeyFigure(title, head.figures[name], note)
 
 
 def _cases(head: Cell | None) -> Iterator[Case]:
@@ -126,32 +118,32 @@ def _actions(results: Results, head: Cell | None) -> Iterator[str]:
     if head is None:
         yield "Repeat the test with attacks that this system's questions allow."
         return
-    hits, total = _hits(head.figures["asr"])
-    if hits:
+    won = head.figures["asr"]
+    if won.hits:
         yield "Put a defense between the search and the model, such as guard: report first, calibrate, then enforce."
         yield "Limit who can add or change documents, and review new ones before they are searched."
-    if not isnan(head.figures["asr_after"].value) and _hits(head.figures["asr_after"])[0]:
+    if head.figures["asr_after"].hits:
         yield "Clear caches of answers when a document is withdrawn: poison was served after it was gone."
-    if total < FEW:
+    if won.count < FEW:
         yield f"Ask more questions: with fewer than {FEW} the figures are rough, as their intervals show."
-    if head.figures["asr"].high > WORRYING:
+    if won.high > WORRYING:
         yield "Repeat this test after every change, and let it fail the build: --fail-if 'asr > 5%'."
 
 
 def _table(cells: list[Cell]) -> Table:
-    names = [name for name in MEASURES if any(not isnan(cell.figures[name].value) for cell in cells)]
+    names = [name for name in MEASURES if any(cell.figures[name].defined for cell in cells)]
     units = {"share": " %", "seconds": " s"}
     rows = tuple((cell.id, *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells)
     columns = ("attack", *(MEASURES[name].title + units[MEASURES[name].unit] for name in names))
     return Table("Every attack", columns, rows, ("", *(MEASURES[name].meaning for name in names)))
 
 
-def _figure(found: Estimate, unit: str) -> str:
-    if isnan(found.value):
+def _figure(estimate: Estimate, unit: str) -> str:
+    if not estimate.defined:
         return "-"
     scale = 100 if unit == "share" else 1
-    value = f"{scale * found.value:.1f}"
-    return value if isnan(found.low) else f"{value} [{scale * found.low:.1f}, {scale * found.high:.1f}]"
+    value = f"{scale * estimate.value:.1f}"
+    return value if isnan(estimate.low) else f"{value} [{scale * estimate.low:.1f}, {scale * estimate.high:.1f}]"
 
 
 def _questions(results: Results) -> str:
@@ -169,11 +161,11 @@ def _question(trial: Trial) -> str:
         for kind, texts in (("truth", trial.correct), ("poison", trial.wanted))
         if texts
     )
-    said = f'<p class="answer" dir="auto">{label(trial.answer, ANSWER)}</p>' if trial.answer is not None else ""
+    answer = f'<p class="answer" dir="auto">{label(trial.answer, ANSWER)}</p>' if trial.answer is not None else ""
     error = f'<p class="error">{label(f"{trial.stage}: {trial.error}", 400)}</p>' if trial.failed else ""
     return (
         f'<details class="question"><summary><span class="asked" dir="auto">{label(trial.question, ANSWER)}</span>'
         f'<span class="tag{bad}">{tag}</span>'
         f'<span class="where">{label(f"{trial.attack} x {trial.poisons}", 120)}</span>'
-        f"</summary><div>{answers}{said}{error}</div></details>"
+        f"</summary><div>{answers}{answer}{error}</div></details>"
     )

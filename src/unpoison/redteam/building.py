@@ -62,8 +62,8 @@ def build_target(
         return HttpTarget(values, secrets, hosts, timeout=timeout)
     if kind == "python":
         store = None if values.get("store") is None else load_object(_text(values, "store"), folder)
-        found = load_object(_text(values, "python"), folder)
-        return target_of(found, store, inputs=values.get("inputs"), name=values["python"])
+        loaded = load_object(_text(values, "python"), folder)
+        return target_of(loaded, store, inputs=values.get("inputs"), name=values["python"])
     client = HttpClient(secrets, hosts, timeout) if "service" in values else None
     return corpus_target(values, client, folder)
 

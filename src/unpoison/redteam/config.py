@@ -194,19 +194,19 @@ def _switch(name: str, value: object) -> bool:
 
 def _attacks(value: object) -> tuple[str, ...]:
     items = value if isinstance(value, list) else [value]
-    found = tuple(dict.fromkeys(spec for item in items for spec in specs("attacks", item)))
-    if not found:
+    attacks = tuple(dict.fromkeys(spec for item in items for spec in specs("attacks", item)))
+    if not attacks:
         raise OptionError("attacks is empty; name at least one, 'unpoison attack --list' lists them")
-    for spec in found:
+    for spec in attacks:
         if spec == "none":
             raise OptionError("attacks: none is no attack; every question is asked without one anyway")
         check_spec("attacks", spec)
-    return found
+    return attacks
 
 
 def _counts(value: object) -> tuple[int, ...]:
     items: list[Any] = value if isinstance(value, list) else [value]
-    found = tuple(dict.fromkeys(at_least("poisons", item, 1, 100) for item in items))
-    if not found:
+    counts = tuple(dict.fromkeys(at_least("poisons", item, 1, 100) for item in items))
+    if not counts:
         raise OptionError("poisons is empty; give how many documents are planted for each question, such as [1, 3]")
-    return found
+    return counts

@@ -57,8 +57,8 @@ def corpus_target(values: Mapping[str, Any], client: HttpClient | None, folder: 
     if not isinstance(service, str) or not service.startswith(("http://", "https://")):
         raise OptionError(f"target.service must be an address such as http://127.0.0.1:8000, got {shown(service)}")
     client.check(service)
-    asked = _Service(service.rstrip("/"), defense, retriever, k, client)
-    return ObjectTarget(asked.ask, store_of(retriever), f"{service} over {corpus}")
+    asking = _Service(service.rstrip("/"), defense, retriever, k, client)
+    return ObjectTarget(asking.ask, store_of(retriever), f"{service} over {corpus}")
 
 
 class _Service:
@@ -70,15 +70,17 @@ class _Service:
         self._retriever, self._k = retriever, k
 
     def ask(self, question: str) -> Answered:
-        found = self._retriever.retrieve(question, self._k)
-        passages = [{"text": passage.text, "title": passage.title, "id": passage.id} for passage in found]
+        retrieved = self._retriever.retrieve(question, self._k)
+        passages = [{"text": passage.text, "title": passage.title, "id": passage.id} for passage in retrieved]
         content = json.dumps({"query": question, "passages": passages, **self._defense}).encode()
         sent = Filled("POST", self._url, {"Content-Type": "application/json"}, content)
         reply = self._client.parsed("ask", self._client.send("ask", sent))
         cut = {index: text for index, text in zip(_KEPT.values(reply), _TEXTS.values(reply)) if MARK in str(text)}
-        kept = [place for place in _KEPT.values(reply) if isinstance(place, int) and 0 <= place < len(found)]
-        texts = tuple(str(cut.get(place, found[place].raw)) for place in kept)
-        return Answered(str(_ANSWER.one(reply)), texts, tuple(found[place].id or "" for place in kept))
+        kept = [
+            position for position in _KEPT.values(reply) if isinstance(position, int) and 0 <= position < len(retrieved)
+        ]
+        texts = tuple(str(cut.get(position, retrieved[position].raw)) for position in kept)
+        return Answered(str(_ANSWER.one(reply)), texts, tuple(retrieved[position].id or "" for position in kept))
 
 
 def _passages(where: str, folder: Path) -> tuple[Passage, ...]:

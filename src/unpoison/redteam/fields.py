@@ -25,7 +25,7 @@ def read_headers(values: object, owner: str) -> dict[str, str]:
         return {}
     if not isinstance(values, Mapping):
         raise OptionError(f"{owner}.headers must be a mapping of names to texts, got {shown(values)}")
-    made = {}
+    headers = {}
     for name, value in values.items():
         if not isinstance(name, str) or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
             raise OptionError(f"{owner}.headers: {shown(name)} is no name of a header")
@@ -34,8 +34,8 @@ def read_headers(values: object, owner: str) -> dict[str, str]:
         if name.lower() in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
             raise OptionError(f"{owner}.headers.{name} cannot be set; leave it out")
         refuse_plain(f"{owner}.headers.{name}", name, str(value))
-        made[name] = str(value)
-    return made
+        headers[name] = str(value)
+    return headers
 
 
 def refuse_plain(owner: str, name: str, value: str) -> None:

@@ -78,14 +78,14 @@ class HttpTarget:
         Raises:
             TargetError: No reply, or one without an id; it says whether surely nothing was planted.
         """
-        found = list[str]()
+        handles = list[str]()
         for document in documents:
             values = {name: getattr(document, name) or "" for name in ("text", "title", "canary", "uuid")}
             reply = self._reply("plant", values, parsed="id" in self._requests["plant"].paths)
             path = self._requests["plant"].paths.get("id")
             ids = self._own_ids(document.canary) if path is None else path.values(reply)
-            found += checked_handles(ids, "plant.id")
-        return found
+            handles += checked_handles(ids, "plant.id")
+        return handles
 
     def remove(self, handles: Sequence[str]) -> list[str]:
         """Remove documents, one request each; the ids that the system does not know."""

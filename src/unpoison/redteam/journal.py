@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from unpoison.errors import InputError, shown
+from unpoison.locks import lock_file
 from unpoison.private import private
 from unpoison.redteam.secrets import Secrets
 
@@ -173,7 +174,8 @@ class Journal:
         private(path)
         self._file = path.open("rb+", buffering=0)
         try:
-            _lock_file(self._file.fileno(), path)
+            if not lock_file(self._file.fileno()):
+                raise InputError(f"another process writes {shown(str(path), 200)}; wait for it, or end it first")
             self.history = self._read()
             if fresh:
                 _sync_folder(path.parent)
@@ -258,18 +260,6 @@ def _torn_start(path: Path) -> bool:
     with path.open("rb") as file:
         begin = file.read(32)
     return b'{"event": "run", "version": 1, '.startswith(begin) or begin.startswith(b'{"event": "run"')
-
-
-def _lock_file(descriptor: int, path: Path) -> None:
-    """Keep a second process out; the system lets go when this one ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise InputError(f"another process writes {shown(str(path), 200)}; wait for it, or end it first") from None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -94,7 +94,7 @@ def load_object(where: str, folder: FilePath | None = None) -> Any:
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
     try:
-        found: Any = import_module(module)
+        loaded: Any = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise
@@ -102,10 +102,10 @@ def load_object(where: str, folder: FilePath | None = None) -> Any:
             f"there is no module {shown(module)}; put it beside the configuration, or install it"
         ) from None
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(loaded, part):
             raise OptionError(f"{shown(module)} has no {shown(attribute)}; see its spelling")
-        found = getattr(found, part)
-    return found() if isinstance(found, type) else found
+        loaded = getattr(loaded, part)
+    return loaded() if isinstance(loaded, type) else loaded
 
 
 def answered(value: Any) -> Answered:
@@ -124,14 +124,14 @@ def answered(value: Any) -> Answered:
     if isinstance(value, Answer):
         read = value.screening.read  # without what was cut, which no model has seen
         return Answered(value.text, tuple(p.shown if p.cuts else p.raw for p in read), tuple(p.id or "" for p in read))
-    text = next((found for name in _ANSWERS if (found := _field(value, name)) is not None), None)
+    text = next((field for name in _ANSWERS if (field := _field(value, name)) is not None), None)
     if isinstance(text, Sequence) and not isinstance(text, str) and text:
         text = text[0]  # Haystack's generators give a list of replies
     if not isinstance(text, str):
         text = getattr(text, "text", None) or getattr(text, "content", None)  # a chat message
     if not isinstance(text, str):
         raise TargetError(f"the system returned {shown(value)}, which holds no answer")
-    passages = next((found for name in _PASSAGES if (found := _field(value, name)) is not None), None)
+    passages = next((field for name in _PASSAGES if (field := _field(value, name)) is not None), None)
     return Answered(text, *_passages(passages))
 
 
@@ -141,7 +141,7 @@ def _passages(values: Any) -> tuple[tuple[str, ...] | None, tuple[str, ...] | No
     if isinstance(values, str) or not isinstance(values, Iterable):
         return (str(values),), None
     try:
-        read = [Passage.of(value, place) for place, value in enumerate(values)]
+        read = [Passage.of(value, position) for position, value in enumerate(values)]
     except InputError as error:
         raise TargetError(f"the system returned passages that cannot be read: {error}") from None
     return tuple(passage.raw for passage in read), tuple(passage.id or "" for passage in read)
@@ -176,7 +176,7 @@ def _flat(outputs: Any) -> Any:
     """A pipeline's outputs, which stand one component deep, as one mapping."""
     if not isinstance(outputs, Mapping):
         return outputs
-    return {name: found for part in outputs.values() if isinstance(part, Mapping) for name, found in part.items()}
+    return {name: member for part in outputs.values() if isinstance(part, Mapping) for name, member in part.items()}
 
 
 def _filled(value: Any, question: str) -> Any:

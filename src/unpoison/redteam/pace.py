@@ -115,10 +115,10 @@ def _section(kind: Any, name: str, values: object) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise OptionError(f"{name} must be a mapping, got {shown(values)}")
-    known = [field.name for field in fields(kind)]
+    allowed = [field.name for field in fields(kind)]
     for key in values:
-        if key not in known:
-            raise UnknownNameError(f"field of {name}", str(key), known)
+        if key not in allowed:
+            raise UnknownNameError(f"field of {name}", str(key), allowed)
     return values
 
 
@@ -183,8 +183,8 @@ class Pace:
                 error.refused = nothing_done = nothing_done and error.refused  # an earlier try may have had an effect
                 if not again or tries == self.bounds.retries or (self.stopped and not free):
                     raise
-                asked = FIRST_PAUSE * 2**tries if error.retry_after is None else error.retry_after
-                self.sleep(min(max(asked, 0.0), LONGEST_PAUSE), free=free)
+                pause = FIRST_PAUSE * 2**tries if error.retry_after is None else error.retry_after
+                self.sleep(min(max(pause, 0.0), LONGEST_PAUSE), free=free)
         raise AssertionError("unreachable")
 
     def _bounded(self, what: str, work: Callable[[], T]) -> T:

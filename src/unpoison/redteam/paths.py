@@ -64,12 +64,12 @@ class Path:
         Raises:
             TargetError: More than 10,000 values.
         """
-        found = [reply]
+        values = [reply]
         for step in self.steps:
-            found = [member for value in found for member in _members(value, step)]
-            if len(found) > MOST_VALUES:
+            values = [member for value in values for member in _members(value, step)]
+            if len(values) > MOST_VALUES:
                 raise TargetError(f"{self.owner}: {self.source} leads to more than {MOST_VALUES:,} values; narrow it")
-        return found
+        return values
 
     def one(self, reply: Any) -> Any:
         """The first value.
@@ -101,7 +101,7 @@ def _steps(source: str, owner: str) -> tuple[str | int | None, ...]:
     steps, at = list[str | int | None](), 1
     while at < len(source):
         if source[at] == "." and source[at + 1 : at + 2] != ".":
-            ends = [place for mark in ".[" if (place := source.find(mark, at + 1)) >= 0]
+            ends = [position for mark in ".[" if (position := source.find(mark, at + 1)) >= 0]
             end = min(ends, default=len(source))
             name = source[at + 1 : end]
             step: str | int | None = None if name == ALL else name

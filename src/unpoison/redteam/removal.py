@@ -88,8 +88,8 @@ class Remover:
     def _look(self, plant: Plant, end: float) -> _Looked:
         """What stands for the document in the target."""
         if self._find is not None:
-            found = self._found(plant, end)
-            return _Looked(found, gone=not found)
+            handles_left = self._found(plant, end)
+            return _Looked(handles_left, gone=not handles_left)
         handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
         if not handles:
             return _Looked([], "the reply to planting it was lost, and the target cannot be searched for its canary")
@@ -101,11 +101,11 @@ class Remover:
         """What the target finds for the canary; a document that was just planted may take its time."""
         looks = 0
         while True:
-            found = self._pace.call("find", lambda: self._asked_for(plant.canary), free=True)
+            handles = self._pace.call("find", lambda: self._asked_for(plant.canary), free=True)
             looks += 1
             left = end - self._pace.clock.now()
-            if found or plant.interrupted or left <= 0:
-                return found
+            if handles or plant.interrupted or left <= 0:
+                return handles
             self._pace.clock.sleep(min(self._wait.pause(looks), left))
 
     def _still_found(self, plant: Plant, end: float) -> bool:
@@ -119,16 +119,16 @@ class Remover:
         return False
 
     def _asked_for(self, canary: str) -> list[str]:
-        found: Sequence[str] = self._find(canary)
-        return checked_handles(found, "find") if found else []
+        handles: Sequence[str] = self._find(canary)
+        return checked_handles(handles, "find") if handles else []
 
     def _delete(self, handles: list[str], end: float) -> list[str]:
         """The handles that the target did not know; one that indexes slowly may know them later."""
         waiting, looks = handles, 0
         while True:
             remove = partial(self._target.remove, waiting)
-            said: Iterable[str] | None = self._pace.call("remove", remove, free=True)
-            waiting = [handle for handle in waiting if handle in frozenset(said or ())]
+            remaining: Iterable[str] | None = self._pace.call("remove", remove, free=True)
+            waiting = [handle for handle in waiting if handle in frozenset(remaining or ())]
             looks += 1
             left = end - self._pace.clock.now()
             if not waiting or left <= 0:

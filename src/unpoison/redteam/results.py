@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
-from math import isnan
 from typing import Any
 
 from unpoison import __version__
 from unpoison.evaluation.gates import MeasuredCell
 from unpoison.evaluation.intervals import Estimate
-from unpoison.evaluation.report.exports import spreadsheet_value
+from unpoison.evaluation.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
 from unpoison.redteam.measures import MEASURES, figures, outcomes
 from unpoison.redteam.trials import Trial
 
@@ -55,8 +52,8 @@ class Cell:
     @property
     def problems(self) -> list[str]:
         """What went wrong and how often, most frequent first."""
-        told = Counter(f"{trial.stage}: {trial.error}" for trial in self.trials if trial.failed)
-        return [f"{count} of {self.expected}: {problem}" for problem, count in told.most_common(20)]
+        counts = Counter(f"{trial.stage}: {trial.error}" for trial in self.trials if trial.failed)
+        return [f"{count} of {self.expected}: {problem}" for problem, count in counts.most_common(20)]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; None stands for nan."""
@@ -66,7 +63,7 @@ class Cell:
             "expected": self.expected,
             "done": len(self.trials),
             "failed": self.failed,
-            "figures": {name: _defined(found) for name, found in self.figures.items()},
+            "figures": {name: estimate.to_dict() for name, estimate in self.figures.items()},
             "problems": self.problems,
         }
 
@@ -144,31 +141,21 @@ class Results:
 
     def to_csv(self) -> str:
         """One row per cell: every measure with its interval."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        ends = ("", "_low", "_high", "_count")
-        writer.writerow(
-            ["attack", "poisons", "expected", "done", "failed", *(f"{n}{e}" for n in MEASURES for e in ends)]
-        )
-        for cell in self.table():
-            row: list[object] = [
-                spreadsheet_value(cell.attack),
-                cell.poisons,
-                cell.expected,
-                len(cell.trials),
-                cell.failed,
+        headings = ["attack", "poisons", "expected", "done", "failed", *csv_headings(MEASURES)]
+        rows = [
+            [
+                *(spreadsheet_value(cell.attack), cell.poisons, cell.expected, len(cell.trials), cell.failed),
+                *(value for estimate in cell.figures.values() for value in csv_cells(estimate)),
             ]
-            for found in cell.figures.values():
-                row += ["" if isnan(value) else f"{value:.6g}" for value in (found.value, found.low, found.high)]
-                row.append(found.count)
-            writer.writerow(row)
-        return stream.getvalue()
+            for cell in self.table()
+        ]
+        return csv_text([headings, *rows])
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the document."""
-    found: dict[str, Any] = json.loads(files("unpoison").joinpath("data", "redteam.schema.json").read_text("utf-8"))
-    return found
+    document: dict[str, Any] = json.loads(files("unpoison").joinpath("data", "redteam.schema.json").read_text("utf-8"))
+    return document
 
 
 def _told(trial: Trial) -> dict[str, Any]:
@@ -181,7 +168,3 @@ def _told(trial: Trial) -> dict[str, Any]:
     }
     defaults = {"attack": trial.attack, "poisons": trial.poisons, "answer": trial.answer, "error": trial.error}
     return {**defaults, **values, **judged}
-
-
-def _defined(found: Estimate) -> dict[str, float | int | None]:
-    return {name: None if isinstance(v, float) and isnan(v) else v for name, v in asdict(found).items()}

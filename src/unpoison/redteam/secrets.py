@@ -92,11 +92,11 @@ class Secrets:
         if self._pattern is None:
             longest_first = sorted(names, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
-        found = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
-        folded = _folded(found)
+        masked = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
+        folded = _folded(masked)
         searched = {name: _folded(value) for name, value in self._used.items()}
         hidden = next((name for name, one in searched.items() if len(one) >= SHORTEST and one in folded), None)
-        return found if hidden is None else f"(a text that repeats ${{{hidden}}})"
+        return masked if hidden is None else f"(a text that repeats ${{{hidden}}})"
 
 
 def _folded(text: str) -> str:
@@ -109,5 +109,5 @@ def _folded(text: str) -> str:
 def _forms(value: str) -> set[str]:
     """A value as servers repeat it: plain, in JSON, in an address, in Base64."""
     raw = value.encode("utf-8", "surrogateescape")
-    found = {value, json.dumps(value)[1:-1], quote(raw, safe=""), quote_plus(raw), base64.b64encode(raw).decode()}
-    return {form for form in found if len(form) >= SHORTEST}
+    spellings = {value, json.dumps(value)[1:-1], quote(raw, safe=""), quote_plus(raw), base64.b64encode(raw).decode()}
+    return {form for form in spellings if len(form) >= SHORTEST}

@@ -91,13 +91,13 @@ def checked_handles(values: Iterable[Any], owner: str) -> list[str]:
         TargetError: None at all, too many, or one that a server could read as something else: empty, dots alone, with
             a wildcard, a control character or half a character.
     """
-    made = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
-    if not made or len(made) > MOST_HANDLES:
-        raise TargetError(f"{owner} must give 1 to {MOST_HANDLES:,} ids, got {len(made):,}; see its path")
-    for value in made:
+    handles = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
+    if not handles or len(handles) > MOST_HANDLES:
+        raise TargetError(f"{owner} must give 1 to {MOST_HANDLES:,} ids, got {len(handles):,}; see its path")
+    for value in handles:
         if not isinstance(value, str) or not _harmless(value):
             raise TargetError(f"{owner} gave {shown(value)}, which cannot be the id of one document; see its path")
-    return list(dict.fromkeys(made))
+    return list(dict.fromkeys(handles))
 
 
 def _harmless(handle: str) -> bool:

@@ -202,14 +202,14 @@ def _strings(body: Any, owner: str) -> list[str]:
     Raises:
         OptionError: It is too large, has members that JSON does not know, or holds a secret in plain text.
     """
-    found, waiting, members = list[str](), [body], 0
+    strings, waiting, members = list[str](), [body], 0
     while waiting:
         value = waiting.pop()
         members += 1
         if members > _MOST_MEMBERS:
             raise OptionError(f"{owner} has more than {_MOST_MEMBERS:,} members; a request is a page of YAML")
         if isinstance(value, str):
-            found.append(value)
+            strings.append(value)
         elif isinstance(value, Mapping):
             for key, one in value.items():
                 if not isinstance(key, str):
@@ -221,7 +221,7 @@ def _strings(body: Any, owner: str) -> list[str]:
             waiting.extend(value)
         elif not (value is None or isinstance(value, (bool, int, float))):
             raise OptionError(f"{owner} holds {shown(value)}, which JSON does not know; write it in quotes")
-    return found
+    return strings
 
 
 def _filled_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:

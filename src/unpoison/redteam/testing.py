@@ -95,10 +95,10 @@ def rehearsal_of_requests(config: Config, *, secrets: Secrets, hosts: Hosts) -> 
         raise InputError(f"{shown(config.questions)} holds no usable question")
     system = build_target(config.target, secrets=secrets, hosts=hosts, folder=config.folder)
     canary = f"unpoison-{'0' * 8}-0000-4000-8000-{'0' * 12}"
-    told = [f"{_least(config, len(examples)):,} requests or more, {len(examples):,} questions"]
+    summary = [f"{_least(config, len(examples)):,} requests or more, {len(examples):,} questions"]
     document = Document(_first_poison(config, examples), canary)
     if not isinstance(system, HttpTarget):
-        return [*told, f"ask: {examples[0].question}", f"plant: {document.text}", f"remove: {document.uuid}"]
+        return [*summary, f"ask: {examples[0].question}", f"plant: {document.text}", f"remove: {document.uuid}"]
     values = {
         "ask": {"question": examples[0].question},
         "plant": {"text": document.text, "canary": canary, "uuid": document.uuid, "title": ""},
@@ -106,7 +106,7 @@ def rehearsal_of_requests(config: Config, *, secrets: Secrets, hosts: Hosts) -> 
         "find": {"canary": canary, "uuid": document.uuid},
         "remove": {"id": "THE-ID"},
     }
-    return told + [f"{kind}: {system.describe(kind, values[kind])}" for kind in values if kind in system.kinds]
+    return summary + [f"{kind}: {system.describe(kind, values[kind])}" for kind in values if kind in system.kinds]
 
 
 def _first_poison(config: Config, examples: Sequence[Example]) -> str:

@@ -99,12 +99,12 @@ class Trial:
             InputError: A field is missing or malformed.
         """
         try:
-            told: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-            found = cls(**told)
-            hash(found.key)
+            arguments: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+            trial = cls(**arguments)
+            hash(trial.key)
         except TypeError as error:
             raise InputError(f"not a saved trial: {error}; give the journal of unpoison redteam") from None
-        return found
+        return trial
 
 
 def fingerprints(passages: Sequence[str] | None) -> tuple[str, ...]:

@@ -117,36 +117,36 @@ def checked_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
         OptionError: Its vectors hold for the texts of one call only, or are compared by their dot product where the
             index compares by cosine.
     """
-    found = load_encoder(encoder) if isinstance(encoder, str) else encoder
-    if getattr(found, "per_set", False):
+    model = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    if getattr(model, "per_set", False):
         raise OptionError(
-            f"the vectors of the encoder {shown(found.name)} hold for the texts of one call only, so no index can keep "
+            f"the vectors of the encoder {shown(model.name)} hold for the texts of one call only, so no index can keep "
             "them; use another encoder, such as 'minilm', or BM25Retriever, which needs none"
         )
-    if not dot and getattr(found, "similarity", "cosine") == "dot":
+    if not dot and getattr(model, "similarity", "cosine") == "dot":
         raise OptionError(
-            f"the vectors of {shown(found.name)} are compared by their dot product, and this index compares by cosine; "
+            f"the vectors of {shown(model.name)} are compared by their dot product, and this index compares by cosine; "
             "use DenseRetriever, or an encoder with similarity=cosine"
         )
-    return found
+    return model
 
 
 def embedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
     """The query with its embedding, and the embedding, shape (d,)."""
-    made = as_query(query)
-    if made.embedding is None:
-        (vector,), _ = run(encode([made.text], "query", queries=True), Models(encoder=encoder))
-        made = Query(made.text, vector)
-    return made, made.embedding  # type: ignore[return-value]
+    question = as_query(query)
+    if question.embedding is None:
+        (vector,), _ = run(encode([question.text], "query", queries=True), Models(encoder=encoder))
+        question = Query(question.text, vector)
+    return question, question.embedding  # type: ignore[return-value]
 
 
 async def aembedded_query(query: str | Query, encoder: Encoder) -> tuple[Query, Vector]:
     """`embedded_query` for asyncio."""
-    made = as_query(query)
-    if made.embedding is None:
-        (vector,), _ = await arun(encode([made.text], "query", queries=True), Models(encoder=encoder))
-        made = Query(made.text, vector)
-    return made, made.embedding  # type: ignore[return-value]
+    question = as_query(query)
+    if question.embedding is None:
+        (vector,), _ = await arun(encode([question.text], "query", queries=True), Models(encoder=encoder))
+        question = Query(question.text, vector)
+    return question, question.embedding  # type: ignore[return-value]
 
 
 def vectors_of(passages: Sequence[Passage], encoder: Encoder, width: int | None = None) -> NDArray[np.float32]:
@@ -165,12 +165,12 @@ def vectors_of(passages: Sequence[Passage], encoder: Encoder, width: int | None 
         ModelError: The encoder failed.
     """
     missing = [passage.text for passage in passages if passage.embedding is None]
-    made = iter(
+    encoded = iter(
         vector
         for start in range(0, len(missing), BATCH)
         for vector in run(encode(missing[start : start + BATCH], "indexing"), Models(encoder=encoder), _UNHURRIED)[0]
     )
-    vectors = [next(made) if passage.embedding is None else passage.embedding for passage in passages]
+    vectors = [next(encoded) if passage.embedding is None else passage.embedding for passage in passages]
     for passage, vector in zip(passages, vectors, strict=True):
         width = vector.size if width is None else width
         if vector.size != width:

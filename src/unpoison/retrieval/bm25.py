@@ -57,8 +57,8 @@ class BM25Index:
         """Take a document out, by its number and the tokens that it was added with; the others keep their numbers."""
         for token in set(tokens):
             documents, counts = self._postings[token]
-            place = bisect_left(documents, document)
-            del documents[place], counts[place]
+            position = bisect_left(documents, document)
+            del documents[position], counts[position]
             if not documents:
                 del self._postings[token]
         self._lengths[document] = 0
@@ -73,15 +73,15 @@ class BM25Index:
         Complexity: O(n + postings of the query's tokens).
         """
         lengths = np.array(self._lengths, np.float64)
-        found, count = np.zeros(lengths.size), len(self)
+        scores, count = np.zeros(lengths.size), len(self)
         if not count:
-            return found
+            return scores
         saturation = self.k1 * (1 - self.b + self.b * lengths / max(lengths.sum() / count, 1.0))
         for token, repeated in Counter(query).items():
             documents, counts = (np.array(values, np.intp) for values in self._postings.get(token, ((), ())))
             rarity = log(1 + (count - documents.size + 0.5) / (documents.size + 0.5))
-            found[documents] += repeated * rarity * counts / (counts + saturation[documents])
-        return found
+            scores[documents] += repeated * rarity * counts / (counts + saturation[documents])
+        return scores
 
     def __len__(self) -> int:
         return len(self._lengths) - self._removed
@@ -133,8 +133,8 @@ class BM25Retriever(Retriever):
         """Take passages out; how many there were. Ids that no passage has are passed over. O(their tokens)."""
         with self._lock:
             taken = self._collection.remove(ids)
-            for place, passage in taken.items():
-                self._index.remove(place, self._tokenize(passage.text))
+            for position, passage in taken.items():
+                self._index.remove(position, self._tokenize(passage.text))
             return len(taken)
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:

@@ -29,7 +29,7 @@ class Collection:
         """
         if isinstance(passages, (str, bytes)):
             raise InputError(f"passages must be a list of passages, got {shown(passages)}; wrap it in a list")
-        made, new = list[Passage](), set[str]()
+        prepared, new = list[Passage](), set[str]()
         for position, value in enumerate(passages):
             passage = Passage.of(value, position)
             if passage.id is None:
@@ -40,8 +40,8 @@ class Collection:
                     f"passages[{position}].id is {shown(name)}, which another passage has; give each an id of its own"
                 )
             new.add(name)
-            made.append(passage)
-        return made
+            prepared.append(passage)
+        return prepared
 
     def extend(self, prepared: Iterable[Passage]) -> None:
         """Add what `prepared` returned."""
@@ -53,10 +53,10 @@ class Collection:
         """Take passages out; what was taken, by its place. Ids that no passage has are passed over."""
         taken = dict[int, Passage]()
         for name in ids:
-            place = self._ids.pop(name, None)
-            if place is not None:
-                taken[place] = self[place]
-                self._passages[place] = None
+            position = self._ids.pop(name, None)
+            if position is not None:
+                taken[position] = self[position]
+                self._passages[position] = None
         return taken
 
     def without(self, ids: Iterable[str]) -> tuple[Collection, list[int]]:
@@ -70,10 +70,10 @@ class Collection:
         return len(self._ids)
 
     def __getitem__(self, position: int) -> Passage:
-        found = self._passages[position]
-        if found is None:
+        passage = self._passages[position]
+        if passage is None:
             raise InputError(f"the passage at place {position:,} was removed")
-        return found
+        return passage
 
     def __iter__(self) -> Iterator[Passage]:
         return (passage for passage in self._passages if passage is not None)

@@ -68,8 +68,8 @@ class DenseRetriever(VectorRetriever):
             new = collection.prepared(passages)
             if not new:
                 return
-            made = vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
-            rows = made if self._dot else unit_rows(made)
+            vectors = vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
+            rows = vectors if self._dot else unit_rows(vectors)
             matrix = np.concatenate([matrix, rows]) if len(self) else rows
             matrix.setflags(write=False)
             collection.extend(replace(passage, embedding=None) for passage in new)
@@ -79,11 +79,11 @@ class DenseRetriever(VectorRetriever):
         """Take passages out; how many there were. Ids that no passage has are passed over. Copies the matrix."""
         with self._lock:
             collection, matrix = self._state
-            rest, places = collection.without(ids)
-            rows = np.delete(matrix, places, axis=0)
+            rest, positions = collection.without(ids)
+            rows = np.delete(matrix, positions, axis=0)
             rows.setflags(write=False)
             self._state = rest, rows
-            return len(places)
+            return len(positions)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to one file, an uncompressed `.npz` with the vectors and the passages as JSON Lines.
@@ -110,17 +110,17 @@ class DenseRetriever(VectorRetriever):
             InputError: The file is damaged, no such index, or was made with another encoder.
             OSError: The file cannot be read.
         """
-        found = cls(encoder)
-        name, matrix, passages = read_index(path, unit=not found._dot)
-        if name != found.encoder.name:
+        retriever = cls(encoder)
+        name, matrix, passages = read_index(path, unit=not retriever._dot)
+        if name != retriever.encoder.name:
             raise InputError(
                 f"{shown(str(path), 200)} was made with the encoder {shown(name)} and cannot be searched with "
-                f"{shown(found.encoder.name)}; give that encoder, or index the passages anew"
+                f"{shown(retriever.encoder.name)}; give that encoder, or index the passages anew"
             )
         collection = Collection()
         collection.extend(collection.prepared(passages))
-        found._state = collection, matrix
-        return found
+        retriever._state = collection, matrix
+        return retriever
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         collection, matrix = self._state
@@ -131,10 +131,10 @@ class DenseRetriever(VectorRetriever):
                 f"the query's embedding has {vector.size} dimensions and the index {matrix.shape[1]}; "
                 f"encode the query with the encoder {shown(self.encoder.name)}"
             )
-        places, scores = (largest if self._dot else nearest)(matrix, vector, count)
+        positions, scores = (largest if self._dot else nearest)(matrix, vector, count)
         return tuple(
             replace(collection[i], score=score, embedding=matrix[i])
-            for i, score in zip(places.tolist(), scores.tolist())
+            for i, score in zip(positions.tolist(), scores.tolist())
         )
 
     def __len__(self) -> int:

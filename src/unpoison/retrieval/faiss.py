@@ -84,16 +84,16 @@ class FaissRetriever(VectorRetriever):
             InputError: The index is no flat one: others number their vectors in a way of their own, or cannot remove.
         """
         with self._lock:
-            rest, places = self._collection.without(ids)
-            if places:
+            rest, positions = self._collection.without(ids)
+            if positions:
                 if not isinstance(self.index, self._faiss.IndexFlat):
                     raise InputError(
                         f"the index ({type(self.index).__name__}) cannot take vectors out one by one; make it anew "
                         "without these passages"
                     )
-                self.index.remove_ids(np.array(places, np.int64))
+                self.index.remove_ids(np.array(positions, np.int64))
                 self._collection = rest
-            return len(places)
+            return len(positions)
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         with self._lock:
@@ -105,9 +105,9 @@ class FaissRetriever(VectorRetriever):
                     f"the query's embedding has {vector.size} dimensions and the index {self.index.d}; "
                     f"encode the query with the encoder {shown(self.encoder.name)}"
                 )
-            asked = unit_rows(vector[None]) if self._scaled else vector[None]
+            query_vector = unit_rows(vector[None]) if self._scaled else vector[None]
             try:
-                values, places, vectors = self.index.search_and_reconstruct(asked, count)
+                values, positions, vectors = self.index.search_and_reconstruct(query_vector, count)
             except RuntimeError as error:
                 raise InputError(
                     f"the index cannot give its vectors back ({type(self.index).__name__}); call its "
@@ -116,18 +116,18 @@ class FaissRetriever(VectorRetriever):
         closer = -1.0 if self.index.metric_type == self._faiss.METRIC_L2 else 1.0
         scores = closer * values[0].astype(np.float64) + 0.0  # -0.0 becomes 0.0
         return tuple(
-            replace(self._passage(place), score=score, embedding=found)
-            for place, score, found in zip(places[0].tolist(), scores.tolist(), vectors[0], strict=True)
-            if place >= 0  # -1 stands for nothing more found
+            replace(self._passage(position), score=score, embedding=embedding)
+            for position, score, embedding in zip(positions[0].tolist(), scores.tolist(), vectors[0], strict=True)
+            if position >= 0  # -1 stands for nothing more found
         )
 
-    def _passage(self, place: int) -> Passage:
-        if place >= len(self):
+    def _passage(self, number: int) -> Passage:
+        if number >= len(self):
             raise InputError(
-                f"the index found its vector {place}, and there are {len(self):,} passages; add to the index through "
+                f"the index found its vector {number}, and there are {len(self):,} passages; add to the index through "
                 "add(), and number its vectors 0, 1, 2, ..."
             )
-        return self._collection[place]
+        return self._collection[number]
 
     def __len__(self) -> int:
         return len(self._collection)

@@ -39,7 +39,7 @@ class HybridRetriever(Retriever):
         self.retrievers = retrievers
         self.constant = at_least("constant", constant, 0)
         self.depth = checked_count(at_least("depth", depth, 1))
-        named = [getattr(found, "encoder", None) for found in retrievers]
+        named = [getattr(retriever, "encoder", None) for retriever in retrievers]
         encoders: dict[str, Encoder] = {encoder.name: encoder for encoder in named if encoder is not None}
         self.encoder = next(iter(encoders.values())) if len(encoders) == 1 else None
         self._vectors = [encoder is not None and len(encoders) == 1 for encoder in named]
@@ -47,14 +47,18 @@ class HybridRetriever(Retriever):
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """The best `k` of what any of them finds."""
         count = checked_count(k)
-        asked = embedded_query(query, self.encoder)[0] if self.encoder else self._plain(query)
-        return self._fused([found.retrieve(asked, max(self.depth, count)) for found in self.retrievers], count)
+        question = embedded_query(query, self.encoder)[0] if self.encoder else self._plain(query)
+        return self._fused(
+            [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers], count
+        )
 
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """`retrieve`, with all of them at the same time."""
         count = checked_count(k)
-        asked = (await aembedded_query(query, self.encoder))[0] if self.encoder else self._plain(query)
-        lists = await asyncio.gather(*(aretrieved(found, asked, max(self.depth, count)) for found in self.retrievers))
+        question = (await aembedded_query(query, self.encoder))[0] if self.encoder else self._plain(query)
+        lists = await asyncio.gather(
+            *(aretrieved(retriever, question, max(self.depth, count)) for retriever in self.retrievers)
+        )
         return self._fused(lists, count)
 
     def _plain(self, query: str | Query) -> Query:
@@ -63,8 +67,8 @@ class HybridRetriever(Retriever):
 
     def _fused(self, lists: Iterable[Iterable[Any]], count: int) -> tuple[Passage, ...]:
         rankings = [
-            as_passages([*found]) if vectors else [replace(p, embedding=None) for p in as_passages([*found])]
-            for found, vectors in zip(lists, self._vectors, strict=True)
+            as_passages([*ranking]) if vectors else [replace(p, embedding=None) for p in as_passages([*ranking])]
+            for ranking, vectors in zip(lists, self._vectors, strict=True)
         ]
         return reciprocal_rank_fusion(rankings, self.constant)[:count]
 

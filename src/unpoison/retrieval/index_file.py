@@ -44,8 +44,8 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
     Raises:
         OSError: The file cannot be written.
     """
-    place = Path(path)
-    draft = place.with_name(f".{place.name}.{uuid4().hex}.part")
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{uuid4().hex}.part")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             with ZipFile(file, "w", ZIP_STORED) as archive:
@@ -57,7 +57,7 @@ def write_index(path: str | PathLike[str], encoder: str, matrix: Matrix, passage
                     member.writelines(_line(passage) for passage in passages)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, place)
+        os.replace(draft, target)
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
@@ -108,8 +108,8 @@ class _UnusableError(Exception):
 
 
 def _line(passage: Passage) -> bytes:
-    found = {name: getattr(passage, name) for name in ("id", "text", "title", "source")}
-    return json.dumps({name: value for name, value in found.items() if value is not None}).encode("ascii") + b"\n"
+    fields = {name: getattr(passage, name) for name in ("id", "text", "title", "source")}
+    return json.dumps({name: value for name, value in fields.items() if value is not None}).encode("ascii") + b"\n"
 
 
 def _header(archive: ZipFile) -> str:
@@ -147,11 +147,11 @@ def _vectors(member: IO[bytes], size: int, unit: bool) -> Matrix:
 def _passages(member: IO[bytes]) -> Iterator[Passage]:
     seen = set[str]()
     for number, line in enumerate(TextIOWrapper(member, "ascii"), 1):
-        found = json.loads(line)
-        fields = found.keys() if isinstance(found, dict) else set()
-        if not {"id", "text"} <= fields <= {"id", "text", "title", "source"} or not isinstance(found["id"], str):
+        row = json.loads(line)
+        fields = row.keys() if isinstance(row, dict) else set()
+        if not {"id", "text"} <= fields <= {"id", "text", "title", "source"} or not isinstance(row["id"], str):
             raise _UnusableError(f"line {number} of passages.jsonl is no passage")
-        if found["id"] in seen:
-            raise _UnusableError(f"line {number} of passages.jsonl has the id {shown(found['id'])} again")
-        seen.add(found["id"])
-        yield Passage(**found)
+        if row["id"] in seen:
+            raise _UnusableError(f"line {number} of passages.jsonl has the id {shown(row['id'])} again")
+        seen.add(row["id"])
+        yield Passage(**row)

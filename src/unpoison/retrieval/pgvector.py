@@ -76,13 +76,13 @@ class PgvectorRetriever(VectorRetriever):
             StoreError: The server cannot be reached.
         """
         self._must_be_synchronous("add")
-        made = [Passage.of(value, position) for position, value in enumerate(passages)]
-        for position, passage in enumerate(made):
+        new = [Passage.of(value, position) for position, value in enumerate(passages)]
+        for position, passage in enumerate(new):
             if passage.id is None:
                 raise InputError(f"passages[{position}] has no id, which a row of {self!r} needs; give it one")
         with self._turn, self._reached(), self._connection.transaction(), self._connection.cursor() as cursor:
-            for start in range(0, len(made), BATCH):
-                some = made[start : start + BATCH]
+            for start in range(0, len(new), BATCH):
+                some = new[start : start + BATCH]
                 rows = zip(some, vectors_of(some, self.encoder), strict=True)
                 cursor.executemany(self._insert, [[*self._values(p), vector.tolist()] for p, vector in rows])
 

@@ -60,9 +60,9 @@ class QdrantRetriever(VectorRetriever):
             StoreError: The server cannot be reached.
         """
         self._must_be_synchronous("add")
-        made = [Passage.of(value, position) for position, value in enumerate(passages)]
-        for start in range(0, len(made), BATCH):
-            some = made[start : start + BATCH]
+        new = [Passage.of(value, position) for position, value in enumerate(passages)]
+        for start in range(0, len(new), BATCH):
+            some = new[start : start + BATCH]
             points = [self._point(p, vector) for p, vector in zip(some, vectors_of(some, self.encoder), strict=True)]
             with self._reached():
                 self._client.upsert(self.collection, points)

@@ -48,10 +48,10 @@ def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage
         One to `MOST` rounds of as many passages. Embeddings stay: they are the whole passage's.
     """
     passages = tuple(map(_flat, passages))
-    places = [starts(p.text, characters) for p in passages]
+    starts_of_each = [starts(p.text, characters) for p in passages]
     # What is dropped for its length is shown to the defense by its beginning: reasons name passages by position.
-    windows = [[p.text[i : i + characters] for i in place[: 1 if len(place) > MOST else MOST]]
-               for p, place in zip(passages, places)]  # fmt: skip
+    windows = [[p.text[i : i + characters] for i in window_starts[: 1 if len(window_starts) > MOST else MOST]]
+               for p, window_starts in zip(passages, starts_of_each)]  # fmt: skip
     count = max(map(len, windows), default=1)
     return [
         tuple(
@@ -62,17 +62,17 @@ def rounds(passages: tuple[Passage, ...], characters: int) -> list[tuple[Passage
     ]
 
 
-def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screening], characters: int) -> Screening:
+def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Screening], characters: int) -> Screening:
     """One screening of the passages from those of the rounds: each passage as its worst window is.
 
     Evidence is the first round's, with the worst probabilities where the defense gives any. What is contested in any
     round is. Spans are those of all its windows, in the caller's texts.
     """
-    first = found[0]
+    first = screenings[0]
     sizes = [len(starts(_flat(p).text, characters)) for p in passages]
-    if len(found) == 1 and max(sizes, default=1) <= MOST and first.passages == passages:
+    if len(screenings) == 1 and max(sizes, default=1) <= MOST and first.passages == passages:
         return first
-    worst = [min((s.verdicts[i] for s in found), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
+    worst = [min((s.verdicts[i] for s in screenings), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
     reasons = [
         f"has {size} windows and {MOST} are judged: too long to trust" if size > MOST
         else verdict.reason if size == 1 else f"its worst of {size} windows: {verdict.reason}"
@@ -80,7 +80,7 @@ def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screenin
     ]  # fmt: skip
     arrays = dict(first.evidence.arrays)
     if "probability" in arrays:
-        arrays["probability"] = np.max([s.evidence["probability"] for s in found], axis=0)
+        arrays["probability"] = np.max([s.evidence["probability"] for s in screenings], axis=0)
         arrays["probability"] = np.where(np.array(sizes) > MOST, 1.0, arrays["probability"])
     long = [f"passages[{i}] was judged in windows" for i, size in enumerate(sizes) if 1 < size <= MOST]
     return Screening.decided(
@@ -91,30 +91,34 @@ def merged(query: Query, passages: tuple[Passage, ...], found: Sequence[Screenin
         scores=[verdict.score for verdict in worst],
         reasons=reasons,
         evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
-        contested=tuple(dict.fromkeys(contest for screening in found for contest in screening.contested)),
-        spans={i: _spans(p, [s.verdicts[i] for s in found], characters) for i, p in enumerate(passages)},
+        contested=tuple(dict.fromkeys(contest for screening in screenings for contest in screening.contested)),
+        spans={i: _spans(p, [s.verdicts[i] for s in screenings], characters) for i, p in enumerate(passages)},
     )
 
 
 def _spans(passage: Passage, verdicts: Sequence[Verdict], characters: int) -> list[Span]:
     """The spans of a passage's windows as the caller counts."""
     flat = _flat(passage)
-    places = starts(flat.text, characters)[:MOST]
-    again = [places[-1]] * (len(verdicts) - len(places))  # in later rounds its last window is judged again
+    window_starts = starts(flat.text, characters)[:MOST]
+    again = [window_starts[-1]] * (
+        len(verdicts) - len(window_starts)
+    )  # in later rounds its last window is judged again
     return [
         span
-        for verdict, place in zip(verdicts, [*places, *again])
+        for verdict, window_start in zip(verdicts, [*window_starts, *again])
         for one in verdict.spans
-        for span in _moved(passage, one, place if flat is passage else place - (len(passage.raw) - len(passage.text)))
+        for span in _moved(
+            passage, one, window_start if flat is passage else window_start - (len(passage.raw) - len(passage.text))
+        )
     ]
 
 
-def _moved(passage: Passage, span: Span, place: int) -> Iterator[Span]:
+def _moved(passage: Passage, span: Span, window_start: int) -> Iterator[Span]:
     """A span of a window that begins at a place of the text: before it where a title is the text's beginning."""
     if span.field == "title":
         yield span
     else:
-        begin = len(passage.raw) - len(passage.text) + place
+        begin = len(passage.raw) - len(passage.text) + window_start
         yield from spans_at(passage, span.start + begin, span.end + begin, span.probability, span.reason)
 
 

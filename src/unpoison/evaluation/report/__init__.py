@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from unpoison.errors import OptionError, shown
 from unpoison.evaluation.presets import Preset
-from unpoison.evaluation.report.exports import as_csv, as_json, as_markdown
+from unpoison.evaluation.report.exports import FORMATS, as_csv, as_json, as_markdown, check_format, write_text
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.report.page import page
 from unpoison.evaluation.runs import Run
@@ -18,16 +17,7 @@ from unpoison.evaluation.summary import Price
 
 __all__ = ["FORMATS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report"]
 
-_WRITERS = {
-    ".html": page,
-    ".htm": page,
-    ".md": as_markdown,
-    ".csv": as_csv,
-    ".json": as_json,
-}
-
-FORMATS = tuple(_WRITERS)
-"""The suffixes that `write_report` knows."""
+_WRITERS = {".html": page, ".htm": page, ".md": as_markdown, ".csv": as_csv, ".json": as_json}
 
 
 def write_report(
@@ -49,13 +39,6 @@ def write_report(
         OptionError: Another suffix, or a place that cannot be written to.
         InputError: The folder holds no run.
     """
-    target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in FORMATS:
-        raise OptionError(f"a report must end in {', '.join(FORMATS)}, got {shown(str(path))}")
+    write = _WRITERS[check_format(path)]
     report = run if isinstance(run, Report) else Report.of(run, prices=prices, preset=preset)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_WRITERS[suffix](report), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OptionError(f"{path} cannot be written: {error.strerror}; give another place") from None
+    write_text(path, write(report))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from unpoison.evaluation.intervals import Estimate
 
 __all__ = ["Brief", "Case", "KeyFigure", "Risk", "how_many", "risks_of"]
 
@@ -18,20 +20,13 @@ class KeyFigure(NamedTuple):
     """One of the three figures.
 
     Attributes:
-        title: What is counted.
-        hits: How often it happened.
-        total: Of how many.
-        low, high: The ends of the share's 95 % interval; nan where there is none.
-        tone: Whether much of it is good or bad.
+        title: What is counted; much of it is bad.
+        share: How often it happened, of how many.
         note: One sentence below.
     """
 
     title: str
-    hits: int
-    total: int
-    low: float
-    high: float
-    tone: Literal["bad", "good", "plain"]
+    share: Estimate
     note: str
 
 
@@ -100,13 +95,13 @@ INJECTIONS = ("pia", "orders", "phantom")
 """Attacks whose texts give orders to the model."""
 
 
-def risks_of(won: Mapping[str, tuple[int, int]]) -> tuple[Risk, ...]:
+def risks_of(won: Mapping[str, Estimate]) -> tuple[Risk, ...]:
     """The catalogues' risks that planted documents fall under, and what a test with these attacks says of each.
 
     Args:
-        won: By the option string of an attack how many questions it won without a defense, of how many.
+        won: By the option string of an attack the share of questions that it won without a defense.
     """
-    ordering = {attack: count for attack, count in won.items() if _gives_orders(attack)}
+    ordering = {attack: share for attack, share in won.items() if _gives_orders(attack)}
     planted = _worst(won) or "not tested: nothing was planted"
     injected = _worst(ordering) or "not tested: no attack of this run gives orders; add -a pia,orders"
     return (
@@ -122,12 +117,14 @@ def _gives_orders(attack: str) -> bool:
     return any(part.partition(":")[0] in INJECTIONS for part in attack.split("+"))
 
 
-def _worst(won: Mapping[str, tuple[int, int]]) -> str:
+def _worst(won: Mapping[str, Estimate]) -> str:
     """The attack that won most, in words; "" where none was tried."""
     if not won:
         return ""
-    attack, (hits, total) = max(won.items(), key=lambda one: one[1][0] / one[1][1] if one[1][1] else -1.0)
-    return f"tested: {attack} won {hits} of {total} questions" if total else "tested, nothing measured"
+    attack, share = max(won.items(), key=lambda one: one[1].value if one[1].defined else -1.0)
+    return (
+        f"tested: {attack} won {share.hits} of {share.count} questions" if share.defined else "tested, nothing measured"
+    )
 
 
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")

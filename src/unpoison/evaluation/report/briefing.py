@@ -50,8 +50,9 @@ class _Headline:
         self.closed = min(named or defended, key=lambda s: s[self.measure].value, default=None)
         self.others = len(defended) - 1
 
-    def hits(self, summary: Summary | None) -> tuple[int, int]:
-        return (0, 0) if summary is None else _hits(summary[self.measure])
+    def won(self, summary: Summary | None) -> Estimate:
+        """What the attack won there."""
+        return wilson(0, 0) if summary is None else summary[self.measure]
 
     @property
     def name(self) -> str:
@@ -76,16 +77,12 @@ def brief_of(report: Report) -> Brief:
     )
 
 
-def _hits(estimate: Estimate) -> tuple[int, int]:
-    return (0, 0) if isnan(estimate.value) else (round(estimate.value * estimate.count), estimate.count)
-
-
-def _won(head: _Headline) -> Iterator[tuple[str, tuple[int, int]]]:
+def _won(head: _Headline) -> Iterator[tuple[str, Estimate]]:
     """What every attack won without a defense at its worst, or with the defense where nothing else was measured."""
     attacked = [summary for summary in head.report.summaries if not summary.scenario.clean]
     bare = [summary for summary in attacked if is_baseline(summary.scenario.defense)] or attacked
     for summary in sorted(bare, key=lambda s: -1.0 if isnan(s[head.measure].value) else s[head.measure].value):
-        yield summary.scenario.attack, head.hits(summary)
+        yield summary.scenario.attack, head.won(summary)
 
 
 def _setting(head: _Headline) -> str:
@@ -142,15 +139,14 @@ def _lost(head: _Headline) -> KeyFigure | None:
         right, still = _right(report.cells[before.id]), _right(cell)
         both = right.keys() & still.keys()
         gone = sum(right[name] and not still[name] for name in both)
-        low, high = (share := wilson(gone, len(both))).low, share.high
         note = f"right without the defense and not with {head.name}, where nothing was planted"
-        return KeyFigure("Honest answers lost", gone, len(both), low, high, "bad", note)
+        return KeyFigure("Honest answers lost", wilson(gone, len(both)), note)
     for name, title, note in (
         ("gold_lost", "Evidence lost", "questions that lost every passage with the answer, where nothing was planted"),
         ("emptied", "Nothing left to read", "questions that lost every passage, where nothing was planted"),
     ):
         if clean.applies(name):
-            return KeyFigure(title, *_hits(clean[name]), clean[name].low, clean[name].high, "bad", note)
+            return KeyFigure(title, clean[name], note)
     return None
 
 
@@ -170,8 +166,7 @@ def _figures(head: _Headline, lost: KeyFigure | None) -> Iterator[KeyFigure]:
         (head.closed, f"With {head.name}", f"the same questions, screened by {head.name}"),
     ):
         if summary is not None:
-            estimate = summary[head.measure]
-            yield KeyFigure(title, *_hits(estimate), estimate.low, estimate.high, "bad", note)
+            yield KeyFigure(title, summary[head.measure], note)
     if lost is not None:
         yield lost
 
@@ -182,19 +177,19 @@ def _verdict(head: _Headline, lost: KeyFigure | None) -> str:
     planted = (
         how_many(head.any.scenario.poisons, "planted document") if head.any.scenario.poisons else "Planted documents"
     )
-    hits, total = head.hits(head.open or head.closed)
+    won = head.won(head.open or head.closed)
     what = (
-        f"changed {hits} of {total} answers"
+        f"changed {won.hits} of {won.count} answers"
         if head.measure == "asr"
-        else f"reached the model in {hits} of {total} questions"
+        else f"reached the model in {won.hits} of {won.count} questions"
     )
     sentences = [f"{planted} {what}"]
     if head.open is None:
         sentences[0] += f" in spite of {head.name}"
     elif head.closed is not None:
-        sentences.append(f"with {head.name} {head.hits(head.closed)[0]}")
+        sentences.append(f"with {head.name} {head.won(head.closed).hits}")
     if lost is not None:
-        sentences.append(f"{lost.title[0].lower()}{lost.title[1:]}: {lost.hits}")
+        sentences.append(f"{lost.title[0].lower()}{lost.title[1:]}: {lost.share.hits}")
     return "; ".join(sentences) + "."
 
 
@@ -252,12 +247,12 @@ def _actions(head: _Headline, lost: KeyFigure | None) -> Iterator[str]:
     if head.any is None:
         yield "Run the test with an attack: unpoison evaluate -d guard -a poisonedrag --poisons 1 DATA."
         return
-    failed, total = head.hits(head.open)
+    undefended, defended = head.won(head.open), head.won(head.closed)
     if head.report.run.manifest.get("finished") is None:
         yield "Finish the test: give the same command again; it goes on where it stopped."
     if head.closed is None:
         yield "Measure a defense on the same questions: add -d guard."
-    elif head.open is not None and head.hits(head.closed)[0] < failed:
+    elif head.open is not None and defended.hits < undefended.hits:
         yield (
             f"Put {head.name} between the search and the model. Let it only report for a week (monitor), calibrate it "
             "on your own documents, then let it drop passages (enforce)."
@@ -267,10 +262,11 @@ def _actions(head: _Headline, lost: KeyFigure | None) -> Iterator[str]:
             f"Do not rely on {head.name} alone: up to {100 * head.closed[head.measure].high:.0f} % of such attacks "
             "may still win. Limit who can add or change documents, and review new ones before they are searched."
         )
-    if lost is not None and lost.hits:
-        yield f"Look at the {lost.hits} under “{lost.title}” before you enforce, and set the damage that you accept."
+    if lost is not None and lost.share.hits:
+        hits = lost.share.hits
+        yield f"Look at the {hits} under “{lost.title}” before you enforce, and set the damage that you accept."
     if head.measure != "asr":
         yield "Measure the answers as well, not only what the model reads: add -g with your model, or -g reader."
-    if max(total, head.hits(head.closed)[1]) < FEW:
+    if max(undefended.count, defended.count) < FEW:
         yield f"Ask more questions: with fewer than {FEW} the figures are rough, as their intervals show."
     yield "Repeat this test when documents, model or search change, and let it fail the build: --fail-if 'asr > 5%'."

@@ -131,14 +131,14 @@ def _frame(across: str, up: str, ticks: Iterable[tuple[float, str]]) -> str:
 def _line(number: int, total: int, series: Series, where: dict[float | str, float]) -> str:
     """Points of several series at one place are moved apart a little, so that their intervals stay readable."""
     aside = 7.0 * (number - (total - 1) / 2) / max(total - 1, 1)
-    points = [(where[point.at] + aside, point) for point in series.points]
-    path = " ".join(f"{x:.1f},{_up(point.value):.1f}" for x, point in points)
+    points = [(where[at] + aside, at, share) for at, share in series.points]
+    path = " ".join(f"{x:.1f},{_up(share.value):.1f}" for x, _, share in points)
     marks = "".join(
-        f"<g><title>{label(series.name)}, {label(_number(point.at))}: {percent(point.value)} "
-        f"({percent(point.low)} to {percent(point.high)}), {point.questions} questions</title>"
-        f'<path class="whisker" d="M{x:.1f} {_up(point.low):.1f}V{_up(point.high):.1f}"/>'
-        f"{_marker(series.hue, x, _up(point.value))}</g>"
-        for x, point in points
+        f"<g><title>{label(series.name)}, {label(_number(at))}: {percent(share.value)} "
+        f"({percent(share.low)} to {percent(share.high)}), {share.count} questions</title>"
+        f'<path class="whisker" d="M{x:.1f} {_up(share.low):.1f}V{_up(share.high):.1f}"/>'
+        f"{_marker(series.hue, x, _up(share.value))}</g>"
+        for x, at, share in points
     )
     return f'<g class="hue{series.hue % HUES}"><polyline points="{path}"/>{marks}</g>'
 

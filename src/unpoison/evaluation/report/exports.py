@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
-from math import isnan
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
+from pathlib import Path
 
+from unpoison.errors import OptionError, shown
 from unpoison.evaluation.certified import certify
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
@@ -26,7 +28,49 @@ from unpoison.evaluation.report.tables import (
 from unpoison.evaluation.summary import Summary
 from unpoison.rendering import plain
 
-__all__ = ["as_csv", "as_json", "as_markdown", "markdown_table", "markdown_text", "spreadsheet_value"]
+__all__ = [
+    "FORMATS",
+    "as_csv",
+    "as_json",
+    "as_markdown",
+    "check_format",
+    "csv_cells",
+    "csv_headings",
+    "csv_text",
+    "markdown_table",
+    "markdown_text",
+    "spreadsheet_value",
+    "write_text",
+]
+
+FORMATS = (".html", ".htm", ".md", ".csv", ".json")
+"""The suffixes of a report."""
+
+
+def check_format(path: str | Path) -> str:
+    """The suffix of a report.
+
+    Raises:
+        OptionError: None of `FORMATS`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise OptionError(f"a report must end in {', '.join(FORMATS)}, got {shown(str(path))}")
+    return suffix
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a report; its folder is made where there is none.
+
+    Raises:
+        OptionError: A place that cannot be written to.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written: {error.strerror}; give another place") from None
 
 
 def as_markdown(report: Report) -> str:
@@ -76,26 +120,37 @@ def markdown_text(text: str) -> str:
 
 def as_csv(report: Report) -> str:
     """One row per cell: the scenario, the counts, and every measure with its interval as numbers."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     fields = ("id", "defense", *SETTINGS, "corpus")
-    bounds = [f"{name}{end}" for name in MEASURES for end in ("", "_low", "_high", "_count")]
-    writer.writerow([*fields, "expected", "done", "failed", "cost", *bounds])
-    writer.writerows(_csv_row(summary) for summary in report.summaries)
-    return stream.getvalue()
+    headings = [*fields, "expected", "done", "failed", "cost", *csv_headings(MEASURES)]
+    return csv_text([headings, *map(_csv_row, report.summaries)])
 
 
 def _csv_row(summary: Summary) -> Iterator[object]:
-    scenario = summary.scenario
     yield summary.id
     for name in ("defense", *SETTINGS, "corpus"):
-        value = getattr(scenario, name)
+        value = getattr(summary.scenario, name)
         yield "" if value in (None, ()) else spreadsheet_value(setting(value))
     yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
     for name in MEASURES:
-        estimate = summary.figures[name]
-        yield from ("" if isnan(value) else f"{value:.6g}" for value in (estimate.value, estimate.low, estimate.high))
-        yield estimate.count
+        yield from csv_cells(summary[name])
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
+
+
+def csv_headings(measures: Iterable[str]) -> list[str]:
+    """What stands above the `csv_cells` of measures."""
+    return [f"{name}{end}" for name in measures for end in ("", "_low", "_high", "_count")]
+
+
+def csv_cells(estimate: Estimate) -> list[object]:
+    """A figure, the ends of its interval and its count; empty where undefined."""
+    ends = (estimate.value, estimate.low, estimate.high)
+    return [*(f"{value:.6g}" if isfinite(value) else "" for value in ends), estimate.count]
 
 
 def spreadsheet_value(value: float | str) -> float | str:
@@ -134,26 +189,19 @@ def as_json(report: Report) -> str:
 
 def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:
     by_scenario = {summary.scenario: summary for summary in report.summaries}
-    return [
-        {**_number(one, measured), "by_seed": [_defined(each.value) for each in preset.by_seed(one, by_scenario)]}
-        for one, measured in preset.beside(report.summaries)
-    ]
+    return [_number(one, preset.by_seed(one, by_scenario)) for one in preset.published]
 
 
-def _defined(value: float) -> float | None:
-    return None if isnan(value) else value
-
-
-def _number(one: PublishedNumber, measured: Estimate | None) -> dict[str, object]:
-    ours = None if measured is None or isnan(measured.value) else measured
+def _number(one: PublishedNumber, by_seed: Sequence[Estimate]) -> dict[str, object]:
+    measured = [estimate.to_dict() for estimate in by_seed]
+    first = measured[0] if measured else {}
     return {
         **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
         "published": one.value,
-        "bound": one.bound,
-        "spread": one.spread,
-        "row_differs": list(one.row_differs),
-        "column_differs": list(one.column_differs),
-        "measured": None if ours is None else ours.value,
-        "low": None if ours is None else _defined(ours.low),
-        "high": None if ours is None else _defined(ours.high),
+        **{name: getattr(one, name) for name in ("bound", "spread")},
+        **{name: list(getattr(one, name)) for name in ("row_differs", "column_differs")},
+        "measured": first.get("value"),
+        "low": first.get("low"),
+        "high": first.get("high"),
+        "by_seed": [estimate["value"] for estimate in measured],
     }

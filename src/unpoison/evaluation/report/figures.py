@@ -16,7 +16,6 @@ __all__ = [
     "Bars",
     "Figure",
     "Lines",
-    "Point",
     "Scatter",
     "Series",
     "poison_figures",
@@ -26,36 +25,19 @@ __all__ = [
 ]
 
 
-class Point(NamedTuple):
-    """One measured share and its interval.
-
-    Attributes:
-        at: Where it stands on the horizontal axis: a number, or a name on an axis of names.
-        value: In [0, 1], finite.
-        low: The lower end of its interval.
-        high: The upper end.
-        questions: How many stand behind it.
-    """
-
-    at: float | str
-    value: float
-    low: float
-    high: float
-    questions: int
-
-
 class Series(NamedTuple):
     """The points of one defense or measure.
 
     Attributes:
         name: What the legend calls it.
         hue: Which colour and marker it has; a defense has the same one in every picture.
-        points: At most one per place.
+        points: (place, share): a place is a number, or a name on an axis of names, and has at most one point; the
+            share is finite.
     """
 
     name: str
     hue: int
-    points: tuple[Point, ...]
+    points: tuple[tuple[float | str, Estimate], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +59,7 @@ class Lines:
     @property
     def places(self) -> list[float | str]:
         """Every place of the horizontal axis: numbers ascending, names in order of appearance."""
-        places = list(dict.fromkeys(point.at for series in self.series for point in series.points))
+        places = list(dict.fromkeys(at for series in self.series for at, _ in series.points))
         return sorted(places, key=float) if all(isinstance(at, (int, float)) for at in places) else places
 
 
@@ -95,7 +77,7 @@ class Scatter:
     title: str
     across: str
     up: str
-    points: tuple[tuple[str, int, Point, Point], ...]
+    points: tuple[tuple[str, int, Estimate, Estimate], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +122,8 @@ def poison_figures(report: Report) -> Iterator[Lines]:
 def _by_defense(report: Report, cells: Sequence[Summary], name: str) -> tuple[Series, ...]:
     series = []
     for defense, hue in report.defenses.items():
-        own = [(s.scenario.poisons, s[name]) for s in cells if s.scenario.defense == defense]
-        points = tuple(
-            _point(at, estimate) for at, estimate in sorted(own, key=lambda pair: pair[0]) if _drawn(estimate)
-        )
+        own = [(s.scenario.poisons, s[name]) for s in cells if s.scenario.defense == defense and _drawn(s[name])]
+        points = tuple(sorted(own, key=lambda point: point[0]))
         if len(points) > 2:
             series.append(Series(defense, hue, points))
     return tuple(series)
@@ -172,7 +152,9 @@ def trade_off_figures(report: Report) -> Iterator[Scatter]:
                 yield Scatter(f"{across} against {up}: {where}", across, up, points)
 
 
-def _traded(report: Report, cells: Sequence[Summary], cost: str, saved: str) -> Iterator[tuple[str, int, Point, Point]]:
+def _traded(
+    report: Report, cells: Sequence[Summary], cost: str, saved: str
+) -> Iterator[tuple[str, int, Estimate, Estimate]]:
     for summary in cells:
         twin = report.twin(summary)
         if twin is not None and _drawn(twin[cost]) and _drawn(summary[saved]):
@@ -203,7 +185,7 @@ def sweep_figures(report: Report) -> Iterator[Lines]:
 
 
 def _series(name: str, hue: int, sweep: Sweep, measure: str) -> Series:
-    points = tuple(_point(at, s[measure]) for at, s in sweep.points if _drawn(s[measure]))
+    points = tuple((at, s[measure]) for at, s in sweep.points if _drawn(s[measure]))
     return Series(name, hue, points if len(points) > 1 else ())
 
 
@@ -224,9 +206,5 @@ def _drawn(estimate: Estimate) -> bool:
     return all(map(isfinite, (estimate.value, estimate.low, estimate.high)))
 
 
-def _point(at: float | str, estimate: Estimate) -> Point:
-    return Point(at, estimate.value, estimate.low, estimate.high, estimate.count)
-
-
-def _complement(estimate: Estimate) -> Point:
-    return Point(0.0, 1 - estimate.value, 1 - estimate.high, 1 - estimate.low, estimate.count)
+def _complement(estimate: Estimate) -> Estimate:
+    return Estimate(1 - estimate.value, 1 - estimate.high, 1 - estimate.low, estimate.count)

@@ -30,21 +30,19 @@ def front(brief: Brief) -> str:
 
 def _figure(one: KeyFigure) -> str:
     """The number large, its share as a bar with the interval on it, and one sentence."""
-    share = one.hits / one.total if one.total else 0.0
-    spread = ""
-    if isfinite(one.low):
-        spread = (
-            f'<rect class="spread" x="{100 * one.low:.1f}" y="0" width="{max(100 * (one.high - one.low), 0.5):.1f}" '
-            'height="10"/>'
-        )
-    between = f" (likely {100 * one.low:.0f} to {100 * one.high:.0f} %)" if isfinite(one.low) else ""
-    title = label(f"{one.title}: {one.hits} of {one.total}", 200)
+    hits, count = one.share.hits, one.share.count
+    low, high = 100 * one.share.low, 100 * one.share.high
+    spread = between = ""
+    if isfinite(low):
+        spread = f'<rect class="spread" x="{low:.1f}" y="0" width="{max(high - low, 0.5):.1f}" height="10"/>'
+        between = f" (likely {low:.0f} to {high:.0f} %)"
+    title = label(f"{one.title}: {hits} of {count}", 200)
     return (
-        f'<div class="key {one.tone if one.hits else "none"}"><h3>{label(one.title, 80)}</h3>'
-        f'<p class="large"><strong>{one.hits:,}</strong> of {one.total:,}</p>'
+        f'<div class="key {"bad" if hits else "none"}"><h3>{label(one.title, 80)}</h3>'
+        f'<p class="large"><strong>{hits:,}</strong> of {count:,}</p>'
         f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{title}">'
         f'<rect class="track" x="0" y="3" width="100" height="4"/>{spread}'
-        f'<rect class="share" x="0" y="3" width="{100 * share:.1f}" height="4"/></svg>'
+        f'<rect class="share" x="0" y="3" width="{100 * hits / max(count, 1):.1f}" height="4"/></svg>'
         f"<p>{label(one.note, 200)}{between}</p></div>"
     )
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from math import isnan
 
 from unpoison.evaluation.certified import Certified, certify
-from unpoison.evaluation.intervals import Estimate
-from unpoison.evaluation.report.figures import Lines, Point, Series
+from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.report.figures import Lines, Series
 from unpoison.evaluation.report.model import Report
-from unpoison.evaluation.report.tables import Table
+from unpoison.evaluation.report.tables import Table, figure
 from unpoison.evaluation.scenarios import Scenario
 
 __all__ = ["certified_figures", "certified_groups", "certified_tables"]
@@ -18,16 +16,16 @@ __all__ = ["certified_figures", "certified_groups", "certified_tables"]
 SHOWN = (0, 1, 2, 3, 5, 10, 25)
 """The numbers of planted passages that a table has columns for; the picture and the JSON export have all."""
 
+ACCURACY = MEASURES["accuracy"]
+
 HINT = "answered rightly, and proved to stay so whatever any m of the passages become"
 
 
 def certified_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
     """Clean cells that differ in the defense only, the baseline first; none where nothing is guaranteed."""
-    groups: dict[Scenario, list[Certified]] = {}
-    for one in certify(report.run.cells):
-        groups.setdefault(replace(one.scenario, defense=""), []).append(one)
-    order = report.defenses
-    return [(group, sorted(cells, key=lambda c: order[c.scenario.defense])) for group, cells in groups.items()]
+    certified = {one.id: one for one in certify(report.run.cells)}
+    groups = ((group, [certified[s.id] for s in cells if s.id in certified]) for group, cells in report.groups())
+    return [(group, cells) for group, cells in groups if cells]
 
 
 def certified_tables(report: Report) -> list[Table]:
@@ -60,29 +58,19 @@ def certified_figures(report: Report) -> Iterator[Lines]:
         series = tuple(
             Series(one.scenario.defense, report.defenses[one.scenario.defense], points)
             for one in cells
-            if (points := tuple(_point(m, estimate) for m, estimate in enumerate(one.certified) if estimate.count))
+            if (points := tuple((m, estimate) for m, estimate in enumerate(one.certified) if estimate.count))
         )
         if series:
             title = f"{report.caption(scenario)}, k = {scenario.k}"
             yield Lines(title, "planted passages m", "right and guaranteed", series)
 
 
-def _point(m: int, estimate: Estimate) -> Point:
-    return Point(m, estimate.value, estimate.low, estimate.high, estimate.count)
-
-
 def _certified(one: Certified, m: int) -> str:
     if m == 0:
-        return _share(one.accuracy)
-    return _share(one.certified[m]) if one.certified else "no proof"
+        return figure(one.accuracy, ACCURACY)
+    return figure(one.certified[m], ACCURACY) if one.certified else "no proof"
 
 
 def _attacked(one: Certified, count: int) -> str:
     worst = one.attacked.get(count)
-    return "-" if worst is None else f"{_share(worst.accuracy)} {worst.attack}"
-
-
-def _share(estimate: Estimate) -> str:
-    if isnan(estimate.value):
-        return "-"
-    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+    return "-" if worst is None else f"{figure(worst.accuracy, ACCURACY)} {worst.attack}"

@@ -5,99 +5,39 @@ Names, times and data sets are hostile: pages escape them, and nothing of them i
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import statistics
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
-from math import isfinite
 from pathlib import Path
-from typing import Any
 
-from unpoison.errors import OptionError, shown
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.report.charts import HUES, label
 from unpoison.evaluation.report.document import Section, document, figure_markup, table_markup
-from unpoison.evaluation.report.exports import markdown_table, markdown_text, spreadsheet_value
-from unpoison.evaluation.report.figures import Lines, Point, Series
-from unpoison.evaluation.report.published_streams import published_over_time
+from unpoison.evaluation.report.exports import (
+    check_format,
+    csv_cells,
+    csv_headings,
+    csv_text,
+    markdown_table,
+    markdown_text,
+    spreadsheet_value,
+    write_text,
+)
+from unpoison.evaluation.report.figures import Lines, Series
+from unpoison.evaluation.report.over_time_tables import (
+    BY_STEP,
+    SHARES,
+    described,
+    mean_bytes,
+    published_over_time,
+    static_dynamic_table,
+    study_tables,
+)
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.stream_presets import StreamPreset
 from unpoison.evaluation.streams import StreamResult, StreamStudy
 
-__all__ = [
-    "FORMATS",
-    "as_csv",
-    "as_json",
-    "as_markdown",
-    "check_format",
-    "described",
-    "drawn_methods",
-    "page",
-    "static_dynamic_table",
-    "step_figures",
-    "study_tables",
-    "write_over_time",
-]
-
-Measure = Callable[[StreamResult], Estimate]
-
-SHARES: Mapping[str, tuple[str, Measure, str]] = {
-    "accuracy": ("accuracy", StreamResult.accuracy, "answers that are right at their time"),
-    "attack_success": ("ASR", StreamResult.attack_success, "answers that the attacker wanted"),
-    "unneeded_changes": (
-        "unneeded",
-        StreamResult.unneeded_changes,
-        "right answers that are lost although the truth has not changed",
-    ),
-    "followed": ("followed", StreamResult.followed, "genuine changes that are answered rightly before the next one"),
-}
-"""Name, heading, measure and meaning."""
-
-BY_STEP = ("accuracy", "attack_success")
-FIGURES = {"lag": "mean steps until a change that is followed is answered rightly", "bytes": "kept for a question"}
-
-
-def described(study: StreamStudy) -> str:
-    """What was measured, in one line."""
-    models = ", ".join(f"{kind} {spec}" for kind, spec in study.models.items())
-    counts = f"{len(study.timelines)} questions, {study.steps} steps, {study.changes} genuine changes"
-    return f"{study.data}: {counts}; {models}."
-
-
-def study_tables(study: StreamStudy) -> list[Table]:
-    """One table for each attack: methods by measure, shares in percent with their 95 % Wilson intervals."""
-    columns = ("method", *(f"{heading} %" for heading, _, _ in SHARES.values()), *FIGURES)
-    hints = ("a defense and what it carries", *(meaning for _, _, meaning in SHARES.values()), *FIGURES.values())
-    return [
-        Table(
-            f"attack: {attack}",
-            columns,
-            tuple((method, *_cells(result)) for method, result in results.items()),
-            hints,
-        )
-        for attack, results in study.results.items()
-    ]
-
-
-def static_dynamic_table(study: StreamStudy) -> Table | None:
-    """Accuracy and ASR of each defense that remembers, beside the same defense without its memory (RADAR, Table 17)."""
-    kinds = {(method.defense, method.carries): name for name, method in study.methods.items()}
-    pairs = [
-        (kinds[defense, "nothing"], name)
-        for (defense, carries), name in kinds.items()
-        if carries == "beliefs" and (defense, "nothing") in kinds
-    ]
-    names = [name for pair in pairs for name in pair]
-    if not names:
-        return None
-    rows = tuple(
-        (attack, *(_percent(SHARES[measure][1](results[name])) for name in names for measure in BY_STEP))
-        for attack, results in study.results.items()
-    )
-    columns = ("attack", *(f"{name}: {SHARES[measure][0]} %" for name in names for measure in BY_STEP))
-    return Table("Static against dynamic, mean over all steps", columns, rows)
+__all__ = ["as_csv", "as_json", "as_markdown", "drawn_methods", "page", "step_figures", "write_over_time"]
 
 
 def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> Iterator[Lines]:
@@ -113,7 +53,10 @@ def step_figures(study: StreamStudy, drawn: Collection[str] | None = None) -> It
         for attack, results in study.results.items():
             if (attack, measure) == ("none", "attack_success"):
                 continue
-            series = tuple(Series(name, hue, _points(study, results[name], measure)) for hue, name in enumerate(names))
+            series = tuple(
+                Series(name, hue, tuple(zip(study.moments, _by_step(results[name], measure), strict=True)))
+                for hue, name in enumerate(names)
+            )
             yield Lines(f"{heading} by step, attack: {attack}", "step", f"{heading}, %", series)
 
 
@@ -122,13 +65,6 @@ def drawn_methods(study: StreamStudy) -> list[str]:
     order = ("beliefs", "nothing", "answer", "passages")
     chosen = sorted(study.methods, key=lambda name: order.index(study.methods[name].carries))[:HUES]
     return [name for name in study.methods if name in chosen]
-
-
-def _points(study: StreamStudy, result: StreamResult, measure: str) -> tuple[Point, ...]:
-    return tuple(
-        Point(moment, estimate.value, estimate.low, estimate.high, estimate.count)
-        for moment, estimate in zip(study.moments, _by_step(result, measure), strict=True)
-    )
 
 
 def _by_step(result: StreamResult, measure: str) -> list[Estimate]:
@@ -189,22 +125,20 @@ def as_markdown(study: StreamStudy, preset: StreamPreset | None = None) -> str:
 
 def as_csv(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     """One row for each attack, method and step, and one with `all` for all steps together; shares as numbers."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    bounds = [f"{name}{end}" for name in SHARES for end in ("", "_low", "_high", "_count")]
-    writer.writerow(["attack", "method", "defense", "carries", "step", *bounds, "lag", "bytes"])
+    headings = ["attack", "method", "defense", "carries", "step", *csv_headings(SHARES), "lag", "bytes"]
+    return csv_text([headings, *_csv_rows(study)])
+
+
+def _csv_rows(study: StreamStudy) -> Iterator[list[object]]:
     for attack, results in study.results.items():
         for name, result in results.items():
             method = study.methods[name]
             start = [spreadsheet_value(text) for text in (attack, name, method.defense, method.carries)]
-            numbers = [value for _, share, _ in SHARES.values() for value in _numbers(share(result))]
-            writer.writerow([*start, "all", *numbers, *map(_number, (result.mean_lag(), _bytes(result)))])
-            steps = zip(study.moments, *(_by_step(result, measure) for measure in BY_STEP), strict=True)
-            for moment, *shares in steps:
-                writer.writerow(
-                    [*start, spreadsheet_value(moment), *(v for estimate in shares for v in _numbers(estimate))]
-                )
-    return stream.getvalue()
+            means = (result.mean_lag(), mean_bytes(result))
+            figures = [cell for _, share, _ in SHARES.values() for cell in csv_cells(share(result))]
+            yield [*start, "all", *figures, *("" if mean is None else f"{mean:.6g}" for mean in means)]
+            for moment, *shares in zip(study.moments, *(_by_step(result, m) for m in BY_STEP), strict=True):
+                yield [*start, spreadsheet_value(moment), *(cell for share in shares for cell in csv_cells(share))]
 
 
 def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
@@ -228,10 +162,10 @@ def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
                 "method": name,
                 "defense": study.methods[name].defense,
                 "carries": study.methods[name].carries,
-                **{measure: _estimate(share(result)) for measure, (_, share, _) in SHARES.items()},
+                **{measure: share(result).to_dict() for measure, (_, share, _) in SHARES.items()},
                 "lag": result.mean_lag(),
-                "bytes": _bytes(result),
-                "by_step": {measure: [*map(_estimate, _by_step(result, measure))] for measure in BY_STEP},
+                "bytes": mean_bytes(result),
+                "by_step": {m: [share.to_dict() for share in _by_step(result, m)] for m in BY_STEP},
             }
             for attack, results in study.results.items()
             for name, result in results.items()
@@ -248,21 +182,6 @@ _WRITERS: Mapping[str, Callable[[StreamStudy, StreamPreset | None], str]] = {
     ".json": as_json,
 }
 
-FORMATS = tuple(_WRITERS)
-"""The suffixes that `write_over_time` knows."""
-
-
-def check_format(path: str | Path) -> str:
-    """The suffix of a report.
-
-    Raises:
-        OptionError: None of `FORMATS`.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        raise OptionError(f"a report over time must end in {', '.join(FORMATS)}, got {shown(str(path))}")
-    return suffix
-
 
 def write_over_time(study: StreamStudy, path: str | Path, preset: StreamPreset | None = None) -> None:
     """Write a report in the format that the file's suffix names, with a paper's numbers beside where there is a preset.
@@ -270,40 +189,4 @@ def write_over_time(study: StreamStudy, path: str | Path, preset: StreamPreset |
     Raises:
         OptionError: Another suffix, or a place that cannot be written to.
     """
-    text = _WRITERS[check_format(path)](study, preset)
-    try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OptionError(f"{path} cannot be written: {error.strerror}; give another place") from None
-
-
-def _cells(result: StreamResult) -> list[str]:
-    lag, stored = result.mean_lag(), _bytes(result)
-    return [
-        *(_percent(share(result)) for _, share, _ in SHARES.values()),
-        "-" if lag is None else f"{lag:.2f}",
-        "-" if stored is None else f"{stored:.0f}",
-    ]
-
-
-def _percent(estimate: Estimate) -> str:
-    if not isfinite(estimate.value):
-        return "-"
-    return f"{100 * estimate.value:.0f} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
-
-
-def _bytes(result: StreamResult) -> float | None:
-    return statistics.mean(result.stored) if result.stored else None
-
-
-def _numbers(estimate: Estimate) -> list[object]:
-    return [*map(_number, (estimate.value, estimate.low, estimate.high)), estimate.count]
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None or not isfinite(value) else f"{value:.6g}"
-
-
-def _estimate(estimate: Estimate) -> dict[str, Any]:
-    ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    return {**{name: value if isfinite(value) else None for name, value in ends.items()}, "count": estimate.count}
+    write_text(path, _WRITERS[check_format(path)](study, preset))

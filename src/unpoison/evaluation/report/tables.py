@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Literal
+from typing import Any, Literal
 
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES, Measure
@@ -63,9 +63,9 @@ class Table:
     marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
 
 
-def figure(estimate: Estimate | None, one: Measure) -> str:
+def figure(estimate: Estimate | None, one: Measure[Any]) -> str:
     """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen where it does not apply."""
-    if estimate is None or isnan(estimate.value):
+    if estimate is None or not estimate.defined:
         return "-"
     scale, digits = {"share": (100, 1), "seconds": (1000, 1), "number": (1, 1)}[one.unit]
     value = f"{scale * estimate.value:.{digits}f}"
@@ -76,7 +76,7 @@ def figure(estimate: Estimate | None, one: Measure) -> str:
     )
 
 
-def heading(one: Measure) -> str:
+def heading(one: Measure[Any]) -> str:
     """A measure's title with its unit."""
     return one.title + {"share": " %", "seconds": " ms", "number": ""}[one.unit]
 

@@ -15,10 +15,10 @@ from unpoison.kernels.quantities import Figure, Moment, quantities
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.units import Count
 
-__all__ = ["DENYING", "Answer", "Asked", "asked_for", "read_answer"]
+__all__ = ["DENYING", "Answer", "AnswerType", "answer_type", "read_answer"]
 
 
-class Asked(NamedTuple):
+class AnswerType(NamedTuple):
     """What the rules look at in a question."""
 
     stems: frozenset[str]
@@ -32,8 +32,8 @@ class Answer:
     """What the rules look at in an answer.
 
     Attributes:
-        told: All its words, numbers and signs in order, folded, without articles, lead-in and punctuation.
-        said: The stems that are neither function words nor numbers.
+        words: All its words, numbers and signs in order, folded, without articles, lead-in and punctuation.
+        stems: The stems that are neither function words nor numbers.
         content: Those of them that are not the question's; all where it only repeats these.
         dates, counts: What it dates and counts, in order.
         bounds: Whether it negates, bounds or places in an era or season what it says, as `_BOUNDS` names it.
@@ -48,8 +48,8 @@ class Answer:
         capitals: All its letters in lower case if it is nothing but capitals.
     """
 
-    told: tuple[str, ...]
-    said: frozenset[str]
+    words: tuple[str, ...]
+    stems: frozenset[str]
     content: frozenset[str]
     dates: tuple[Moment, ...]
     counts: tuple[Count | Figure, ...]
@@ -99,7 +99,7 @@ _ASKS_WHETHER = re.compile(
 
 
 @lru_cache(maxsize=256)
-def asked_for(question: str) -> Asked:
+def answer_type(question: str) -> AnswerType:
     """What a question asks for. Linear time; the last 256 are kept, so cut long questions before.
 
     Args:
@@ -108,16 +108,16 @@ def asked_for(question: str) -> Asked:
     text = folded(question)
     stem = Stemmer.Stemmer("english", 0).stemWord
     stems = frozenset(stem(word) for word in (_bare(t.text) for t in tokens(text)) if _speaks(word))
-    return Asked(stems, bool(_ASKS_DATE.search(text)), bool(_ASKS_NUMBER.search(text)),
+    return AnswerType(stems, bool(_ASKS_DATE.search(text)), bool(_ASKS_NUMBER.search(text)),
                   bool(_ASKS_WHETHER.match(text)))  # fmt: skip
 
 
-def read_answer(text: str, asked: Asked) -> Answer:
+def read_answer(text: str, expected: AnswerType) -> Answer:
     """What an answer says. Linear time.
 
     Args:
         text: Any text; of "Paris, not London" the head is read, and the tail as `denied`.
-        asked: The question's words count for nothing, and decide whether "1875" is a year.
+        expected: Of the question, whose words count for nothing, and decide whether "1875" is a year.
     """
     whole = folded(text)
     plain = _LEAD.sub("", whole) or whole
@@ -125,32 +125,32 @@ def read_answer(text: str, asked: Asked) -> Answer:
     head = plain[: contrast.start()].strip() if contrast and contrast.start() else ""
     stem = Stemmer.Stemmer("english", 0).stemWord
 
-    def stems(found: Sequence[Token]) -> frozenset[str]:
-        return frozenset(stem(word) for word in (_bare(t.text) for t in found) if _speaks(word))
+    def stems(answer_tokens: Sequence[Token]) -> frozenset[str]:
+        return frozenset(stem(word) for word in (_bare(t.text) for t in answer_tokens) if _speaks(word))
 
     denied = stems(tokens(plain[contrast.end() :])) if head and contrast else frozenset[str]()
-    found = tokens(head or plain)
-    dates, counts, rest = quantities(found, date=asked.date, number=asked.number)
-    words = [_bare(t.text) for t in found]
+    answer_tokens = tokens(head or plain)
+    dates, counts, rest = quantities(answer_tokens, date=expected.date, number=expected.number)
+    words = [_bare(t.text) for t in answer_tokens]
     bounds = _bounds(words, bool(dates or counts))
     if dates or counts:
         rest = tuple(t for t in rest if t.text not in _BOUNDS and t.text not in DENYING)
     marks = [t.text for t in rest]
     listed = marks.count(",") > 1 or not (_DIVIDERS - {","}).isdisjoint(marks)
     parts = [stems(part) for part in (_divided(rest) if listed else [list(rest)])]  # "Tampa, Florida" is one place
-    said = frozenset[str]().union(*parts)
-    fresh = [part - asked.stems for part in parts]
+    stems_said = frozenset[str]().union(*parts)
+    fresh = [part - expected.stems for part in parts]
     if not any(fresh) and not dates and not counts:  # it only repeats the question's words: they are all it says
-        fresh = parts if said else [frozenset(words)]
+        fresh = parts if stems_said else [frozenset(words)]
     yes = _POLAR.get(words[0]) if words else None
-    if yes is not None and not (asked.polar or words[1:2] in ([], [","], ["."], ["!"], [";"])):
+    if yes is not None and not (expected.polar or words[1:2] in ([], [","], ["."], ["!"], [";"])):
         yes = None  # No Country for Old Men
     if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
         yes = None  # No. 1
     letters = "".join(c for c in text if c.isalpha())
     return Answer(
-        _told(tokens(plain)) or (whole,),
-        said,
+        _plain_words(tokens(plain)) or (whole,),
+        stems_said,
         frozenset[str]().union(*fresh),
         dates,
         counts,
@@ -160,8 +160,8 @@ def read_answer(text: str, asked: Asked) -> Answer:
         yes is not None and not any(_speaks(word) for word in words[1:]),
         tuple(part for part in fresh if part),
         " ".join(word for word in map(_bare, marks) if word not in _EMPTY and word not in _PUNCTUATION),
-        frozenset(stem(_bare(t.text)) for t in found if t.text.endswith("'s")),
-        denied - said,
+        frozenset(stem(_bare(t.text)) for t in answer_tokens if t.text.endswith("'s")),
+        denied - stems_said,
         "".join(word[0] for word in re.findall(r"\b[A-Z][\w.]*", text)).lower(),
         letters.removeprefix("The").removeprefix("the").lower()
         if letters.removeprefix("The").removeprefix("the").isupper()
@@ -169,12 +169,12 @@ def read_answer(text: str, asked: Asked) -> Answer:
     )
 
 
-def _told(found: Sequence[Token]) -> tuple[str, ...]:
+def _plain_words(tokens: Sequence[Token]) -> tuple[str, ...]:
     """What is compared for identity: an article may be left out unless it ends the text ("vitamin A")."""
     words = []
-    for at, token in enumerate(found):
-        joined = at + 1 < len(found) and found[at + 1].glued
-        article = token.text in ("the", "a", "an") and at + 1 < len(found) and not joined  # A$5 has none
+    for at, token in enumerate(tokens):
+        joined = at + 1 < len(tokens) and tokens[at + 1].glued
+        article = token.text in ("the", "a", "an") and at + 1 < len(tokens) and not joined  # A$5 has none
         negative = token.text == "-" and not token.glued and joined
         if negative or not (article or token.text in _PUNCTUATION):
             words.append(token.text)

@@ -61,7 +61,7 @@ def breaks(
 
     Complexity: about (tries + 2 + 4 m) answers.
     """
-    rng = random.Random(seed)  # noqa: S311  a search, not a secret
+    rng = random.Random(seed)
     answer = defense.answer(question, list(passages))
     m = min(answer.guarantee or 0, most)
     if m < 1:

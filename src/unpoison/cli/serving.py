@@ -1,0 +1,76 @@
+"""What `serve` and `mcp` make of a command line: the keys that are asked for, and defenses with their models."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unpoison.defenses.base import Defense
+    from unpoison.driver import Limits
+    from unpoison.service.keys import Keys
+
+__all__ = ["KEY", "allowed_keys", "check_used", "made_defense", "made_defenses"]
+
+KEY = "UNPOISON_API_KEY"
+"""The environment variable with the key; on a command line every user of the machine could read it."""
+
+
+def allowed_keys(path: Path | None) -> Keys | None:
+    """The keys of the environment and of a file, None for neither."""
+    from unpoison.errors import OptionError
+    from unpoison.service.keys import Key, KeyFile, Keys
+
+    text = os.environ.get(KEY)
+    if text is not None and not text.strip():
+        raise OptionError(f"{KEY} is empty; set it to a key, or unset it to serve without one")
+    own = () if text is None else (Key.of(text.strip()),)
+    if path is not None:
+        return KeyFile(path, own)
+    return Keys(own) if own else None
+
+
+def made_defenses(
+    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits
+) -> dict[str, Defense]:
+    """The defenses of option strings, with the models of a command line that they take."""
+    from unpoison.models.loading import load_encoder, load_generator
+
+    given = {
+        "encoder": None if encoder is None else load_encoder(encoder),
+        "generator": None if generator is None else load_generator(generator),
+        "limits": limits,
+    }
+    return {spec: made_defense(given, spec) for spec in specs}
+
+
+def _accepted(spec: str) -> frozenset[str]:
+    """The arguments of the class that an option string names."""
+    import inspect
+
+    from unpoison import registry
+
+    return frozenset(inspect.signature(registry.find("defenses", registry.parse(spec)[0])).parameters)
+
+
+def made_defense(given: dict[str, Any], spec: str) -> Defense:
+    """The defense of an option string, with the models of the command line that it takes."""
+    from unpoison.defenses.loading import load_defense
+
+    accepted = _accepted(spec)
+    return load_defense(spec, **{name: value for name, value in given.items() if name in accepted})
+
+
+def check_used(specs: list[str], given: dict[str, Any]) -> None:
+    """See that some defense takes each of the models.
+
+    Raises:
+        OptionError: None does.
+    """
+    from unpoison.errors import OptionError
+
+    accepted = frozenset[str]().union(*map(_accepted, specs))
+    for name in ("encoder", "nli", "beliefs"):
+        if given[name] is not None and name not in accepted:
+            raise OptionError(f"none of {', '.join(specs)} takes --{name}; leave it out")

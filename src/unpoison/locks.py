@@ -1,0 +1,28 @@
+"""Locks between processes, which the system lets go of when a process ends, however it ends."""
+
+from __future__ import annotations
+
+__all__ = ["lock_file"]
+
+
+def lock_file(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file until it is closed.
+
+    Args:
+        descriptor: Of the file.
+        wait: Wait until no other process has it.
+
+    Returns:
+        Whether it is locked; without waiting False where another process has it. True where the system has no locks.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        if wait:
+            raise
+        return False
+    return True
