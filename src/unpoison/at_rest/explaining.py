@@ -146,7 +146,8 @@ def _reasons(collection: Collection, evidence: Evidence, unit: int) -> list[tupl
         found.append((rarity, said, _place(raw, one, quote)))
     if order.probability >= TOLD or (demand is None and rarity >= TOLD):
         said = f"it speaks to the model that reads it: {excerpt(order.quote, 160)!r}"
-        found.append((max(order.probability, 0.0 if demand else rarity), said, _place(raw, one, order.quote)))
+        words = one.text[order.start : order.end] or order.quote
+        found.append((max(order.probability, 0.0 if demand else rarity), said, _place(raw, one, words)))
     if evidence.hidden[unit] > 0:
         unseen = evidence.unseen[one.document]
         said = f"it hides {one.hidden}" if one.hidden else f"its markup hides {excerpt(unseen[0], 120)!r}"
