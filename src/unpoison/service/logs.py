@@ -12,6 +12,9 @@ from unpoison.rendering import plain
 __all__ = ["JsonLines", "logged"]
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per line. Messages of others are made plain; our own hold fields, no texts."""
 
@@ -19,7 +22,7 @@ class JsonLines(logging.Formatter):
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = getattr(record, "fields", {})
         line = {"time": time, "level": record.levelname.lower(), "event": plain(record.getMessage()), **fields}
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _ENCODER.encode(line)
 
 
 def logged(level: str, *names: str) -> None:

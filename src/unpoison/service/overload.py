@@ -34,6 +34,8 @@ class Places:
 
     async def taken(self) -> bool:
         """Take a place, or say False when none came free in time. What is taken must be given back."""
+        if not self._free.locked():
+            return await self._free.acquire()  # at once
         if self._waiting >= self._most_waiting:
             return False
         self._waiting += 1
