@@ -27,6 +27,9 @@ CONNECTIONS = 8192
 OTHER_FILES = 128
 """Files and sockets that the process may need for anything else."""
 
+AT_ONCE = 1
+"""Connections that a process takes at once: of several on one socket, the first to wake would take all that wait."""
+
 log = logging.getLogger("unpoison.service")
 
 
@@ -98,7 +101,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=BACKLOG,
+        backlog=AT_ONCE,
         timeout_graceful_shutdown=int(bounds.timeout if grace is None else grace) + 1,
         timeout_keep_alive=KEEP_ALIVE,
         http=bounded(_most_connections()),
@@ -120,6 +123,8 @@ class _Announced(Draining):
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
+        for opened in sockets or ():
+            opened.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
         if self.started:
             log.info("running on %s", self.place)
 
