@@ -37,6 +37,15 @@ def test_an_excerpt_is_found_by_its_words() -> None:
     assert excerpts(QUESTION, [GOLD, BAIT, *OTHERS], [1, 2]) == {}
 
 
+@pytest.mark.parametrize(("shared", "counts"), [(15, False), (16, True), (19, True)])
+def test_eight_words_in_ten_make_an_excerpt(shared: int, counts: bool) -> None:
+    names = [f"{a}{b}bab" for a in "bdfg" for b in "aeiou"]
+    mixed = [*names[:shared], *(f"zz{name}" for name in names[shared:])]
+    assert excerpts("q", [" ".join(names + ["more", "words", "follow"]), " ".join(mixed)], [0]) == (
+        {0: [1]} if counts else {}
+    )
+
+
 def test_of_copies_the_first_stands_for_all() -> None:
     assert excerpts(QUESTION, [BAIT, GOLD, GOLD.upper(), BAIT], [0, 1, 2, 3]) == {0: [3], 1: [0, 2, 3], 2: [0, 3]}
 
