@@ -41,7 +41,7 @@ def test_an_excerpt_is_found_by_its_words() -> None:
 def test_eight_words_in_ten_make_an_excerpt(shared: int, counts: bool) -> None:
     names = [f"{a}{b}bab" for a in "bdfg" for b in "aeiou"]
     mixed = [*names[:shared], *(f"zz{name}" for name in names[shared:])]
-    assert excerpts("q", [" ".join(names + ["more", "words", "follow"]), " ".join(mixed)], [0]) == (
+    assert excerpts("q", [" ".join([*names, "more", "words", "follow"]), " ".join(mixed)], [0]) == (
         {0: [1]} if counts else {}
     )
 
