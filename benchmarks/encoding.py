@@ -67,12 +67,12 @@ def guarded(encoders: dict[str, Any], folder: Path, limit: int) -> None:
         for name in SETS
         for cell in cells(folder, name, None)
         if cell.attack == "poisonedrag" and cell.poisons in (1, 3)
-        for context in [one for one in cell.contexts if held_out(folder, one.example.question, TEST_SHARE)][:limit]
+        for context in [one for one in cell.contexts if held_out(folder, one.query, TEST_SHARE)][:limit]
     ]
     for name, encoder in encoders.items():
         guard, dropped, poison, kept, clean = Guard(encoder=encoder), 0, 0, 0, 0
         for context in contexts:
-            stays = set(guard.screen(context.example.question, context.passages).kept_indices)
+            stays = set(guard.screen(context.query, context.passages).kept_indices)
             bad = set(context.poison)
             poison, dropped = poison + len(bad), dropped + len(bad - stays)
             clean, kept = clean + len(context.passages) - len(bad), kept + len(stays - bad)
