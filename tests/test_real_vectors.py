@@ -108,7 +108,7 @@ def test_guard_keeps_what_is_clean() -> None:
 
 
 def test_guard_drops_a_poison_with_the_question_in_front() -> None:
-    """20 of 24 when this was written, 17 since Guard was fitted on documentation too: the sample's lies are plain prose.
+    """20 of 24 when this was written, 17 since Guard was fitted on documentation too: the lies are plain prose.
 
     The bounds here are for a Guard that broke, not for one that was fitted anew.
     """
