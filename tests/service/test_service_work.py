@@ -15,7 +15,7 @@ from service_doubles import POISONED, Asking, Held, Marked
 from unpoison import Grada
 from unpoison.models import FunctionGenerator
 from unpoison.requests import Flow
-from unpoison.service.work import LONG, Work, warm_up
+from unpoison.service.work import LEAST, LONG, Work, warm_up
 from unpoison.types import Passage, Query, Screening, as_passages
 
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
@@ -61,10 +61,15 @@ def test_no_more_screenings_than_threads(threads: int) -> None:
     assert 1 <= defense.most <= threads
 
 
-def test_long_requests_hold_up_no_short_ones(held: Held) -> None:
+@pytest.mark.parametrize(
+    "passages",
+    [["x" * (LONG + 1)], [{"text": "x", "title": "y" * LONG}], [f"the ship {i}" for i in range(LONG // LEAST + 1)]],
+    ids=["text", "title", "number"],
+)
+def test_long_requests_hold_up_no_short_ones(held: Held, passages: list[Any]) -> None:
     async def beside() -> None:
         work = Work(1)
-        long = asyncio.create_task(work.screen(held, QUERY, as_passages(["x" * (LONG + 1)])))
+        long = asyncio.create_task(work.screen(held, QUERY, as_passages(passages)))
         another = asyncio.create_task(work.compute(lambda: "computed"))
         assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
         assert not long.done()

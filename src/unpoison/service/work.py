@@ -30,6 +30,9 @@ T = TypeVar("T")
 LONG = 30_000
 """Characters of all passages from which a request is a long one: about 50 ms of computation by Guard."""
 
+LEAST = 300
+"""Characters that a passage counts for at least: each is compared with all, however short it is."""
+
 LEAVE = 5.0
 """Seconds that the loop of the model calls has to end before it is left behind."""
 
@@ -67,7 +70,7 @@ class Work:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
                 found = Screened(*await self._asking(arun(flow, models, limits)))
             else:
-                line = self._long if sum(len(p.text) for p in passages) > LONG else self._short
+                line = self._long if _size(passages) > LONG else self._short
                 found = Screened(*await asyncio.wrap_future(line.put(partial(run, flow, models, limits))))
             mark("passages", len(passages))
             mark("dropped", len(found.screening.dropped_indices))
@@ -137,6 +140,11 @@ async def _cancel_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _size(passages: Iterable[Passage]) -> int:
+    """The characters of titles and texts, for that much is read."""
+    return sum(max(len(p.title or "") + len(p.text), LEAST) for p in passages)
 
 
 def asks_models(defense: Defense) -> bool:
