@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from guard_data import PUBLISHED, Sample
 from unpoison.defenses.guard_model import WORDING, GuardModel, wording
-from unpoison.kernels.evidence import Signs, middle
+from unpoison.kernels.comparisons import middle
+from unpoison.kernels.evidence import Signs
 from unpoison.kernels.reading import read
 from unpoison.kernels.style import run_text, runs, word_code
 

@@ -15,7 +15,19 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, vstack
 
-from unpoison.kernels.order_signs import ALONE, FAR, NEAR, START, Lexicon, Met, Signs, Table, met, pairs, signs
+from unpoison.kernels.order_signs import (
+    ALONE,
+    FAR,
+    NEAR,
+    START,
+    Lexicon,
+    Occurrences,
+    Signs,
+    Table,
+    occurrences_in,
+    pairs,
+    signs,
+)
 from unpoison.kernels.orders import MOST_AGAINST, WINDOW, Weights, stretches
 
 __all__ = ["Example", "fitted", "word_kinds"]
@@ -61,17 +73,17 @@ class Corpus:
     """Many texts as one, and where each begins and ends in words."""
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
-        parts, self.begin, self.end = list[Met](), list[int](), list[int]()
+        parts, self.begin, self.end = list[Occurrences](), list[int](), list[int]()
         words = tokens = 0
         for text in texts:
-            found = met(text, lexicon)
+            found = occurrences_in(text, lexicon)
             parts.append(found._replace(word=found.word + words + 1, token=found.token + tokens))
             self.begin.append(words)
             words += (int(found.word[-1]) if len(found.word) else 0) + 2
             tokens += (int(found.token[-1]) if len(found.token) else 0) + 2
             self.end.append(words)
             words += BETWEEN
-        self.met = Met(*map(np.concatenate, zip(*parts)))
+        self.met = Occurrences(*map(np.concatenate, zip(*parts)))
         self.starts = np.array(self.begin)
 
     def owner(self, word: np.ndarray) -> np.ndarray:

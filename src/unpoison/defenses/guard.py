@@ -61,12 +61,12 @@ class Vectors(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Seen(NamedTuple):
+class _Assessment(NamedTuple):
     """What Guard found out about passages, and by which coefficients."""
 
     model: GuardModel
     windows: WindowModel
-    found: Signs
+    signs: Signs
     judgement: Judgement
     judged: Judged
     worst: dict[int, str]
@@ -161,24 +161,27 @@ class Guard(Defense):
         if self.alone:
             scale, windows = self._models("lexical")
             return screened_alone(self.name, query, passages, self._bar(scale), scale, windows)
-        seen = yield from self._look(query, passages)
-        found, threshold, notes = seen.found, seen.judged.threshold, seen.notes
-        said = [
+        assessment = yield from self._assess(query, passages)
+        signs, threshold, notes = assessment.signs, assessment.judged.threshold, assessment.notes
+        sentences = [
             f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
             for reason, passage in zip(
-                reasons(seen.model, found, seen.judgement, seen.judged.probability, seen.worst), passages
+                reasons(assessment.model, signs, assessment.judgement, assessment.judged.probability, assessment.worst),
+                passages,
             )
         ]
-        cut = yield from self._redaction(query, passages, seen.judged)
-        said = [f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(said)]
+        cut = yield from self._redaction(query, passages, assessment.judged)
+        sentences = [
+            f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(sentences)
+        ]
         passages, probability, notes = cut.passages, cut.probability, (*notes, *cut.notes)
 
         opinions: dict[str, NDArray[Any]] = {}
-        if self._consults(found, probability, threshold):
+        if self._consults(signs, probability, threshold):
             opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))
             probability = 1 - (1 - probability) * (1 - opinion.conflict)
             for i in np.flatnonzero(opinion.conflict):
-                said[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
+                sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
             notes = (*notes, f"wording was ambiguous: {opinion.read} passages were read, one model call each")
             opinions = {"answers": opinion.answers, "agreement": opinion.agreement}
         kept = np.flatnonzero(probability <= threshold).tolist()
@@ -188,22 +191,22 @@ class Guard(Defense):
             heard = Heard({i: str(opinions["answers"][i]) for i in kept})
         elif self._has("read"):
             heard = yield from read_through(query.reading, texts, kept)
-        contested = yield from contests(query.reading, texts, heard, found.overlap, asks=self._has("relations"))
+        contested = yield from contests(query.reading, texts, heard, signs.overlap, asks=self._has("relations"))
         return Screening.decided(
             self.name,
             query,
             passages,
             kept=kept,
             scores=1 - probability,
-            reasons=said,
+            reasons=sentences,
             evidence=Evidence(
                 {
                     "probability": probability,
                     "threshold": np.array(threshold),
-                    "calibration": np.array(f"{seen.model.calibration}-{seen.windows.calibration}"),
-                    "similarity": found.columns["similarity"],
-                    "residual": found.residual,
-                    "overlap": found.overlap,
+                    "calibration": np.array(f"{assessment.model.calibration}-{assessment.windows.calibration}"),
+                    "similarity": signs.columns["similarity"],
+                    "residual": signs.residual,
+                    "overlap": signs.overlap,
                     **opinions,
                 },
                 (*notes, *heard.notes),
@@ -213,19 +216,19 @@ class Guard(Defense):
             spans=cut.spans,
         )
 
-    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Seen]:
+    def _assess(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Assessment]:
         """Everything that wording says of the passages of a question."""
         vectors, target, kind, notes = yield from self.vectors(query, passages)
         model, windows = self._models(kind)
         if self._own is not None and self._own.encoder != kind:
             notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
         texts, threshold = [p.reading for p in passages], self._bar(model)
-        seen = look(model, windows, query.reading, texts, vectors, target)
-        spans = suspicious_sentences(texts, seen.found, model.style, seen.probability, threshold)
-        spans |= windows.suspicious(model, seen.windows, threshold, seen.level)
-        worst = windows.quoted(model, seen.windows, texts, REMARKABLE, seen.level)
-        judged = Judged(seen.probability, threshold, spans)
-        return _Seen(model, windows, seen.found, seen.judgement, judged, worst, notes)
+        view = look(model, windows, query.reading, texts, vectors, target)
+        spans = suspicious_sentences(texts, view.signs, model.style, view.probability, threshold)
+        spans |= windows.suspicious(model, view.windows, threshold, view.level)
+        worst = windows.quoted(model, view.windows, texts, REMARKABLE, view.level)
+        judged = Judged(view.probability, threshold, spans)
+        return _Assessment(model, windows, view.signs, view.judgement, judged, worst, notes)
 
     def _models(self, kind: str) -> tuple[GuardModel, WindowModel]:
         """The coefficients of one's own, or the shipped ones for a kind of vectors."""
@@ -243,7 +246,7 @@ class Guard(Defense):
             return Redaction(passages, judged.probability, suspicious_spans(passages, judged))
 
         def again(rests: tuple[Passage, ...]) -> Flow[Judged]:
-            return (yield from self._look(query, rests)).judged
+            return (yield from self._assess(query, rests)).judged
 
         return (yield from redacted(passages, judged, again))
 
@@ -260,17 +263,17 @@ class Guard(Defense):
         winner = yield from outvoted(query.reading, answer.text, screening)
         if winner is None:
             return answer
-        said = str(screening.evidence["answers"][winner])
-        return replace(answer, text=said, details={**answer.details, "outvoted": answer.text})
+        majority = str(screening.evidence["answers"][winner])
+        return replace(answer, text=majority, details={**answer.details, "outvoted": answer.text})
 
     def _has(self, method: str) -> bool:
         """Whether the generator is a reader: it reads passages at little cost (`read`), or compares (`relations`)."""
         return callable(getattr(self.models.generator, method, None))
 
-    def _consults(self, found: Signs, probability: Matrix, threshold: float) -> bool:
+    def _consults(self, signs: Signs, probability: Matrix, threshold: float) -> bool:
         if self.models.nli is None or self.consult == "never" or (probability <= threshold).sum() < FEWEST_RIVALS:
             return False
-        return self.consult == "always" or ambiguous(found, probability, threshold)
+        return self.consult == "always" or ambiguous(signs, probability, threshold)
 
     @cached_property
     def _radar(self) -> Radar:
@@ -292,8 +295,8 @@ class Guard(Defense):
                     "given embeddings are not used: the query or a passage has none, and the encoder cannot add to "
                     "them",
                 )
-            made = yield from encode([*(p.reading for p in passages), query.reading])
-            vectors, target = made[:-1], made[-1]
+            encoded = yield from encode([*(p.reading for p in passages), query.reading])
+            vectors, target = encoded[:-1], encoded[-1]
         else:
             vectors, own = yield from embedded(query, passages, self.models.encoder, with_query=True)
             assert own is not None  # noqa: S101  it was asked for

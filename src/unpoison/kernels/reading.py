@@ -53,13 +53,13 @@ def read(texts: Sequence[str]) -> Reading:
     """Split texts into sentences and words and number these, the whole of them; linear time and memory."""
     parts = [[text[start:end] for start, end in sentences(text)] for text in texts]
     flat = list(chain.from_iterable(parts))
-    found = [TOKEN.findall(part) for part in flat]
-    sizes = np.fromiter(map(len, found), np.int64, len(found))
+    tokens_of = [TOKEN.findall(part) for part in flat]
+    sizes = np.fromiter(map(len, tokens_of), np.int64, len(tokens_of))
     sentence_owner = np.repeat(np.arange(len(texts)), [len(part) for part in parts])
     sentence = np.repeat(np.arange(len(flat)), sizes)
-    place: dict[str, int] = {}
-    token = np.array([place.setdefault(t, len(place)) for t in chain.from_iterable(found)], np.int64)
-    tokens = list(place)
+    number_of: dict[str, int] = {}
+    token = np.array([number_of.setdefault(t, len(number_of)) for t in chain.from_iterable(tokens_of)], np.int64)
+    tokens = list(number_of)
 
     spoken = np.array([t[0].isalnum() for t in tokens], bool)
     number = np.cumsum(spoken) - 1

@@ -119,35 +119,35 @@ class Style(NamedTuple):
     base: float
 
 
-def known_to(style: Style, found: Runs) -> Runs:
+def known_to(style: Style, all_runs: Runs) -> Runs:
     """The runs that say anything, by their place in the style instead of their code."""
-    place = np.minimum(np.searchsorted(style.code, found.code), len(style.code) - 1)
-    known = style.code[place] == found.code
-    return Runs(place[known], found.sentence[known])
+    feature = np.minimum(np.searchsorted(style.code, all_runs.code), len(style.code) - 1)
+    has_weight = style.code[feature] == all_runs.code
+    return Runs(feature[has_weight], all_runs.sentence[has_weight])
 
 
-def resemblance(style: Style, place: Numbers, unit: Numbers, count: int) -> Matrix:
+def resemblance(style: Style, feature: Numbers, unit: Numbers, count: int) -> Matrix:
     """How much each of `count` units of text is written in a style, shape (count,): `strengths` times weights.
 
     Args:
         style: The style.
-        place: For each run and word of the units its place in the style (`known_to`), shape (r,).
+        feature: For each run and word of the units its place in the style (`known_to`), shape (r,).
         unit: For each of them its unit, shape (r,).
         count: How many units there are.
 
     Complexity: O(r log r) time for r runs and words.
     """
-    owner, run, strength = strengths(style, place, unit, count)
+    owner, run, strength = strengths(style, feature, unit, count)
     return np.asarray(np.bincount(owner, strength * style.weight[run], count) + style.base)
 
 
-def strengths(style: Style, place: Numbers, unit: Numbers, count: int) -> tuple[Numbers, Numbers, Matrix]:
+def strengths(style: Style, feature: Numbers, unit: Numbers, count: int) -> tuple[Numbers, Numbers, Matrix]:
     """How strong each distinct run and word is in its unit: units, places in the style, and strengths, shape (c,) each.
 
     The logarithms of how often it occurs; those of a unit's runs are scaled to length 1, and apart from them those of
     its words. Shorter ones stay as they are.
     """
-    pairs, times = np.unique(unit * len(style.code) + place, return_counts=True)
+    pairs, times = np.unique(unit * len(style.code) + feature, return_counts=True)
     owner, run = np.divmod(pairs, len(style.code))
     strength = np.log1p(times)
     part = 2 * owner + (style.code[run] < 0)
