@@ -22,7 +22,7 @@ from unpoison.kernels.order_signs import (
     START,
     Lexicon,
     Occurrences,
-    Signs,
+    OrderSigns,
     Table,
     occurrences_in,
     pairs,
@@ -132,7 +132,7 @@ def _often(rows: np.ndarray, count: int, far: np.ndarray) -> Table:
     return Table(code, reach, far)
 
 
-def _rows(found: Signs, begin: np.ndarray, last: np.ndarray, size: int) -> csr_matrix:
+def _rows(found: OrderSigns, begin: np.ndarray, last: np.ndarray, size: int) -> csr_matrix:
     """Which signs each stretch holds, once each."""
     by_last = np.argsort(found.last, kind="stable")
     ends = found.last[by_last]
@@ -147,10 +147,10 @@ def _rows(found: Signs, begin: np.ndarray, last: np.ndarray, size: int) -> csr_m
     return made
 
 
-def worst(corpus: Corpus, found: Signs, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def worst(corpus: Corpus, found: OrderSigns, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The sum, first and last word of the most suspicious stretch of each text."""
     used = values[found.sign] != 0
-    some = Signs(*(field[used] for field in found))
+    some = OrderSigns(*(field[used] for field in found))
     best = stretches(some, values[some.sign])
     total = np.append(best.total, np.zeros(max(corpus.end[-1] + 2 - len(best.total), 0)))
     begin = np.append(best.begin, np.zeros(len(total) - len(best.begin), int))

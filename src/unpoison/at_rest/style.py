@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_windows import WindowModel
-from unpoison.kernels.reading import read
 from unpoison.kernels.style import known_to, resemblance, runs
+from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.window_evidence import window_signs
 
 __all__ = ["LEAST", "looks_made"]
@@ -48,9 +48,9 @@ def looks_made(texts: Sequence[str]) -> Matrix:
 
 
 def _as_written(texts: Sequence[str]) -> Matrix:
-    style, reading = GuardModel.load("lexical").style, read(texts)
-    found = runs(reading)
-    known, owner = known_to(style, found), reading.sentence_owner
+    style, tokenized = GuardModel.load("lexical").style, tokenize(texts)
+    found = runs(tokenized)
+    known, owner = known_to(style, found), tokenized.sentence_owner
     whole = resemblance(style, known.code, owner[known.sentence], len(texts))
     each = resemblance(style, known.code, known.sentence, len(owner))
     least = _least(each, owner, np.bincount(found.sentence, minlength=len(owner)), len(texts))

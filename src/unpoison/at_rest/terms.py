@@ -10,8 +10,8 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from unpoison.kernels.reading import TOKEN
 from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tokenized import TOKEN
 
 __all__ = ["Terms", "rarest", "stemmed", "table", "unit_length", "weighted"]
 

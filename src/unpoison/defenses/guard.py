@@ -9,6 +9,7 @@ passages' answers are compared where wording leaves open whom to believe.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, flag, within
-from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.base import Defense
 from unpoison.defenses.guard_alone import answered_alone, screened_alone
-from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
-from unpoison.defenses.guard_contest import Heard, contests, read_through
+from unpoison.defenses.guard_consensus import Opinion, ambiguous, consulted, outvoted
+from unpoison.defenses.guard_contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard_file import read
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import REMARKABLE, reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
 from unpoison.defenses.guard_sentences import suspicious_sentences
+from unpoison.defenses.guard_vectors import Vectors, vectors_of
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
@@ -34,7 +36,7 @@ from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
-from unpoison.requests import Flow, encode
+from unpoison.requests import Flow
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
 __all__ = ["Guard"]
@@ -43,22 +45,6 @@ Matrix = NDArray[np.float64]
 
 FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
-
-
-class Vectors(NamedTuple):
-    """What passages and a query are compared by.
-
-    Attributes:
-        passages: One row each, shape (k, d).
-        query: Shape (d,).
-        kind: Which coefficients suit them: `lexical` or `minilm`.
-        notes: That given ones could not be used.
-    """
-
-    passages: NDArray[np.float32]
-    query: NDArray[np.float32]
-    kind: str
-    notes: tuple[str, ...]
 
 
 class _Assessment(NamedTuple):
@@ -162,59 +148,39 @@ class Guard(Defense):
             scale, windows = self._models("lexical")
             return screened_alone(self.name, query, passages, self._bar(scale), scale, windows)
         assessment = yield from self._assess(query, passages)
-        signs, threshold, notes = assessment.signs, assessment.judged.threshold, assessment.notes
-        sentences = [
-            f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
-            for reason, passage in zip(
-                reasons(assessment.model, signs, assessment.judgement, assessment.judged.probability, assessment.worst),
-                passages,
-            )
-        ]
         cut = yield from self._redaction(query, passages, assessment.judged)
-        sentences = [
-            f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(sentences)
-        ]
-        passages, probability, notes = cut.passages, cut.probability, (*notes, *cut.notes)
-
-        opinions: dict[str, NDArray[Any]] = {}
-        if self._consults(signs, probability, threshold):
-            opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))
-            probability = 1 - (1 - probability) * (1 - opinion.conflict)
-            for i in np.flatnonzero(opinion.conflict):
-                sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
-            notes = (*notes, f"wording was ambiguous: {opinion.read} passages were read, one model call each")
-            opinions = {"answers": opinion.answers, "agreement": opinion.agreement}
-        kept = np.flatnonzero(probability <= threshold).tolist()
-        texts = [p.reading for p in passages]
-        heard = Heard()
-        if opinions:
-            heard = Heard({i: str(opinions["answers"][i]) for i in kept})
-        elif self._has("read"):
-            heard = yield from read_through(query.reading, texts, kept)
-        contested = yield from contests(query.reading, texts, heard, signs.overlap, asks=self._has("relations"))
+        threshold = assessment.judged.threshold
+        opinion = None
+        if self._consults(assessment.signs, cut.probability, threshold):
+            kept = np.flatnonzero(cut.probability <= threshold)
+            opinion = yield from consulted(self._radar, query, cut.passages, kept)
+        probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
+        kept_indices = np.flatnonzero(probability <= threshold).tolist()
+        texts = [passage.reading for passage in cut.passages]
+        read_answers = yield from self._read_answers(query, texts, kept_indices, opinion)
+        contested = yield from contests(
+            query.reading, texts, read_answers, assessment.signs.overlap, asks=self._has("relations")
+        )
+        notes = (*assessment.notes, *cut.notes, *(opinion.notes if opinion else ()), *read_answers.notes)
         return Screening.decided(
             self.name,
             query,
-            passages,
-            kept=kept,
+            cut.passages,
+            kept=kept_indices,
             scores=1 - probability,
-            reasons=sentences,
-            evidence=Evidence(
-                {
-                    "probability": probability,
-                    "threshold": np.array(threshold),
-                    "calibration": np.array(f"{assessment.model.calibration}-{assessment.windows.calibration}"),
-                    "similarity": signs.columns["similarity"],
-                    "residual": signs.residual,
-                    "overlap": signs.overlap,
-                    **opinions,
-                },
-                (*notes, *heard.notes),
-                graph="residual",
-            ),
+            reasons=_sentences(assessment, passages, cut, opinion),
+            evidence=Evidence(_arrays(assessment, probability, opinion), notes, graph="residual"),
             contested=contested,
             spans=cut.spans,
         )
+
+    def _read_answers(
+        self, query: Query, texts: Sequence[str], kept: Sequence[int], opinion: Opinion | None
+    ) -> Flow[ReadAnswers]:
+        """What the kept passages answer, where they were read already or a reader is at hand."""
+        if opinion is not None:
+            return ReadAnswers({i: str(opinion.answers[i]) for i in kept})
+        return (yield from read_through(query.reading, texts, kept)) if self._has("read") else ReadAnswers()
 
     def _assess(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Assessment]:
         """Everything that wording says of the passages of a question."""
@@ -285,21 +251,37 @@ class Guard(Defense):
 
         Vectors of the built-in encoder only compare within one call, so it cannot add to what is given.
         """
-        given = [p.embedding is not None for p in passages]
-        notes: tuple[str, ...] = ()
-        kind = "minilm"
-        if getattr(self.models.encoder, "per_set", False) and not (all(given) and query.embedding is not None):
-            kind = "lexical"
-            if any(given):
-                notes = (
-                    "given embeddings are not used: the query or a passage has none, and the encoder cannot add to "
-                    "them",
-                )
-            encoded = yield from encode([*(p.reading for p in passages), query.reading])
-            vectors, target = encoded[:-1], encoded[-1]
-        else:
-            vectors, own = yield from embedded(query, passages, self.models.encoder, with_query=True)
-            assert own is not None  # noqa: S101  it was asked for
-            target = own
+        vectors = yield from vectors_of(query, passages, self.models.encoder)
         shipped = self._own is None and self.coefficients != "auto"
-        return Vectors(vectors, target, self.coefficients if shipped else kind, notes)
+        return vectors._replace(kind=self.coefficients) if shipped else vectors
+
+
+def _sentences(
+    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None
+) -> list[str]:
+    """Each verdict's reason: the evidence, what the passage hides, what is cut, whose answer contradicts it."""
+    probability = assessment.judged.probability
+    sentences = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
+    for i, passage in enumerate(passages):
+        if passage.hidden:
+            sentences[i] += f"; it hides {passage.hidden}"
+        if i in cut.cut:
+            sentences[i] = f"{cut.reason(i)}; whole: {sentences[i]}"
+        if opinion is not None and opinion.conflict[i]:
+            sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
+    return sentences
+
+
+def _arrays(assessment: _Assessment, probability: Matrix, opinion: Opinion | None) -> dict[str, NDArray[Any]]:
+    """The evidence of a screening, by name."""
+    signs = assessment.signs
+    compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
+    return {
+        "probability": probability,
+        "threshold": np.array(assessment.judged.threshold),
+        "calibration": np.array(f"{assessment.model.calibration}-{assessment.windows.calibration}"),
+        "similarity": signs.columns["similarity"],
+        "residual": signs.residual,
+        "overlap": signs.overlap,
+        **compared,
+    }

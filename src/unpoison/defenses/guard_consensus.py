@@ -62,6 +62,11 @@ class Opinion(NamedTuple):
     answers: NDArray[np.str_]
     read: int
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the comparison cost."""
+        return (f"wording was ambiguous: {self.read} passages were read, one model call each",)
+
 
 def ambiguous(signs: Signs, probability: Matrix, threshold: float) -> bool:
     """Whether wording leaves open whom to believe: a doubtful passage is kept, or several try to answer."""

@@ -23,7 +23,7 @@ from unpoison.prompts import informative
 from unpoison.requests import Flow, read, relate
 from unpoison.types import Contest, Rival
 
-__all__ = ["MOST_READ", "Heard", "contests", "copied", "read_through"]
+__all__ = ["MOST_READ", "ReadAnswers", "contests", "copied", "read_through"]
 
 MOST_READ = 50
 """Kept passages, the best ranked, that a reader reads for this: about half a second on two cores."""
@@ -51,7 +51,7 @@ Related = Mapping[frozenset[str], Relation]
 """How the distinct answers of each pair relate."""
 
 
-class Heard(NamedTuple):
+class ReadAnswers(NamedTuple):
     """What passages answer, read one by one.
 
     Attributes:
@@ -65,22 +65,22 @@ class Heard(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[Heard]:
+def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[ReadAnswers]:
     """Have the reader read the kept passages, at most `MOST_READ`, unless the question is for yes or no."""
     if len(kept) < 2 or read_question(question).kind == "polar":  # it copies words, and none of them says yes or no
-        return Heard()
+        return ReadAnswers()
     first = kept[:MOST_READ]
     readings = yield from read(question, [texts[i] for i in first])
     answers = {i: reading.answer for i, reading in zip(first, readings, strict=True)}
     doubtful = frozenset(i for i, reading in zip(first, readings, strict=True) if not reading.no_answer <= DOUBT)
     note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
-    return Heard(answers, doubtful, (note,) * (len(first) < len(kept)))
+    return ReadAnswers(answers, doubtful, (note,) * (len(first) < len(kept)))
 
 
 def contests(
     question: str,
     texts: Sequence[str],
-    heard: Heard,
+    read_answers: ReadAnswers,
     overlap: NDArray[np.float64],
     *,
     asks: bool = False,
@@ -90,7 +90,7 @@ def contests(
     Args:
         question: The question.
         texts: The k passages.
-        heard: What passages answer, where they were read.
+        read_answers: What passages answer, where they were read.
         overlap: Which share of their words two passages have in common, shape (k, k).
         asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
 
@@ -99,13 +99,13 @@ def contests(
     """
     frames = near_copies(texts)
     copies = copied(texts, frames, overlap)
-    answers = {i: answer for i, answer in heard.answers.items() if informative(answer)}
+    answers = {i: answer for i, answer in read_answers.answers.items() if informative(answer)}
     keys, worded = _pairs(answers)
     if asks and worded:
         compared = yield from relate(question, worded)
     else:
         compared = [relation(question, *pair) for pair in worded]
-    disputes = _disputes(answers, dict(zip(keys, compared, strict=True)), copies, heard.doubtful)
+    disputes = _disputes(answers, dict(zip(keys, compared, strict=True)), copies, read_answers.doubtful)
     for frame in frames:
         difference = _difference(question, frame, copies)
         if difference is not None and not any(_covers(dispute, difference) for dispute in disputes):

@@ -41,6 +41,7 @@ Matrix = NDArray[np.float64]
 Clean = dict[str, list[Matrix]]
 
 DAMAGE: Final = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
+"""Shares of clean passages for which thresholds are fitted; between them `GuardModel.threshold` interpolates."""
 WINDOWS_SHARE: Final = 1 / 3
 WHOLE_SHARE: Final = {"lexical": 5 / 6, "minilm": 1 / 4}
 """Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
@@ -51,9 +52,12 @@ costs as many gold passages."""
 NEEDED: Final = 0.01
 """The least damage that the user's passages must suffice to measure; Guard's default of 0.02 rests on it."""
 FEWEST_QUESTIONS: Final = 20
+"""Passages of one question resemble each other, so many passages of few questions say little."""
 
 FOLDS: Final = 5
+"""Questions are fitted in so many parts; a passage is judged by trees of the other parts."""
 ROUNDS: Final = 3
+"""How often the windows to learn from are chosen anew (`of_windows`)."""
 WINDOW_TREES: Final = 100
 RISING: Final = ("style", "coverage", "density", "echo")
 """More of these never means less suspicion, so that a text cannot overdo it."""

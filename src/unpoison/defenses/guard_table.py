@@ -28,6 +28,7 @@ Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 LEVELS: Final = 64
+"""Values that a quantised number can have; each takes one byte, and the file stays small."""
 
 ENCODERS_OWN: Final = ("similarity", "set_similarity", "support", "set_support", "nearest_", "mates", "centrality",
                        "claim_votes")  # fmt: skip

@@ -16,6 +16,7 @@ START_CELLS = 100_000_000
 """Starts times points squared, at most: bounds the time of one iteration."""
 
 FEWEST_STARTS = 10
+"""However many points there are."""
 
 STEPS = 100
 """Iterations, at most; a start that still moves then counts as it stands."""

@@ -17,7 +17,7 @@ def middle(values: Matrix) -> float:
 
 
 def best_three(values: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """The three highest values of each row off the diagonal; the highest again where there are fewer, 0 for a single row."""
+    """The three highest values of each row off the diagonal; of fewer the highest again, 0 for a single row."""
     k = len(values)
     others = np.where(np.eye(k, dtype=bool), -1.0, values)
     ranked = -np.sort(-others, axis=1)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.kernels.comparisons import best_three, mean_of_others, middle
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.pagerank import pagerank
-from unpoison.kernels.reading import read
 from unpoison.kernels.style import Runs, runs
+from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.word_evidence import word_evidence
 from unpoison.kernels.wording import forms
 
@@ -69,12 +69,12 @@ def signs(question: str, texts: Sequence[str], vectors: ArrayLike, target: Array
     memory beside the texts.
     """
     rows, query = np.asarray(vectors, float), np.asarray(target, float)
-    reading = read([question, *texts])
-    form = {name: column[1:] for name, column in forms([question, *texts], reading).items()}
+    tokenized = tokenize([question, *texts])
+    form = {name: column[1:] for name, column in forms([question, *texts], tokenized).items()}
     near = _similarity(rows, query)
     residual = cosine(_without(rows, query))
     mates, mate_weights, alike = _mates(residual)
-    question_columns, overlap, claim = word_evidence(reading, alike)
+    question_columns, overlap, claim = word_evidence(tokenized, alike)
     columns: dict[str, Matrix] = {**near, **_support(residual, near["similarity"]), **question_columns, **mates}
     columns["centrality"] = _centrality(rows, near["similarity"])
     columns |= form
@@ -85,8 +85,8 @@ def signs(question: str, texts: Sequence[str], vectors: ArrayLike, target: Array
     columns["mates_similarity"] = mate_weights @ near["similarity"]
     columns["mates_length_difference"] = (mate_weights * np.abs(form["length"][:, None] - form["length"])).sum(axis=1)
     columns["size"] = _everywhere(np.log(len(texts)), texts)
-    columns["question_length"] = _everywhere(np.log1p(float((reading.owner == 0).sum())), texts)
-    return Signs(columns, runs(reading), reading.sentence_owner - 1, claim, residual, overlap)
+    columns["question_length"] = _everywhere(np.log1p(float((tokenized.owner == 0).sum())), texts)
+    return Signs(columns, runs(tokenized), tokenized.sentence_owner - 1, claim, residual, overlap)
 
 
 def _everywhere(value: float, texts: Sequence[str]) -> Matrix:

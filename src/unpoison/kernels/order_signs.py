@@ -21,7 +21,7 @@ __all__ = [
     "Kinds",
     "Lexicon",
     "Occurrences",
-    "Signs",
+    "OrderSigns",
     "Table",
     "occurrences_apart",
     "occurrences_in",
@@ -150,7 +150,7 @@ class Table:
         self.begin = np.searchsorted(code, np.arange(len(far) ** 2 + 1)).astype(np.int32)
 
 
-class Signs(NamedTuple):
+class OrderSigns(NamedTuple):
     """The signs that a text holds, by sign and then by place: which, the numbers of both words, and the places."""
 
     sign: NDArray[np.int64]
@@ -262,11 +262,11 @@ def _joined(
     return i[keep], j[keep]
 
 
-def signs(occurrences: Occurrences, table: Table) -> Signs:
+def signs(occurrences: Occurrences, table: Table) -> OrderSigns:
     """The signs of a table that a text holds, each with the nearest first kind. O(n log n) time."""
     parts = [_in_table(occurrences, table, i, j) for i, j in pairs(occurrences, table.far)]
     if not parts:
-        return Signs(*(np.zeros(0, np.int64) for _ in Signs._fields))
+        return OrderSigns(*(np.zeros(0, np.int64) for _ in OrderSigns._fields))
     sign, i, j = (np.concatenate(part) for part in zip(*parts))
     size = len(occurrences.kind)
     sign, j, i = _parted(np.sort((sign * size + j) * size + i), size)
@@ -274,7 +274,7 @@ def signs(occurrences: Occurrences, table: Table) -> Signs:
     sign, i, j = sign[nearest], i[nearest], j[nearest]
     # A mark stands between two words: a stretch that begins with it does not hold the word before.
     first = np.minimum(occurrences.word[i] + (occurrences.kind[i] <= MARKS), occurrences.word[j])
-    return Signs(sign, first, occurrences.word[j], occurrences.start[i], occurrences.end[j])
+    return OrderSigns(sign, first, occurrences.word[j], occurrences.start[i], occurrences.end[j])
 
 
 def _parted(code: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], ...]:

@@ -28,7 +28,7 @@ from unpoison.kernels.order_signs import (
     NEAR,
     Kinds,
     Lexicon,
-    Signs,
+    OrderSigns,
     Table,
     occurrences_apart,
     occurrences_in,
@@ -227,7 +227,7 @@ def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) ->
     return (regions[0][0], regions[-1][1]) if regions else (start, end)
 
 
-def stretches(held: Signs, values: NDArray[np.float64]) -> Stretches:
+def stretches(held: OrderSigns, values: NDArray[np.float64]) -> Stretches:
     """The best stretch of at most `WINDOW` words that ends with each word; a sign counts once in it. O(n) time.
 
     Args:

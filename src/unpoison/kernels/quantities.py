@@ -76,6 +76,7 @@ _UNNAMED = word_set(
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _PLAIN = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
 _MOST_POWER = 300
+"""Numbers are exact, so this bounds their digits: a number below 1000 to this power has 900."""
 
 
 def quantities(tokens: Sequence[Token], *, date: bool, number: bool) -> Quantities:

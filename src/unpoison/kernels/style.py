@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.reading import Reading
 from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tokenized import TokenizedTexts
 
 __all__ = [
+    "BASE",
     "LONGEST_RUN",
     "SHAPES",
     "Runs",
@@ -39,6 +40,7 @@ Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 LONGEST_RUN = 3
+"""Shapes in the longest run."""
 
 LONGEST_CACHED = 32
 """Characters; the shape of a longer token is found anew each time."""
@@ -62,6 +64,7 @@ SHAPES = (*EDGE, "Name", "year", "number", "mark", "word", *(f"~{ending}" for en
 
 NUMBER = {shape: i for i, shape in enumerate(SHAPES)}
 BASE = len(SHAPES) + 1
+"""The code of a run has the numbers of its shapes, from 1 on, as digits in this base."""
 
 
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
@@ -77,19 +80,19 @@ class Runs(NamedTuple):
 
     Attributes:
         code: One number per run or word: the same one has the same number everywhere, words a negative one.
-        sentence: The sentence of each run, numbered as in the `Reading`.
+        sentence: The sentence of each run, numbered as in the `TokenizedTexts`.
     """
 
     code: Numbers
     sentence: Numbers
 
 
-def runs(reading: Reading) -> Runs:
-    """All runs of a reading, in no particular order. O(words) time and memory."""
-    count = len(reading.sentence_owner)
-    shape = shapes_of(reading.tokens)[reading.token]
+def runs(tokenized: TokenizedTexts) -> Runs:
+    """All runs of the texts, in no particular order. O(words) time and memory."""
+    count = len(tokenized.sentence_owner)
+    shape = shapes_of(tokenized.tokens)[tokenized.token]
     # Each sentence between its edges: sorting by (sentence, place) puts these around the tokens.
-    sentence = np.concatenate([np.arange(count), reading.token_sentence, np.arange(count)])
+    sentence = np.concatenate([np.arange(count), tokenized.token_sentence, np.arange(count)])
     shape = np.concatenate([np.zeros(count, np.int64), shape, np.ones(count, np.int64)])
     order = np.argsort(sentence, kind="stable")
     sentence, shape = sentence[order], shape[order] + 1
@@ -99,9 +102,9 @@ def runs(reading: Reading) -> Runs:
         inside = sentence[:-length] == sentence[length:]
         codes.append(code[inside])
         owners.append(sentence[:-length][inside])
-    words = np.array([word_code(token) for token in reading.tokens], np.int64)[reading.token]
+    words = np.array([word_code(token) for token in tokenized.tokens], np.int64)[tokenized.token]
     codes.append(words[words < 0])
-    owners.append(reading.token_sentence[words < 0])
+    owners.append(tokenized.token_sentence[words < 0])
     return Runs(np.concatenate(codes), np.concatenate(owners))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shapes_of, word_code
+from unpoison.kernels.style import BASE, LONGEST_RUN, Runs, Style, known_to, resemblance, shapes_of, word_code
 from unpoison.kernels.windows import Windows, windows
 
 __all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
@@ -22,8 +22,6 @@ Numbers = NDArray[np.int64]
 COLUMNS = ("style", "coverage", "density", "echo", "news", "length", "function_words", "question_length")
 """Nothing that a writer can add at will to any sentence, such as a year, stands among them."""
 
-LONGEST_RUN = 3
-BASE = len(SHAPES) + 1
 NONE = 0
 """The number of no run and of no word."""
 

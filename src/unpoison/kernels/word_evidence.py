@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.kernels.comparisons import best_three, mean_of_others, middle
-from unpoison.kernels.reading import Reading
+from unpoison.kernels.tokenized import TokenizedTexts
 
 __all__ = ["WordEvidence", "word_evidence"]
 
@@ -40,42 +40,42 @@ class _Sharing(NamedTuple):
     table: Any
 
 
-def word_evidence(reading: Reading, alike: Matrix) -> WordEvidence:
+def word_evidence(tokenized: TokenizedTexts, alike: Matrix) -> WordEvidence:
     """What a passage says of the question's words, which other words it shares with other passages, and its claim.
 
     Args:
-        reading: The question and behind it the k passages.
+        tokenized: The question and behind it the k passages.
         alike: Which passages may be by one hand, in [0, 1], shape (k, k).
 
     Complexity: O(w log w + k^2 w) time for w words.
     """
     k = len(alike)
-    of_question = _question_stems(reading)
-    telling = ~reading.stop[reading.stem] | of_question[reading.stem]
-    owner, stem = _distinct(reading.owner[telling], reading.stem[telling], len(of_question))
+    of_question = _question_stems(tokenized)
+    telling = ~tokenized.stop[tokenized.stem] | of_question[tokenized.stem]
+    owner, stem = _distinct(tokenized.owner[telling], tokenized.stem[telling], len(of_question))
     hits = np.bincount(owner[of_question[stem]], minlength=k + 1)[1:]
     coverage = hits / max(int(of_question.sum()), 1)
-    density = _density(reading, telling, of_question, k)
+    density = _density(tokenized, telling, of_question, k)
     news = (owner > 0) & ~of_question[stem]  # owner 0 is the question
     sharing = _sharing(owner[news] - 1, stem[news], (k, len(of_question)))
-    claims, claim = _claims(reading, of_question, sharing.table, alike)
+    claims, claim = _claims(tokenized, of_question, sharing.table, alike)
     columns = {
         "coverage": coverage,
         "coverage_contrast": coverage - middle(coverage),
         "density": density,
         "density_contrast": density - middle(density),
         **sharing.columns,
-        **_echo(reading, k),
+        **_echo(tokenized, k),
         **claims,
     }
     return WordEvidence(columns, sharing.overlap, claim)
 
 
-def _question_stems(reading: Reading) -> NDArray[np.bool_]:
+def _question_stems(tokenized: TokenizedTexts) -> NDArray[np.bool_]:
     """Which stems the question has, shape (stems,), at least one place; stop words only if it has nothing else."""
-    of_question = np.zeros(max(len(reading.stop), 1), bool)
-    of_question[reading.stem[reading.owner == 0]] = True
-    telling = of_question[: len(reading.stop)] & ~reading.stop
+    of_question = np.zeros(max(len(tokenized.stop), 1), bool)
+    of_question[tokenized.stem[tokenized.owner == 0]] = True
+    telling = of_question[: len(tokenized.stop)] & ~tokenized.stop
     return telling if telling.any() else of_question
 
 
@@ -84,11 +84,11 @@ def _distinct(group: NDArray[np.int64], stem: NDArray[np.int64], size: int) -> t
     return np.divmod(np.unique(group * size + stem), size)
 
 
-def _density(reading: Reading, telling: NDArray[np.bool_], of_question: NDArray[np.bool_], k: int) -> Matrix:
+def _density(tokenized: TokenizedTexts, telling: NDArray[np.bool_], of_question: NDArray[np.bool_], k: int) -> Matrix:
     """The share of the question's words among the telling words of each passage, shape (k,)."""
-    inside = telling & of_question[reading.stem]
-    words = np.bincount(reading.owner[telling], minlength=k + 1)[1:]
-    return np.asarray(np.bincount(reading.owner[inside], minlength=k + 1)[1:] / np.maximum(words, 1))
+    inside = telling & of_question[tokenized.stem]
+    words = np.bincount(tokenized.owner[telling], minlength=k + 1)[1:]
+    return np.asarray(np.bincount(tokenized.owner[inside], minlength=k + 1)[1:] / np.maximum(words, 1))
 
 
 def _sharing(passage: NDArray[np.int64], stem: NDArray[np.int64], shape: tuple[int, int]) -> _Sharing:
@@ -132,16 +132,16 @@ def _dense(table: Any) -> Matrix:
     return table if isinstance(table, np.ndarray) else np.asarray(table.toarray(), float)
 
 
-def _echo(reading: Reading, k: int) -> dict[str, Matrix]:
+def _echo(tokenized: TokenizedTexts, k: int) -> dict[str, Matrix]:
     """Runs of three words that repeat the question, and runs that repeat another passage."""
-    size = max(len(reading.stop), 1)
-    if len(reading.stem) < 3:
+    size = max(len(tokenized.stop), 1)
+    if len(tokenized.stem) < 3:
         return {"echo": np.zeros(k), "phrases": np.zeros(k)}
-    a, b, c = reading.stem[:-2], reading.stem[1:-1], reading.stem[2:]
-    within = reading.owner[:-2] == reading.owner[2:]
+    a, b, c = tokenized.stem[:-2], tokenized.stem[1:-1], tokenized.stem[2:]
+    within = tokenized.owner[:-2] == tokenized.owner[2:]
     _, run = np.unique((a * size + b) * size + c, return_inverse=True)
     count = int(run.max()) + 1
-    owner, run = np.divmod(np.unique(reading.owner[:-2][within] * count + run[within]), count)
+    owner, run = np.divmod(np.unique(tokenized.owner[:-2][within] * count + run[within]), count)
     of_question = np.zeros(count, bool)
     of_question[run[owner == 0]] = True
     echoed = np.bincount(owner[of_question[run]], minlength=k + 1)[1:] / max(int(of_question.sum()), 1)
@@ -155,7 +155,7 @@ def _echo(reading: Reading, k: int) -> dict[str, Matrix]:
 
 
 def _claims(
-    reading: Reading, of_question: NDArray[np.bool_], table: Any, alike: Matrix
+    tokenized: TokenizedTexts, of_question: NDArray[np.bool_], table: Any, alike: Matrix
 ) -> tuple[dict[str, Matrix], NDArray[np.int64]]:
     """The sentence that comes nearest to an answer: most of the question's words, and something besides.
 
@@ -163,16 +163,16 @@ def _claims(
     `claim_share` the mean share of other passages that have these words, `claim_votes` the same where mates of the
     passage, which may be copies by one hand, have no vote, and `claim_alone` the share of words that nobody else has.
     """
-    k, size = len(alike), max(len(reading.stop), 1)
-    telling = ~reading.stop[reading.stem] | of_question[reading.stem]
-    sentence, stem = _distinct(reading.sentence[telling], reading.stem[telling], size)
-    count = len(reading.sentence_owner)
+    k, size = len(alike), max(len(tokenized.stop), 1)
+    telling = ~tokenized.stop[tokenized.stem] | of_question[tokenized.stem]
+    sentence, stem = _distinct(tokenized.sentence[telling], tokenized.stem[telling], size)
+    count = len(tokenized.sentence_owner)
     asked_for = of_question[stem]
     hits = np.bincount(sentence[asked_for], minlength=count)
     news = np.bincount(sentence[~asked_for], minlength=count)
-    able = np.flatnonzero((news > 0) & ~reading.asks & (reading.sentence_owner > 0))
-    order = able[np.lexsort((able, news[able], -hits[able], reading.sentence_owner[able]))]
-    owners, first = np.unique(reading.sentence_owner[order], return_index=True)
+    able = np.flatnonzero((news > 0) & ~tokenized.asks & (tokenized.sentence_owner > 0))
+    order = able[np.lexsort((able, news[able], -hits[able], tokenized.sentence_owner[able]))]
+    owners, first = np.unique(tokenized.sentence_owner[order], return_index=True)
     best, owners = order[first], owners - 1
     columns = {name: np.zeros(k) for name in ("claim", "claim_news", "claim_share", "claim_votes", "claim_alone")}
     columns["claim"][owners] = hits[best] / max(int(of_question.sum()), 1)
