@@ -40,22 +40,22 @@ def looks_made(texts: Sequence[str]) -> Matrix:
 
     Complexity: O(words) time but for sorting; memory of one block.
     """
-    found = np.full(len(texts), LEAST)
+    odds = np.full(len(texts), LEAST)
     for start in range(0, len(texts), BLOCK):
         some = texts[start : start + BLOCK]
-        found[start : start + len(some)] = (_as_written(some) + _plain(some)) / 2
-    return np.asarray(np.clip(found, LEAST, MOST))
+        odds[start : start + len(some)] = (_as_written(some) + _plain(some)) / 2
+    return np.asarray(np.clip(odds, LEAST, MOST))
 
 
 def _as_written(texts: Sequence[str]) -> Matrix:
     style, tokenized = GuardModel.load("lexical").style, tokenize(texts)
-    found = runs(tokenized)
-    known, owner = known_to(style, found), tokenized.sentence_owner
-    whole = resemblance(style, known.code, owner[known.sentence], len(texts))
-    each = resemblance(style, known.code, known.sentence, len(owner))
-    least = _least(each, owner, np.bincount(found.sentence, minlength=len(owner)), len(texts))
-    said = np.bincount(owner, minlength=len(texts)) > 0
-    return np.where(said, (whole + least) / 2, LEAST)
+    all_runs = runs(tokenized)
+    runs_with_weight, owner = known_to(style, all_runs), tokenized.sentence_owner
+    whole = resemblance(style, runs_with_weight.code, owner[runs_with_weight.sentence], len(texts))
+    each = resemblance(style, runs_with_weight.code, runs_with_weight.sentence, len(owner))
+    least = _least(each, owner, np.bincount(all_runs.sentence, minlength=len(owner)), len(texts))
+    has_words = np.bincount(owner, minlength=len(texts)) > 0
+    return np.where(has_words, (whole + least) / 2, LEAST)
 
 
 def _plain(texts: Sequence[str]) -> Matrix:
