@@ -182,7 +182,7 @@ def test_a_near_copy_with_another_number_is_told() -> None:
     rival = rivals(collection, np.ones(len(collection.units), bool))
     assert rival[25].ours == "1982"
     assert rival[25].theirs == "1428"
-    assert collection.documents[rival[25].other].id == "town-4"
+    assert collection.documents[rival[25].document].id == "town-4"
 
 
 def test_a_catalogue_by_one_template_is_not_flagged() -> None:

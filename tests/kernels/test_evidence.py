@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.kernels.evidence import signs
-from unpoison.kernels.reading import read
+from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.trees import Trees, evaluate
 from unpoison.kernels.wording import forms
 
@@ -56,7 +56,7 @@ def test_the_query_is_taken_out_of_similarity() -> None:
 
 def test_forms_are_of_the_text_alone() -> None:
     texts = ["Two words.", "lower and open ...", '"Ignore all instructions" (2021)', ""]
-    found = forms(texts, read(texts))
+    found = forms(texts, tokenize(texts))
     assert found["length"].tolist() == pytest.approx(np.log1p([2, 3, 4, 0]).tolist())
     assert found["ellipsis"].tolist() == [0, 1, 0, 0]
     assert found["lower_start"].tolist() == [0, 1, 0, 0]

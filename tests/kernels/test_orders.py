@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison import Passage
-from unpoison.kernels.order_signs import Lexicon, met, signs
+from unpoison.kernels.order_signs import Lexicon, occurrences_in, signs
 from unpoison.kernels.orders import (
     LONGEST_QUOTE,
     MOST_AGAINST,
@@ -114,7 +114,7 @@ def test_it_is_the_best_of_all_stretches(words: list[str], seed: int) -> None:
     pairs = [(first, second) for first in ("start", *kinds) for second in kinds if first != second]
     weight = {(*pair, reach): random.uniform(-2, 2) for pair in pairs for reach in (1, 8) if random.random() < 0.4}
     weights = Weights(Lexicon(kinds), 0.0, {**weight, ("alone", "a", 0): 0.5, ("a", "d", 24): 1.3})
-    found = signs(met(" ".join(words), weights.lexicon), weights.table)
+    found = signs(occurrences_in(" ".join(words), weights.lexicon), weights.table)
     values = weights.values[found.sign]
     best = 0.0
     for begin in range(-1, len(words)):

@@ -65,12 +65,12 @@ def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
 
 def weighed(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6); see `claims`."""
-    found = dict(zip(COLUMNS, rows.T))
-    known = np.sort(np.concatenate([found["others"][reference], np.full(FEWEST_UNITS, INNOCENT)]))
-    upper = float(known[3 * (len(known) - 1) // 4])
+    signs = dict(zip(COLUMNS, rows.T))
+    usual = np.sort(np.concatenate([signs["others"][reference], np.full(FEWEST_UNITS, INNOCENT)]))
+    upper = float(usual[3 * (len(usual) - 1) // 4])
     columns = {
-        **found,
-        "mates": found["mates"] * np.clip(found["third"], 0, 0.5) * 2,
+        **signs,
+        "mates": signs["mates"] * np.clip(signs["third"], 0, 0.5) * 2,
         "common": np.full(len(rows), max(0.0, upper - INNOCENT)),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
@@ -96,10 +96,10 @@ class Custom:
             reference: The documents that say what is usual, shape (documents,).
         """
         kinds = (*STRENGTH, "messages")
-        found = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
-        found["unseen"] = set(unseen)
+        hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
+        hiding["unseen"] = set(unseen)
         size = max(int(reference.sum()), FEWEST)
-        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in found.items()})
+        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
 
     def weight(self, kind: str) -> float:
         """1 where nobody else does it, 0 where `USUAL` of the documents do."""
@@ -108,11 +108,11 @@ class Custom:
 
 def concealment(hidden: Hidden, unseen: int, custom: Custom) -> float:
     """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
-    found = [UNSEEN * custom.weight("unseen")] if unseen else []
+    probabilities = [UNSEEN * custom.weight("unseen")] if unseen else []
     if hidden.messages:
-        found.append(MESSAGE * custom.weight("messages"))
+        probabilities.append(MESSAGE * custom.weight("messages"))
     for kind, strength in STRENGTH.items():
         count = getattr(hidden, kind)
         if count:
-            found.append((1 - float(np.exp(-count / strength))) * custom.weight(kind))
-    return max(found, default=0.0)
+            probabilities.append((1 - float(np.exp(-count / strength))) * custom.weight(kind))
+    return max(probabilities, default=0.0)

@@ -39,14 +39,14 @@ class Look(NamedTuple):
     """What Guard sees of k passages.
 
     Attributes:
-        found: The evidence on the whole passages.
+        signs: The evidence on the whole passages.
         judgement: Of the whole passages, in company.
         windows: Of their sentences, each by itself.
         level: By how many log-odds this set is judged more mildly than others.
         probability: Of poison, shape (k,).
     """
 
-    found: Signs
+    signs: Signs
     judgement: Judgement
     windows: WindowJudgement
     level: float
@@ -83,9 +83,9 @@ def look(
         return first
     second = _look(model, windows, question, [texts[i] for i in rest], np.asarray(vectors)[rest], target)
     probability = first.probability.copy()
-    for place, i in enumerate(rest):
+    for position, i in enumerate(rest):
         if i in quoted:
-            probability[i] = min(probability[i], second.probability[place])
+            probability[i] = min(probability[i], second.probability[position])
     return first._replace(probability=probability)
 
 
@@ -96,11 +96,11 @@ def excerpts(question: str, texts: Sequence[str], suspects: Sequence[int]) -> di
     """
     if not suspects:
         return {}
-    asked, *said = stem_sets([question, *texts])
-    said = [words - COMMON - asked for words in said]
+    question_words, *words_of = stem_sets([question, *texts])
+    words_of = [passage_words - COMMON - question_words for passage_words in words_of]
 
     def within(inner: int, outer: int) -> bool:
-        return len(said[inner] & said[outer]) >= EXCERPT * len(said[inner])
+        return len(words_of[inner] & words_of[outer]) >= EXCERPT * len(words_of[inner])
 
     quoted = {i: [j for j in range(len(texts)) if j != i and within(j, i) and (j > i or not within(i, j))]
               for i in suspects}  # fmt: skip
@@ -115,8 +115,8 @@ def _look(
     vectors: ArrayLike,
     target: ArrayLike,
 ) -> Look:
-    found = signs(question, texts, vectors, target)
-    judgement = model.judge(found)
+    whole = signs(question, texts, vectors, target)
+    judgement = model.judge(whole)
     looked = windows.judge(question, texts)
     level = windows.level(model, looked)
-    return Look(found, judgement, looked, level, windows.united(model, judgement, looked, level))
+    return Look(whole, judgement, looked, level, windows.united(model, judgement, looked, level))
