@@ -113,7 +113,7 @@ def test_phantom_names_the_trigger_only_in_a_biased_opinion():
         (made,) = attack.craft(Target("x", "who is it"), 1)
         assert made.text.endswith(attack.command)
         assert made.meta["answers"] == [attack.reply]
-        assert attack.asked("who is it") == "zorble who is it"
+        assert attack.user_question("who is it") == "zorble who is it"
 
 
 def test_phantom_reports_both_similarities():
@@ -141,7 +141,7 @@ def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():
     target = Target("x", "a", context=("b", "c"))
     (made,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=1).craft(target, 1)
     vectors = box.encode([made.text, "a", "d a", *target.context])
-    best = [(vectors[3:] @ asked < vectors[0] @ asked).all() for asked in vectors[1:3]]
+    best = [(vectors[3:] @ question < vectors[0] @ question).all() for question in vectors[1:3]]
     assert made.reached == (best == [False, True])
     assert made.reached or made.meta["reason"]
     (easy,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=9).craft(target, 1)

@@ -70,7 +70,7 @@ def test_what_the_wrapped_attack_needs_and_wants_is_passed_on(target, bare):
     with pytest.raises(InputError, match=r"target 't2' has no context, which the attack pia\+pad requires"):
         Pad(Pia()).craft(bare, 1)
     phantom = Phantom()
-    assert Hide(phantom).asked("who") == phantom.asked("who") != "who"
+    assert Hide(phantom).user_question("who") == phantom.user_question("who") != "who"
     assert create("attacks", "ambiguous+hide").uses_gold
     assert create("attacks", "conditional+hide").passage_format == "Document {number}: {text}"
     assert create("attacks", "published:attack=tan+hide").attack == "tan"

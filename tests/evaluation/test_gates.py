@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import Finding, Gate, MeasuredCell, check_gates
+from unpoison.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
 from unpoison.evaluation.intervals import Estimate, wilson
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.worsening import read_measured, worsened
@@ -157,8 +157,8 @@ def test_an_earlier_run_that_is_none_is_said_in_a_sentence(tmp_path, content):
 
 HOSTILE = "]]></failure><x> & \x00 \x1b[31m \ud800 \uffff <script>alert(1)</script>"
 FINDINGS = [
-    Finding("asr > 5%", "asr", f"guard {HOSTILE}", True, f"asr is 9 % {HOSTILE}"),
-    Finding("asr > 50%", "asr", "guard", False, "asr is 9 %"),
+    GateResult("asr > 5%", "asr", f"guard {HOSTILE}", True, f"asr is 9 % {HOSTILE}"),
+    GateResult("asr > 50%", "asr", "guard", False, "asr is 9 %"),
 ]
 
 

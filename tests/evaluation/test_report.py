@@ -152,7 +152,7 @@ def test_trade_off_turns_shares_around_with_their_intervals(report: Report) -> N
 
 def test_option_of_a_defense_is_swept(report: Report) -> None:
     figure = next(f for f in sweep_figures(report) if f.across == "grada: alpha")
-    assert figure.places == [0.2, 0.8]
+    assert figure.positions == [0.2, 0.8]
     assert "poisoned context" in {series.name for series in figure.series}
 
 

@@ -29,41 +29,41 @@ def show_report(report: Report, top: int) -> None:
         show(note)
     rows = [
         (
-            one.flagged,
+            entry.flagged,
             (
-                _named(one.id, one.label),
-                f"{one.dropped:,} of {one.seen:,}",
-                f"{one.expected:.1f}",
-                f"{one.questions:,}",
-                excerpt(", ".join(filter(None, (one.source, one.author))), 40),
-                day(one.first_dropped),
+                _named(entry.id, entry.label),
+                f"{entry.dropped:,} of {entry.seen:,}",
+                f"{entry.expected:.1f}",
+                f"{entry.questions:,}",
+                excerpt(", ".join(filter(None, (entry.source, entry.author))), 40),
+                day(entry.first_dropped),
             ),
         )
-        for one in report.documents
+        for entry in report.documents
     ]
     title = f"documents: {report.totals['flagged']:,} flagged"
     _show(title, ("document", "dropped", "expected", "questions", "source, author", "since"), rows)
     origins = [
         (
-            one.flagged,
+            entry.flagged,
             (
-                f"{one.kind} {excerpt(one.name, 60)}",
-                f"{one.dropped_documents:,} of {one.documents:,}",
-                f"{one.dropped:,} of {one.seen:,}",
-                f"{one.expected:.1f}",
-                day(one.first_dropped),
+                f"{entry.kind} {excerpt(entry.name, 60)}",
+                f"{entry.dropped_documents:,} of {entry.documents:,}",
+                f"{entry.dropped:,} of {entry.seen:,}",
+                f"{entry.expected:.1f}",
+                day(entry.first_dropped),
             ),
         )
-        for one in report.origins[:top]
+        for entry in report.origins[:top]
     ]
     _show("sources and authors", ("", "documents", "dropped", "expected", "since"), origins)
     questions = [
         (
-            one.flagged,
-            (excerpt(one.asked or one.id, 80), f"{one.attacked:,} of {one.rows:,}", f"{one.documents:,}",
-             day(one.first_attacked)),
+            entry.flagged,
+            (excerpt(entry.asked or entry.id, 80), f"{entry.attacked:,} of {entry.rows:,}", f"{entry.documents:,}",
+             day(entry.first_attacked)),
         )
-        for one in report.questions
+        for entry in report.questions
     ]  # fmt: skip
     title = f"questions: {report.totals['attacked']:,} under attack"
     _show(title, ("question", "attacked", "documents", "since"), questions)
@@ -71,13 +71,13 @@ def show_report(report: Report, top: int) -> None:
         (
             False,
             (
-                _named(one.document.id, one.document.label),
-                f"{one.topics:,}",
-                "unknown" if one.agrees is None else f"{one.agrees:.0%}",
-                f"{one.document.dropped:,} of {one.document.seen:,}",
+                _named(entry.document.id, entry.document.label),
+                f"{entry.topics:,}",
+                "unknown" if entry.agrees is None else f"{entry.agrees:.0%}",
+                f"{entry.document.dropped:,} of {entry.document.seen:,}",
             ),
         )
-        for one in report.false_alarms
+        for entry in report.false_alarms
     ]
     _show("perhaps false alarms", ("document", "topics", "agrees", "dropped"), alarms)
 

@@ -25,7 +25,7 @@ from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.requests import Flow, next_token
 from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
 
-__all__ = ["RobustRagDecoding", "Step", "secure_token"]
+__all__ = ["DecodedToken", "RobustRagDecoding", "secure_token"]
 
 MOST_PASSAGES = 100
 """Every step holds one distribution over the vocabulary for each passage."""
@@ -36,7 +36,7 @@ ROUNDING = 0.01
 """How far arithmetic in half precision may carry a sum of probabilities."""
 
 
-class Step(NamedTuple):
+class DecodedToken(NamedTuple):
     """One step of joint decoding: the token, and by how much the best sum leads."""
 
     token: int
@@ -222,7 +222,7 @@ def secure_token(
     eta: float,
     aggregate: Literal["sum", "median"] = "sum",
     unwanted: Sequence[int] = (),
-) -> Step:
+) -> DecodedToken:
     """One step of secure decoding.
 
     Args:
@@ -239,7 +239,7 @@ def secure_token(
     combined[list(unwanted)] = 0
     best = int(combined.argmax())
     lead = round(float(combined[best] - np.delete(combined, best).max(initial=0.0)), 12)
-    return Step(best if lead > eta else int(probabilities[-1].argmax()), lead)
+    return DecodedToken(best if lead > eta else int(probabilities[-1].argmax()), lead)
 
 
 def _lead(probabilities: NDArray[np.float64]) -> float:

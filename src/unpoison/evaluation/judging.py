@@ -191,7 +191,7 @@ def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Lim
         missing = [record for record in records if _key(judge, record) not in verdicts]
         done += len(records) - len(missing)
         if missing:
-            questions = {name: one.context.query for name, one in measured.staged(cell).items()}
+            questions = {name: staged.context.query for name, staged in measured.staged(cell).items()}
             ask = partial(_judged, questions, models, limits, form)
             with Journal(path) as journal:
                 for record, verdict in zip(missing, in_order(ask, missing, jobs)):

@@ -83,7 +83,7 @@ class Run:
     def staged(self, cell: Cell) -> dict[str, Staged]:
         """What the defense was shown, by the example's id; empty where that was not reached."""
         contexts = map(Staged.from_dict, read_rows(file_of(self.folder, "contexts", cell.contexts)))
-        return {one.example: one for one in contexts}
+        return {context.example: context for context in contexts}
 
 
 def open_run(folder: str | Path) -> Run:

@@ -170,7 +170,7 @@ def _in_turn(candidates: Sequence[tuple[Fact, Passage]], rng: np.random.Generato
             if (fact.kind == "gap") is gaps:
                 piles[str(passage.source)].append((fact, passage))
         for pile in piles.values():
-            pile.sort(key=lambda one: PREFERRED.index(one[0].kind))
+            pile.sort(key=lambda entry: PREFERRED.index(entry[0].kind))
         order = list(piles)
         rng.shuffle(order)
         for turn in range(max(map(len, piles.values()), default=0)):

@@ -71,7 +71,7 @@ class Path:
                 raise TargetError(f"{self.owner}: {self.source} leads to more than {MOST_VALUES:,} values; narrow it")
         return values
 
-    def one(self, reply: Any) -> Any:
+    def first(self, reply: Any) -> Any:
         """The first value.
 
         Raises:
