@@ -189,7 +189,7 @@ def test_a_path_that_leads_nowhere_names_what_there_is():
     with pytest.raises(
         TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
     ):
-        ReplyPath.of("$.answer", "ask.answer").one({"anwser": 1})
+        ReplyPath.of("$.answer", "ask.answer").first({"anwser": 1})
 
 
 @given(st.text(max_size=40))

@@ -114,7 +114,7 @@ def test_an_index_is_used(connection, retriever, encoder):
     connection.execute("CREATE INDEX ON passages USING hnsw (embedding vector_cosine_ops)")
     connection.execute("SET LOCAL enable_seqscan = off")
     statement = retriever._search.as_string(connection)
-    asked = retriever._asked(encoder.encode(["x"])[0], 3)
+    asked = retriever._parameters(encoder.encode(["x"])[0], 3)
     plan = connection.execute("EXPLAIN " + statement, asked).fetchall()
     assert any("Index Scan using passages_embedding_idx" in line for (line,) in plan), plan
     assert retriever.retrieve("text number 4", 1)[0].id == "p4"
