@@ -32,7 +32,7 @@ class GivenAnswer(NamedTuple):
 def supported(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
     """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
     same = alike(question, [answer.answer for answer in given])
-    groups = [[answer_alike for j, answer_alike in enumerate(given) if same[i, j]] for i in range(len(given))]
+    groups = [[supporter for j, supporter in enumerate(given) if same[i, j]] for i in range(len(given))]
     return max(groups, key=lambda group: sum(answer.weight for answer in group), default=[])
 
 
