@@ -205,12 +205,12 @@ def test_a_string_is_no_list_of_passages(reader):
 def test_what_it_reads_is_remembered_within_bounds(reader):
     made = Reader()
     first = made.read(QUESTION, PASSAGES)
-    assert len(made._known) == len(PASSAGES)
+    assert len(made._cache) == len(PASSAGES)
     made._model = None  # nothing is read twice
     assert made.read(QUESTION, PASSAGES) == first
     for i in range(REMEMBERED // 300 + 5):
-        made._known.put(str(i).encode(), first[2])
-    assert len(made._known) == REMEMBERED // 300
+        made._cache.put(str(i).encode(), first[2])
+    assert len(made._cache) == REMEMBERED // 300
 
 
 def test_it_judges_answers(reader):
