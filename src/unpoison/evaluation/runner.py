@@ -70,7 +70,7 @@ class Runner:
         self.folder = Path(folder)
         given = tuple(scenarios)
         self.scenarios = tuple(dict.fromkeys(given))
-        _told_apart(given)
+        _check_distinct(given)
         if not self.scenarios:
             raise OptionError("there is nothing to run; give at least one scenario")
         self.jobs = at_least("jobs", jobs, 1)
@@ -250,7 +250,7 @@ class Runner:
         return manifest
 
 
-def _told_apart(scenarios: Iterable[Scenario]) -> None:
+def _check_distinct(scenarios: Iterable[Scenario]) -> None:
     """See that defense objects of one description hold the same.
 
     Raises:
