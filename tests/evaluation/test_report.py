@@ -224,10 +224,10 @@ def test_csv_has_one_row_per_scenario_and_no_formula(report: Report) -> None:
 
 
 def test_json_is_strict_and_complete(report: Report) -> None:
-    found = json.loads(as_json(report), parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
-    assert len(found["cells"]) == len(report.summaries)
-    assert found["manifest"]["cells"][0]["scenario"] == found["cells"][0]["scenario"]
-    assert found["comparisons"]
+    document = json.loads(as_json(report), parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+    assert len(document["cells"]) == len(report.summaries)
+    assert document["manifest"]["cells"][0]["scenario"] == document["cells"][0]["scenario"]
+    assert document["comparisons"]
 
 
 def test_markdown_tables_keep_their_columns(report: Report) -> None:

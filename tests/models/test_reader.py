@@ -157,8 +157,8 @@ def test_a_forked_process_reads_with_threads_of_its_own(reader):
     reader.read(QUESTION, PASSAGES)  # this process has its threads
     child = os.fork()
     if child == 0:
-        made = reader.read("where is the Vasa Museum", PASSAGES)
-        os._exit(0 if made[0].answer else 1)
+        read_back = reader.read("where is the Vasa Museum", PASSAGES)
+        os._exit(0 if read_back[0].answer else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 

@@ -141,8 +141,8 @@ def test_a_multipart_upload_and_ids_of_our_own():
     target = built(
         {**TARGET, "plant": {"url": f"{BASE}/upload", "file": {"field": "document"}, "body": {"id": "{uuid}"}}}
     )
-    told = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
-    assert "the file 'unpoison-1.txt': planted" in told
+    description = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
+    assert "the file 'unpoison-1.txt': planted" in description
     assert target.own_ids("unpoison-abc") == ["unpoison-abc"]  # {canary} is the file's name
 
 
