@@ -55,7 +55,7 @@ class Checks:
         """Read the options.
 
         Raises:
-            OptionError, UnknownNameError: A gate that is none.
+            OptionError, UnknownNameError: No such gate.
             InputError: An earlier run that cannot be read.
             OSError: A file that cannot be written.
         """

@@ -38,7 +38,7 @@ class Discern(Defense):
     Args:
         generator: Finds perturbed passages and answers in one call; with a discriminator it only answers.
         discriminator: A `Discriminator` or the file that one was saved to; with it `screen` needs no generator.
-        threshold: P(perturbed) from which on the discriminator's verdict is perturbed, in [0, 1].
+        threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.

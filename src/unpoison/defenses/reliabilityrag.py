@@ -51,7 +51,7 @@ class ReliabilityRag(Defense):
     Args:
         generator: Reads each passage, and answers from the chosen ones; `screen` needs it as well.
         nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
-        contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
+        contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
@@ -143,7 +143,7 @@ class SampledReliabilityRag(ReliabilityRag):
         gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for weights that fall linearly.
         dedupe: Show each chosen passage once, in retrieval order; the released code repeats it.
         seed: Of the draw.
-        contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
+        contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.

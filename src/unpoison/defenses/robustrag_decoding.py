@@ -60,7 +60,7 @@ class RobustRagDecoding(Defense):
         generator: One that gives next-token probabilities: a local model, `hf:NAME_OR_PATH`.
         eta: The lead that a token needs, 0 or more. 0 for short answers; 1 to 4 for long ones (k times the paper's).
         temperature: The distributions are those of the logits divided by this, above 0.
-        refusal: P("I don't know") from which on a passage is left out, in [0, 1].
+        refusal: P("I don't know") from which a passage is left out, in [0, 1].
         aggregate: The `sum` over passages (the paper's mean, up to a factor), or their `median`.
         max_tokens: Of the reply, at least 1.
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`

@@ -43,7 +43,7 @@ class Ballots:
 
     @classmethod
     def of(cls, question: str, answers: Sequence[str]) -> Self:
-        """The ballots of a question's answers; an uninformative one is none."""
+        """The ballots of a question's answers; an uninformative answer is no ballot."""
         distinct = {answer: form(question, answer) if informative(answer) else "" for answer in dict.fromkeys(answers)}
         return cls(tuple(answers), tuple(distinct[answer] for answer in answers))
 

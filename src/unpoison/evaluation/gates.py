@@ -172,7 +172,7 @@ def figures_of(values: Any) -> dict[str, Estimate]:
     """Figures as JSON documents of this project hold them; null stands for nan.
 
     Raises:
-        InputError: They are none.
+        InputError: They are not figures.
     """
     try:
         return {

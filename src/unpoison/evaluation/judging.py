@@ -116,7 +116,7 @@ def judge_run(
         judge: Any generator that can write.
         jobs: Answers at the same time.
         limits: Bounds on each call.
-        progress: Told of every judged answer.
+        progress: Called after every judged answer.
 
     Returns:
         The run with `Record.judged` filled.
@@ -139,7 +139,7 @@ def grade_run(
         grader: Any generator that can write.
         jobs: Answers at the same time.
         limits: Bounds on each call.
-        progress: Told of every graded answer.
+        progress: Called after every graded answer.
 
     Returns:
         The run with `Record.grade` filled, but for answers that the grader failed on.

@@ -47,7 +47,7 @@ class Runner:
         limits: Bounds on the model calls of one answer.
         retry_failed: Try again what failed before.
         vectors: Where encoders remember their vectors; in the folder by default. Several runs may share a file.
-        progress: Told of every finished unit.
+        progress: Called after every finished unit.
         command: The command line, for the manifest.
 
     Raises:

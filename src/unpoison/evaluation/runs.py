@@ -111,7 +111,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read a manifest.
 
     Raises:
-        InputError: It cannot be read, or is none.
+        InputError: It cannot be read, or is not a run.
     """
     try:
         content = json.loads(path.read_bytes())

@@ -25,7 +25,7 @@ from unpoison.recent import Recent
 __all__ = ["THRESHOLD", "PassageReader", "Reading", "named"]
 
 THRESHOLD = 0.4
-"""The probability of no answer from which on none is given: a wrong answer costs a vote more than a missing one."""
+"""From this probability of no answer none is given: a wrong answer costs a vote more than a missing one."""
 
 REMEMBERED = 4 * 2**20
 """Bytes of readings that are kept, some ten thousand: several defenses ask the same of the same passage."""

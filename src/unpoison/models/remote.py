@@ -53,7 +53,7 @@ class Connection:
         hint: What to change when the server refuses a request as malformed.
 
     Raises:
-        OptionError: No key, or an address that is none.
+        OptionError: No key, or an unusable address.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ def make_questions(
         generator: A language model that writes them; what it writes is checked against the passage, and the rules
             step in where it fails. A reader cannot write and is not asked.
         seed: Draws the false answers, and which documents come first.
-        progress: Told of questions made and wanted.
+        progress: Called with the questions made so far and wanted.
 
     Raises:
         InputError: Not one question can be made.

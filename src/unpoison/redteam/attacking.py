@@ -51,7 +51,7 @@ class Campaign:
         journal: Where it is written down; what it holds of the same test is not done again.
         pace: The bounds.
         masked: Takes secrets out of messages.
-        progress: Told of every finished question.
+        progress: Called after every finished question.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class History:
         """Take note of one line.
 
         Raises:
-            KeyError, TypeError, ValueError: It is none of a journal.
+            KeyError, TypeError, ValueError: It is not a line of a journal.
         """
         event = row["event"]
         if event == "run":

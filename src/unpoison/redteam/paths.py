@@ -41,7 +41,7 @@ class Path:
         """Read a path.
 
         Raises:
-            OptionError: It is none.
+            OptionError: It is not a path.
         """
         if source == WHOLE_TEXT:
             return cls(owner, WHOLE_TEXT, ())

@@ -18,7 +18,7 @@ SENSITIVE = re.compile(r"auth|cookie|secret|passw|token|api.?key", re.IGNORECASE
 """What names of headers, fields and variables hold that stand for a secret."""
 
 LONG = 16
-"""Characters from which on any value of the environment is taken for a secret."""
+"""Any value of the environment with so many characters or more is taken for a secret."""
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 

@@ -112,7 +112,7 @@ class Request:
             headers: Those of all requests; the request's own win.
 
         Raises:
-            UnknownNameError: A field that is none, such as a misspelled one.
+            UnknownNameError: An unknown field, such as a misspelled one.
             OptionError: A field that is missing or cannot be used.
         """
         if not isinstance(values, Mapping):

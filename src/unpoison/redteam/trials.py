@@ -17,7 +17,7 @@ __all__ = ["NO_ATTACK", "Trial", "fingerprints", "read_count"]
 NO_ATTACK = "none"
 
 SHORTEST_PIECE = 40
-"""Characters from which on a passage that stands within a planted text is taken for a piece of it."""
+"""With so many characters or more, a passage that stands within a planted text is taken for a piece of it."""
 
 
 @dataclass(frozen=True, slots=True)
