@@ -184,10 +184,10 @@ def test_a_contest_of_a_passage_that_is_not_there_cannot_be_made() -> None:
 def test_contests_survive_json_and_stay_out_where_there_are_none() -> None:
     assert screening().contested == ()
     assert "contested" not in screening().summary()
-    made = replace(screening(), contested=(CONTEST,))
-    assert made.summary()["contested"][0]["says"] == str(CONTEST)
-    assert Screening.from_dict(json.loads(json.dumps(made.to_dict()))).contested == (CONTEST,)
-    assert Answer("x", made).contested == (CONTEST,)
+    changed = replace(screening(), contested=(CONTEST,))
+    assert changed.summary()["contested"][0]["says"] == str(CONTEST)
+    assert Screening.from_dict(json.loads(json.dumps(changed.to_dict()))).contested == (CONTEST,)
+    assert Answer("x", changed).contested == (CONTEST,)
 
 
 @pytest.mark.parametrize("wrong", [3, ["x"], [{}], [{"rivals": []}], [{"rivals": [{"answer": "a"}]}]])

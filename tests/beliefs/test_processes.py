@@ -35,8 +35,8 @@ def run(*arguments: object) -> dict[str, int]:
 def test_sixteen_processes_lose_no_update(kind, spec, namespace):
     """UNPOISON_FULL=1 runs it with 1,000 queries, as `benchmarks/beliefs.py` does."""
     queries = 1000 if FULL else 20
-    told = run("updates", spec(kind), namespace, 16, queries, 10)
-    assert told == {"failed": 0, "queries": queries, "least": 160, "most": 160}
+    result = run("updates", spec(kind), namespace, 16, queries, 10)
+    assert result == {"failed": 0, "queries": queries, "least": 160, "most": 160}
 
 
 class Switching:
@@ -83,10 +83,10 @@ def test_threads_of_one_process_lose_no_update(store):
 
 
 def test_killed_processes_leave_no_torn_belief(tmp_path):
-    told = run("crashes", tmp_path / "beliefs.db", KILLS)
-    assert told["kills"] == KILLS
-    assert told["torn"] == 0
-    assert told["between"] > 0  # some were killed in the middle
+    result = run("crashes", tmp_path / "beliefs.db", KILLS)
+    assert result["kills"] == KILLS
+    assert result["torn"] == 0
+    assert result["between"] > 0  # some were killed in the middle
 
 
 def test_a_forked_process_has_a_connection_of_its_own(tmp_path):

@@ -149,8 +149,8 @@ def test_a_multipart_upload_and_ids_of_our_own():
     target = built(
         {**TARGET, "plant": {"url": f"{BASE}/upload", "file": {"field": "document"}, "body": {"id": "{uuid}"}}}
     )
-    told = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
-    assert "the file 'unpoison-1.txt': planted" in told
+    description = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
+    assert "the file 'unpoison-1.txt': planted" in description
     assert target.own_ids("unpoison-abc") == ["unpoison-abc"]  # {canary} is the file's name
 
 
@@ -197,7 +197,7 @@ def test_a_path_that_leads_nowhere_names_what_there_is():
     with pytest.raises(
         TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
     ):
-        ReplyPath.of("$.answer", "ask.answer").one({"anwser": 1})
+        ReplyPath.of("$.answer", "ask.answer").first({"anwser": 1})
 
 
 @given(st.text(max_size=40))

@@ -21,7 +21,7 @@ LARGEST_SHARE = 0.1
 """A larger share of the collection is how it was made, and no sudden batch."""
 
 INSIDE = 0.34
-"""Share of a document's near neighbours that are of its own batch, from which on the batch agrees with itself."""
+"""Share of a document's near neighbours that are of its own batch: from this share the batch agrees with itself."""
 
 EXPECTED = 5.0
 """So many times more neighbours inside than chance would have."""

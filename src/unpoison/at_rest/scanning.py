@@ -194,7 +194,7 @@ def _screening_odds(
 
 
 def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
-    """What a document's markup hides, told of by its first unit."""
+    """What a document's markup hides; only its first unit has it."""
     number = int(collection.owner[unit])
     return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
 

@@ -42,7 +42,7 @@ def read_documents(source: str, failed: Callable[[Failure], None]) -> Iterator[D
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML and
             PDF files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`at_rest.stores`); or `-`
             for JSON Lines from standard input.
-        failed: Told of every row and file that cannot be read; the others are not lost.
+        failed: Called for every row and file that cannot be read; the others are not lost.
 
     Raises:
         InputError: No such source, or not what its name says.

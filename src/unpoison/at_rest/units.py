@@ -16,7 +16,7 @@ MOST = 2_000
 """Characters of a document that is judged in one piece, and of a stretch of a longer one."""
 
 FEWEST = 1_200
-"""Characters from which on a stretch ends with its sentence."""
+"""From this many characters a stretch ends with its sentence."""
 
 _SPACE = re.compile(r"\s")
 
@@ -31,7 +31,7 @@ class Unit:
         body: The same without the title.
         title: The document's title, canonical; empty without one.
         start, end: Where it stands in the caller's text; the whole piece of it where that cannot be said exactly.
-        hidden: What was hidden in the document's piece that it comes from; told of by its first stretch alone.
+        hidden: What was hidden in the document's piece that it comes from; only its first stretch has it.
     """
 
     document: int

@@ -71,12 +71,12 @@ class SqliteBeliefs(SqlBeliefs):
                 yield self._connection
             except sqlite3.OperationalError as error:
                 raise StoreError(
-                    f"the belief store {self._place} cannot be used ({error}); "
+                    f"the belief store {self._address} cannot be used ({error}); "
                     "give a path in a folder that can be written, and see whether another process holds it locked"
                 ) from error
             except sqlite3.Error as error:  # of which a damaged file is the only one left
                 raise InputError(
-                    f"{self._place} is damaged or no SQLite file ({error}); give another path, or restore it"
+                    f"{self._address} is damaged or no SQLite file ({error}); give another path, or restore it"
                 ) from error
 
     def _connect(self) -> sqlite3.Connection:
@@ -87,7 +87,7 @@ class SqliteBeliefs(SqlBeliefs):
             (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != APPLICATION:
-                raise InputError(f"{self._place} is a database, but no store of beliefs; give another path")
+                raise InputError(f"{self._address} is a database, but no store of beliefs; give another path")
             _write_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -107,7 +107,7 @@ class SqliteBeliefs(SqlBeliefs):
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
             if schema > len(MIGRATIONS):
                 raise InputError(
-                    f"{self._place} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
+                    f"{self._address} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
                 )
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (schema INTEGER PRIMARY KEY, applied REAL)")
             for number, migration in enumerate(MIGRATIONS[schema:], schema + 1):
@@ -121,7 +121,7 @@ class SqliteBeliefs(SqlBeliefs):
             raise
 
     @property
-    def _place(self) -> str:
+    def _address(self) -> str:
         return shown(str(self.path), 200)
 
     def __repr__(self) -> str:

@@ -96,7 +96,7 @@ def fitted(
         own: Clean retrievals.
         secret: At least 16 bytes; another one fits another Guard.
         encoder: Whose vectors the evidence is on: `lexical`, or `minilm` for all others.
-        tell: Is told what is being done.
+        tell: Called with what is being done, in words.
 
     Raises:
         InputError: Too few retrievals.

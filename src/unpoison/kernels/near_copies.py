@@ -206,7 +206,7 @@ def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> 
 
 
 def _compared(left: _Text, right: _Text) -> _Compared | None:
-    """Where two near-copies differ in what counts; None where they do not, or are none."""
+    """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
     differences = _differences(left.words, right.words)
     if differences is None:
         return None

@@ -163,35 +163,51 @@ def _claims(
     `claim_share` the mean share of other passages that have these words, `claim_votes` the same where mates of the
     passage, which may be copies by one hand, have no vote, and `claim_alone` the share of words that nobody else has.
     """
-    k, size = len(alike), max(len(tokenized.stop), 1)
+    k, count = len(alike), len(tokenized.sentence_owner)
     telling = ~tokenized.stop[tokenized.stem] | of_question[tokenized.stem]
-    sentence, stem = _distinct(tokenized.sentence[telling], tokenized.stem[telling], size)
-    count = len(tokenized.sentence_owner)
-    asked_for = of_question[stem]
-    hits = np.bincount(sentence[asked_for], minlength=count)
-    news = np.bincount(sentence[~asked_for], minlength=count)
-    able = np.flatnonzero((news > 0) & ~tokenized.asks & (tokenized.sentence_owner > 0))
-    order = able[np.lexsort((able, news[able], -hits[able], tokenized.sentence_owner[able]))]
-    owners, first = np.unique(tokenized.sentence_owner[order], return_index=True)
-    best, owners = order[first], owners - 1
-    columns = {name: np.zeros(k) for name in ("claim", "claim_news", "claim_share", "claim_votes", "claim_alone")}
-    columns["claim"][owners] = hits[best] / max(int(of_question.sum()), 1)
-    columns["claim_news"][owners] = np.log1p(news[best])
+    sentence, stem = _distinct(tokenized.sentence[telling], tokenized.stem[telling], len(of_question))
+    hits = np.bincount(sentence[of_question[stem]], minlength=count)
+    news = np.bincount(sentence[~of_question[stem]], minlength=count)
+    claimants, best = _claiming_sentences(tokenized, hits, news)
+    columns = {"claim": np.zeros(k), "claim_news": np.zeros(k)}
+    columns["claim"][claimants] = hits[best] / max(int(of_question.sum()), 1)
+    columns["claim_news"][claimants] = np.log1p(news[best])
+    claimant_of = np.full(count, -1)
+    claimant_of[best] = claimants
+    claimed = ~of_question[stem] & (claimant_of[sentence] >= 0)
+    columns |= _shared_claims(claimant_of[sentence[claimed]], stem[claimed], table, alike)
+    columns["claim_contrast"] = columns["claim"] - middle(columns["claim"])
+    claim = np.full(k, -1)
+    claim[claimants] = best
+    return columns, claim
 
-    claimant = np.full(count, -1)
-    claimant[best] = owners
-    inside = ~asked_for & (claimant[sentence] >= 0)
-    owner, stem = claimant[sentence[inside]], stem[inside]
+
+def _claiming_sentences(
+    tokenized: TokenizedTexts, hits: NDArray[np.int64], news: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The passages that claim anything, and of each the sentence with most words of the question.
+
+    Of these the one with fewest other words, and then the first. A question claims nothing, nor does a sentence without
+    other words.
+    """
+    owner = tokenized.sentence_owner  # 0 is the question
+    able = np.flatnonzero((news > 0) & ~tokenized.asks & (owner > 0))
+    order = able[np.lexsort((able, news[able], -hits[able], owner[able]))]
+    owners, first = np.unique(owner[order], return_index=True)
+    return owners - 1, order[first]
+
+
+def _shared_claims(passage: NDArray[np.int64], stem: NDArray[np.int64], table: Any, alike: Matrix) -> dict[str, Matrix]:
+    """Who else has the words of each passage's claim; `passage` and `stem` name one word each."""
+    k = len(alike)
     voters = 1 - alike
     np.fill_diagonal(voters, 0)
     distinct, column = np.unique(stem, return_inverse=True)
     held = _dense(table[:, distinct]).T[column] > 0
-    held[np.arange(len(owner)), owner] = False
-    words = np.maximum(np.bincount(owner, minlength=k), 1)
-    columns["claim_share"] = np.bincount(owner, held.mean(axis=1), k) / words
-    columns["claim_votes"] = np.bincount(owner, (held * voters[owner]).max(axis=1, initial=0.0), k) / words
-    columns["claim_alone"] = np.bincount(owner, ~held.any(axis=1), k) / words
-    columns["claim_contrast"] = columns["claim"] - middle(columns["claim"])
-    claim = np.full(k, -1)
-    claim[owners] = best
-    return columns, claim
+    held[np.arange(len(passage)), passage] = False
+    words = np.maximum(np.bincount(passage, minlength=k), 1)
+    return {
+        "claim_share": np.bincount(passage, held.mean(axis=1), k) / words,
+        "claim_votes": np.bincount(passage, (held * voters[passage]).max(axis=1, initial=0.0), k) / words,
+        "claim_alone": np.bincount(passage, ~held.any(axis=1), k) / words,
+    }

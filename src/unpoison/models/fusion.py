@@ -40,7 +40,7 @@ class FusionInDecoder:
         folder: A T5 checkpoint as `save_pretrained` writes it, with `discriminator.safetensors` beside it where the
             encoder was trained as a discriminator too. Code that comes with a checkpoint is never run.
         length: Tokens of a question with one passage; 200 in Discern-and-Answer.
-        threshold: P(perturbed) from which on a passage is called perturbed, in [0, 1].
+        threshold: P(perturbed) from which a passage is called perturbed, in [0, 1].
         max_tokens: Of the answer.
         device: "cpu", "cuda", ...; None for a GPU if there is one.
 

@@ -32,7 +32,7 @@ def false_answer(fact: Fact, text: str, others: Sequence[str], rng: np.random.Ge
     else:
         drawn = rng.permutation(len(others))[:TRIES].tolist()
         candidates = [others[i] for i in drawn]
-    return next((one for one in candidates if tells_apart(fact.answer, one, text)), None)
+    return next((candidate for candidate in candidates if tells_apart(fact.answer, candidate, text)), None)
 
 
 def tells_apart(answer: str, false: str, text: str) -> bool:
