@@ -159,6 +159,7 @@ OTHERS = (
 )
 _SPACES = re.compile(r"\s+")
 LONGEST = 1000
+"""Characters of a reason that are read."""
 
 
 def in_plain_words(reason: str, *, kept: bool = False) -> PlainReason:

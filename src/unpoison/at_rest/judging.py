@@ -16,7 +16,7 @@ from unpoison.at_rest.signs import COLUMNS
 from unpoison.at_rest.units import Unit
 from unpoison.kernels.canonical import Hidden
 
-__all__ = ["CLAIM", "WEIGHED", "Custom", "claims", "concealment", "weighed"]
+__all__ = ["CLAIM", "WEIGHED", "HidingShares", "claims", "concealment", "weighed"]
 
 Matrix = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def weighed(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
+class HidingShares:
     """How much each kind of hiding says in this collection.
 
     Attributes:
@@ -87,7 +87,7 @@ class Custom:
     shares: dict[str, float]
 
     @classmethod
-    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> Custom:
+    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> HidingShares:
         """Count the kinds.
 
         Args:
@@ -106,13 +106,13 @@ class Custom:
         return max(0.0, 1 - self.shares[kind] / USUAL)
 
 
-def concealment(hidden: Hidden, unseen: int, custom: Custom) -> float:
+def concealment(hidden: Hidden, unseen: int, shares: HidingShares) -> float:
     """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
-    probabilities = [UNSEEN * custom.weight("unseen")] if unseen else []
+    probabilities = [UNSEEN * shares.weight("unseen")] if unseen else []
     if hidden.messages:
-        probabilities.append(MESSAGE * custom.weight("messages"))
+        probabilities.append(MESSAGE * shares.weight("messages"))
     for kind, strength in STRENGTH.items():
         count = getattr(hidden, kind)
         if count:
-            probabilities.append((1 - float(np.exp(-count / strength))) * custom.weight(kind))
+            probabilities.append((1 - float(np.exp(-count / strength))) * shares.weight(kind))
     return max(probabilities, default=0.0)

@@ -17,7 +17,7 @@ from unpoison.at_rest.demanding import TOO_FEW, demanding, ordering, strengths
 from unpoison.at_rest.explaining import ScanEvidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
-from unpoison.at_rest.judging import Custom, claims, concealment
+from unpoison.at_rest.judging import HidingShares, claims, concealment
 from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine, Question, screened
 from unpoison.at_rest.signs import ScreeningOdds, signs
@@ -128,7 +128,7 @@ def judged(
         number: (*document.hidden, *concealed(document.passage.text))
         for number, document in enumerate(collection.documents)
     }
-    custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
+    shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
     orders = [
         order("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Order(0.0, "")
@@ -138,7 +138,7 @@ def judged(
         strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
     ]
     strange = demanding(units, demand_strengths, usual)
-    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
+    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     ordered = ordering(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])

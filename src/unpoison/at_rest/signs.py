@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unpoison.at_rest.neighbours import Positions
 from unpoison.at_rest.probes import Probe
-from unpoison.at_rest.style import LEAST, looks_made
+from unpoison.at_rest.style import LEAST, invention_odds
 from unpoison.at_rest.terms import stemmed
 from unpoison.at_rest.units import Unit
 
@@ -109,7 +109,7 @@ def signs(
     """
     own_asked = np.flatnonzero(~np.isnan(screening_odds.own))  # nobody looks at the style of the others
     style = np.full(len(units), LEAST)
-    style[own_asked] = looks_made([units[i].text for i in own_asked.tolist()])
+    style[own_asked] = invention_odds([units[i].text for i in own_asked.tolist()])
     own = np.nan_to_num(screening_odds.own, nan=-4.0)
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
     mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)

@@ -18,7 +18,7 @@ from unpoison.kernels.style import known_to, resemblance, runs
 from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.window_evidence import window_signs
 
-__all__ = ["LEAST", "looks_made"]
+__all__ = ["LEAST", "invention_odds"]
 
 Matrix = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ BLOCK = 64
 """Texts that are read at once."""
 
 
-def looks_made(texts: Sequence[str]) -> Matrix:
+def invention_odds(texts: Sequence[str]) -> Matrix:
     """The log-odds, roughly, that each text as a whole is an invented claim, by how it is built, shape (n,).
 
     Args:

@@ -23,6 +23,7 @@ TIMEOUT = 5.0
 """Seconds to wait for a connection or a reply."""
 
 SCHEMA = 1
+"""Version of how beliefs are stored; older ones are migrated."""
 
 MIGRATIONS: dict[int, Callable[[Any, str], None]] = {}
 """By the schema that they start from: functions of (client, key of one belief) that bring it to the next schema.

@@ -21,6 +21,7 @@ from unpoison.output import check_writable
 __all__ = ["Checks", "measured_of"]
 
 MOST_SHOWN = 20
+"""Failed gates that are named."""
 
 OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_", "graded")
 """How the figures begin that only a generator's answers have."""

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 MOST_SHOWN = 20
+"""Items of a list that are named."""
 
 
 @contextmanager

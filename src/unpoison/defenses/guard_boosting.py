@@ -20,6 +20,7 @@ __all__ = ["Scale", "balanced", "boosted", "cross_fitted", "exported", "scaled"]
 Matrix = NDArray[np.float64]
 
 TREES: Final = 120
+"""Trees of one classifier."""
 DEPTH: Final = 3
 """The shape that `kernels.trees` evaluates: 7 nodes and 8 leaves a tree."""
 RATE: Final = 0.1

@@ -22,9 +22,11 @@ LARGEST: Final = 2**20
 """Bytes of a file; a fitted one has about 150,000."""
 
 MOST_TREES: Final = 500
+"""Of one classifier, so that a file cannot make a screening slow."""
 INNER, OUTER = 7, 8
 """Nodes and leaves of a tree of depth 3."""
 MOST_LEVELS: Final = 100
+"""Levels of damage."""
 
 
 class OwnGuard(NamedTuple):

@@ -59,6 +59,7 @@ FOLDS: Final = 5
 ROUNDS: Final = 3
 """How often the windows to learn from are chosen anew (`of_windows`)."""
 WINDOW_TREES: Final = 100
+"""Trees of the classifier of windows."""
 RISING: Final = ("style", "coverage", "density", "echo")
 """More of these never means less suspicion, so that a text cannot overdo it."""
 

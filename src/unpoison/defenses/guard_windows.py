@@ -41,6 +41,7 @@ Numbers = NDArray[np.int64]
 CLAIM = "states an answer as invented claims do"
 
 LONGEST_QUOTED = 120
+"""Characters of a window that a reason quotes."""
 
 LOWEST = -12.0
 """Log-odds of a passage without words."""

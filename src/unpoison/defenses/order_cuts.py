@@ -10,7 +10,7 @@ from unpoison.kernels.sentences import around, sentences
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
-__all__ = ["Freed", "freed", "harmless", "hidden_spans", "order_spans"]
+__all__ = ["WithoutOrders", "harmless", "hidden_spans", "order_spans", "without_orders"]
 
 MOST_CUTS = 8
 """Orders of one passage that are cut; one that gives more consists of them."""
@@ -23,7 +23,7 @@ FEWEST_WORDS = 3
 """A rest of fewer words says nothing."""
 
 
-class Freed(NamedTuple):
+class WithoutOrders(NamedTuple):
     """A passage without its orders.
 
     Attributes:
@@ -42,7 +42,7 @@ def order_spans(passage: Passage, worst: Order) -> tuple[Span, ...]:
     return united(spans_of(passage, [window]))
 
 
-def freed(passage: Passage, worst: Order) -> Freed:
+def without_orders(passage: Passage, worst: Order) -> WithoutOrders:
     """Cut what a passage hides, and its orders, the most suspicious first. O(n log n) time for n characters.
 
     Args:
@@ -57,11 +57,11 @@ def freed(passage: Passage, worst: Order) -> Freed:
         if worst.probability <= RESIDUE:
             spans = _closed(whole, spans)
             passage = without(whole, spans)
-            return Freed(passage if harmless(passage) else None, spans)
+            return WithoutOrders(passage if harmless(passage) else None, spans)
         spans = united([*spans, *order_spans(passage, worst)])
         passage = without(whole, spans)
         worst = order(passage.reading)
-    return Freed(None, spans)
+    return WithoutOrders(None, spans)
 
 
 def _closed(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:

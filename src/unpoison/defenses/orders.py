@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.order_cuts import Freed, freed, order_spans
+from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_orders
 from unpoison.errors import shown
 from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD, order, suspicions
 from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
@@ -57,7 +57,7 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
     probability = suspicions([passage.reading for passage in passages])
     worst = {i: order(passages[i].reading) for i in np.flatnonzero(probability > THRESHOLD).tolist()}
     rests = {
-        i: freed(passages[i], given) if cut else Freed(None, order_spans(passages[i], given))
+        i: without_orders(passages[i], given) if cut else WithoutOrders(None, order_spans(passages[i], given))
         for i, given in worst.items()
     }
     left = [rests[i].passage if i in rests else passage for i, passage in enumerate(passages)]

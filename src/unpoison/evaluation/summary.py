@@ -23,6 +23,7 @@ COMPARED = ("poisoned", "asr", "accuracy", "gold_kept", "clean_kept")
 """The measures in which defenses are compared unless others are named."""
 
 SIGNIFICANT = 0.05
+"""Two defenses differ where the corrected p-value is lower."""
 
 MILLION = 1_000_000
 

@@ -22,7 +22,9 @@ COMPARED = ("poisoned", "asr", "accuracy", "asr_after", "gold_kept", "clean_kept
 """The measures that are compared, where both runs have them."""
 
 SIGNIFICANT = 0.05
+"""A figure has worsened where the p-value of no difference is lower."""
 MAX_BYTES = 1 << 29
+"""Of the JSON of an earlier run, which is read whole."""
 
 
 def read_measured(path: str | Path) -> list[MeasuredCell]:

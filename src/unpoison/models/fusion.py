@@ -29,6 +29,7 @@ HEAD = "discriminator.safetensors"
 CLOSING = "perturbed:"
 """How a prompt of Discern-and-Answer ends that asks which passages are perturbed."""
 MOST_PASSAGES = 100
+"""The encodings of all stand in memory together."""
 
 
 class FusionInDecoder:

@@ -60,6 +60,7 @@ class Fact:
 
 _CLOSING, _OPENED = "\"')\u201d\u2019", "\"'(\u201c\u2018["
 LONGEST, SHORTEST = 40, 4
+"""Words of a sentence that may hold a fact."""
 MAX_SENTENCES = 5000
 """Of one document."""
 

@@ -12,7 +12,9 @@ from unpoison.questions.facts import Fact
 __all__ = ["false_answer", "tells_apart"]
 
 TRIES = 40
+"""Candidates that are looked at, at most, until one can be told from the true answer."""
 FACTORS = (2.0, 3.0, 0.5, 1.5, 4.0, 5.0, 0.25, 10.0)
+"""By what a number is multiplied: a false one has to be clearly another, and of a likely size."""
 YES_NO = {"yes": "No", "no": "Yes"}
 
 

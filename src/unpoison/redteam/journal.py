@@ -35,8 +35,11 @@ from unpoison.redteam.secrets import Secrets
 __all__ = ["History", "Journal", "Plant"]
 
 VERSION = 1
+"""Of the lines; a journal of another version is refused."""
 LONGEST_LINE = 64 << 20
+"""Bytes."""
 MOST_BYTES = 4 << 30
+"""Of a whole journal: a larger file is another one."""
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ MOST_VALUES = 10_000
 """That one path may lead to."""
 
 LONGEST = 500
+"""Characters of a path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ CASES = 5
 """So many cases stand on the first page."""
 
 ACTIONS = 5
+"""Sentences on what to do, at most."""
 
 
 class KeyFigure(NamedTuple):
