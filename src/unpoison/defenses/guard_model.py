@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs, middle
-from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
+from unpoison.kernels.style import SHORTEST, Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
 __all__ = [
@@ -54,9 +54,6 @@ MARGIN = 1.5
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
-
-SHORTEST = 10
-"""A sentence of fewer runs and words is too short to have a style."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from unpoison.kernels.stopwords import ENGLISH_318
 __all__ = [
     "LONGEST_RUN",
     "SHAPES",
+    "SHORTEST",
     "Runs",
     "Style",
     "known_to",
@@ -39,6 +40,9 @@ Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 LONGEST_RUN = 3
+
+SHORTEST = 10
+"""Runs, and words, of a sentence that has a style; a shorter one is built as its few words must be."""
 
 LONGEST_CACHED = 32
 """Characters; the shape of a longer token is found anew each time."""
