@@ -50,10 +50,11 @@ async def _written(
     request: Request, first: Event, events: AsyncIterator[Event], generator: str, end: float | None
 ) -> AsyncIterator[bytes]:
     try:
-        yield _event(first, generator)
-        async with asyncio.timeout_at(end):
-            async for event in events:
-                yield _event(event, generator)
+        event: Event | None = first
+        while event is not None:
+            yield _event(event, generator)
+            async with asyncio.timeout_at(end):  # around no yield: it would end whatever the receiver does then
+                event = await anext(events, None)
     except UnpoisonError as error:
         yield _failure(request, type(error).__name__, str(error))
     except TimeoutError:
