@@ -72,8 +72,8 @@ def supervise(
     logged(log_level, "unpoison.service")
     with tempfile.TemporaryDirectory(prefix="unpoison-counts-") as counts:
         workers = _Workers(number, listening, counts, command or [sys.executable, *sys.orig_argv[1:]])
-        wanted = (signal.SIGTERM, signal.SIGINT)
-        before = {sig: signal.signal(sig, workers.asked) for sig in wanted}
+        signals = (signal.SIGTERM, signal.SIGINT)
+        before = {sig: signal.signal(sig, workers.on_signal) for sig in signals}
         try:
             return workers.run(patience)
         finally:
@@ -89,7 +89,7 @@ class _Workers:
         self._deaths: deque[float] = deque(maxlen=MOST_DEATHS)
         self._signals: deque[int] = deque()
 
-    def asked(self, sig: int, _: Any) -> None:
+    def on_signal(self, sig: int, _: Any) -> None:
         """A signal came; the loop passes it on."""
         self._signals.append(sig)
 
