@@ -129,7 +129,7 @@ class SqliteBeliefs(SqlBeliefs):
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead mode. Here SQLite does not wait for other processes by itself, as it does everywhere else."""
+    """Switch to write-ahead mode. SQLite does not wait for other processes here, as it does everywhere else."""
     until = time.monotonic() + BUSY
     while True:
         try:

@@ -1,9 +1,9 @@
 """Guard's judgement of the passages of one question, from their texts and vectors; no model is called here.
 
 Two judgements are united (`WindowModel.united`). What the titles of a set change in general is not held against its
-passages: a headline above a text makes it look written for the question. And excerpts do not incriminate the text that they are taken from:
-whoever plants the question with the first words of an honest passage makes that passage look like one of a crowd, so
-what would be dropped for its company is judged once more without its excerpts and copies.
+passages: a headline above a text makes it look written for the question. And excerpts do not incriminate the text that
+they are taken from: whoever plants the question with the first words of an honest passage makes that passage look like
+one of a crowd, so what would be dropped for its company is judged once more without its excerpts and copies.
 """
 
 from __future__ import annotations
