@@ -9,7 +9,7 @@ measured on and never fitted; nor is a passage of the corpus that is among the n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +71,7 @@ class Sample:
         poison: Which of them an attacker wrote, shape (k,).
         gold: Which of them are annotated as relevant, shape (k,).
         prefix: Whether the question stands in front of the poison.
+        bodies: The texts without their titles, where they have titles and Guard is told.
     """
 
     domain: str
@@ -80,6 +81,7 @@ class Sample:
     poison: tuple[bool, ...]
     gold: tuple[bool, ...]
     prefix: bool = False
+    bodies: tuple[str, ...] | None = field(default=None, repr=False)
 
     def kind(self, poison: bool) -> tuple[str, str]:
         """The group of a passage, in which all weigh together as much as those of any other group.
@@ -337,7 +339,9 @@ def measured_samples(folder: Path) -> list[Sample]:
                     made.append(Sample(cell.dataset, cell.attack, context.query, texts, *labels))
                     if cell.attack == "none" and cell.dataset in HEADED:
                         texts = tuple(c.passage.reading for c in rows)
-                        made.append(Sample(f"{cell.dataset}, titled", "none", context.query, texts, *labels))
+                        bodies = tuple(c.passage.body for c in rows)
+                        titled = f"{cell.dataset}, titled"
+                        made.append(Sample(titled, "none", context.query, texts, *labels, bodies=bodies))
             if cell.dataset in WIKI and cell.attack == "none":
                 examples = {e.id: e for e in load(folder / f"{cell.dataset}_poisoned.jsonl").examples}
                 for context in cell.contexts:

@@ -199,7 +199,8 @@ class Written:
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
     """The passages' probabilities as Guard gives them."""
-    return look(model, WindowModel.load(), case.sample.question, case.sample.texts, *case.vectors).probability
+    sample = case.sample
+    return look(model, WindowModel.load(), sample.question, sample.texts, *case.vectors, sample.bodies).probability
 
 
 def ordinary(samples: Sequence[Sample], windows: WindowModel, values: Sequence[float]) -> float:
