@@ -70,11 +70,16 @@ def test_an_alert_has_an_exit_status_of_its_own(log: Path) -> None:
 
 
 def test_json_begins_with_the_summary_and_holds_everything(log: Path) -> None:
-    found = [json.loads(line) for line in run("audit", "--json", log).stdout.splitlines()]
-    assert found[0]["kind"] == "summary"
-    assert found[0]["measures"]["documents"] == 1
-    assert (found[1]["kind"], found[1]["id"], found[1]["dropped"], found[1]["questions"]) == ("document", "bad", 9, 9)
-    assert {"source", "question"} <= {row["kind"] for row in found}
+    parsed = [json.loads(line) for line in run("audit", "--json", log).stdout.splitlines()]
+    assert parsed[0]["kind"] == "summary"
+    assert parsed[0]["measures"]["documents"] == 1
+    assert (parsed[1]["kind"], parsed[1]["id"], parsed[1]["dropped"], parsed[1]["questions"]) == (
+        "document",
+        "bad",
+        9,
+        9,
+    )
+    assert {"source", "question"} <= {row["kind"] for row in parsed}
 
 
 def test_broken_rows_are_named_and_the_others_counted(tmp_path: Path) -> None:
@@ -189,8 +194,8 @@ def test_a_line_of_the_audit_log_is_traced_where_it_has_texts(tmp_path: Path, te
     path = tmp_path / "audit.jsonl"
     with AuditLog(path, texts=texts) as log:
         passages = [Passage(text) for text in TEXTS]
-        found = Screening.decided("t", Query(QUESTION), passages, kept=[1, 0], scores=[1, 1, 0], reasons=["r"] * 3)
-        log.record(found, request={"id": "4f1c"})
+        parsed = Screening.decided("t", Query(QUESTION), passages, kept=[1, 0], scores=[1, 1, 0], reasons=["r"] * 3)
+        log.record(parsed, request={"id": "4f1c"})
     result = run("trace", "--id", "4f1c", "--answer", "Gothenburg", "--json", path)
     if texts == "keep":
         assert json.loads(result.stdout)["culprits"] == [1]

@@ -13,7 +13,7 @@ from unpoison.kernels.orders import Weights, shipped
 KINDS = {"void": "ignore*", "guidance": "rules", "when": "when", "say": "say"}
 
 
-def found(text: str, *looked_for: tuple[str, str, int]) -> list[tuple[str, int, int]]:
+def signs_in(text: str, *looked_for: tuple[str, str, int]) -> list[tuple[str, int, int]]:
     """The signs in a text: which, and the numbers of both words."""
     weights = Weights(Lexicon(KINDS), 0.0, dict.fromkeys(looked_for, 1.0))
     held = signs(occurrences_in(text, weights.lexicon), weights.table)
@@ -25,25 +25,25 @@ def found(text: str, *looked_for: tuple[str, str, int]) -> list[tuple[str, int, 
 
 def test_a_kind_follows_another_within_its_reach() -> None:
     sign = ("void", "guidance", 4)
-    assert found("He ignored the rules", sign) == [("void guidance", 1, 3)]
-    assert found("ignored the old and new rules", sign) == []
-    assert found("rules ignored", sign) == []
+    assert signs_in("He ignored the rules", sign) == [("void guidance", 1, 3)]
+    assert signs_in("ignored the old and new rules", sign) == []
+    assert signs_in("rules ignored", sign) == []
 
 
 def test_the_nearest_first_kind_counts() -> None:
-    assert found("ignore, ignore the rules", ("void", "guidance", 8)) == [("void guidance", 1, 3)]
+    assert signs_in("ignore, ignore the rules", ("void", "guidance", 8)) == [("void guidance", 1, 3)]
 
 
 def test_a_question_may_stand_between_far_kinds() -> None:
     text = "when" + " and" * 20 + " say"
-    assert found(text, ("when", "say", 24)) == [("when say", 0, 21)]
-    assert found(text, ("when", "say", 8)) == []
+    assert signs_in(text, ("when", "say", 24)) == [("when say", 0, 21)]
+    assert signs_in(text, ("when", "say", 8)) == []
 
 
 def test_a_kind_by_itself_and_where_a_sentence_begins() -> None:
-    assert found("rules. Ignore", ("alone", "void", 0)) == [("alone void", 1, 1)]
-    assert found("rules. Ignore", ("start", "void", 2)) == [("start void", 1, 1)]
-    assert found("the rules that he did ignore", ("start", "void", 2)) == []
+    assert signs_in("rules. Ignore", ("alone", "void", 0)) == [("alone void", 1, 1)]
+    assert signs_in("rules. Ignore", ("start", "void", 2)) == [("start void", 1, 1)]
+    assert signs_in("the rules that he did ignore", ("start", "void", 2)) == []
 
 
 def test_places_are_those_of_the_text() -> None:
