@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from unpoison.at_rest.alerts import Rule
+from unpoison.at_rest.alerts import AlertRule
 from unpoison.at_rest.audit_log import AuditLog
 from unpoison.cli import app
 from unpoison.errors import OptionError
@@ -114,7 +114,7 @@ def test_rotated_parts_and_standard_input_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["documents", "documents=1", "documents>=x", "documents>=1.2.3", "documents>=-1", ""])
 def test_other_rules_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="alert must be"):
-        Rule.of(text)
+        AlertRule.of(text)
 
 
 QUESTION = "which city has the museum of the Vasa"
