@@ -153,6 +153,13 @@ class Passage:
         return self.raw[:LONGEST] if self.verbatim else self._canonical_text().text
 
     @property
+    def body(self) -> str:
+        """The reading without its title; all of it where there is none, or where the two cannot be told apart."""
+        title = canonical(self.title).text if self.title and self.raw is not self.text else ""
+        above, below = self.reading[: len(title) + 1], self.reading[len(title) + 1 :]
+        return below if below and above == f"{title}\n" else self.reading
+
+    @property
     def shown(self) -> str:
         """What a model is shown: the reading, with "[removed]" where something is cut."""
         return redacted(self.raw, self.cuts, MARK).text if self.cuts else self.reading

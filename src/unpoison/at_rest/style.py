@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_windows import WindowModel
-from unpoison.kernels.style import known_to, resemblance, runs
+from unpoison.kernels.style import SHORTEST, known_to, resemblance, runs
 from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.window_evidence import window_signs
 
 __all__ = ["LEAST", "invention_odds"]
 
 Matrix = NDArray[np.float64]
-
-SHORTEST = 10
-"""Runs, and words, of a sentence that has a style; where a text has none so long, its longest counts."""
 
 LEAST, MOST = -6.0, 4.0
 """What is farther from people's texts, or nearer to invented ones, counts as this."""

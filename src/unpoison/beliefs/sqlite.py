@@ -20,6 +20,9 @@ APPLICATION = int.from_bytes(b"unpb")
 BUSY = 10.0
 """Seconds to wait for another process."""
 
+RETRY = 0.005
+"""Seconds between two tries to switch a file to write-ahead mode that another process switches at the moment."""
+
 
 def _first(connection: sqlite3.Connection) -> None:
     connection.execute(
@@ -85,7 +88,7 @@ class SqliteBeliefs(SqlBeliefs):
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != APPLICATION:
                 raise InputError(f"{self._address} is a database, but no store of beliefs; give another path")
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA trusted_schema = OFF")
             self._migrate(connection)
@@ -123,6 +126,19 @@ class SqliteBeliefs(SqlBeliefs):
 
     def __repr__(self) -> str:
         return f"SqliteBeliefs({str(self.path)!r}, namespace={self.namespace!r})"
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead mode. SQLite does not wait for other processes here, as it does everywhere else."""
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(RETRY)
 
 
 _GET = """

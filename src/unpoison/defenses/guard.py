@@ -189,7 +189,8 @@ class Guard(Defense):
         if self._own is not None and self._own.encoder != kind:
             notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
         texts, threshold = [p.reading for p in passages], self._bar(model)
-        view = look(model, windows, query.reading, texts, vectors, target)
+        bodies = [passage.body for passage in passages]
+        view = look(model, windows, query.reading, texts, vectors, target, bodies)
         spans = suspicious_sentences(texts, view.signs, model.style, view.probability, threshold)
         spans |= windows.suspicious(model, view.windows, threshold, view.level)
         worst = windows.quoted(model, view.windows, texts, REMARKABLE, view.level)

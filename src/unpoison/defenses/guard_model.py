@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from unpoison.errors import OptionError
 from unpoison.kernels.comparisons import middle
 from unpoison.kernels.evidence import Signs
-from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
+from unpoison.kernels.style import SHORTEST, Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
 __all__ = [
@@ -55,9 +55,6 @@ MARGIN = 1.5
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
-
-SHORTEST = 10
-"""A sentence of fewer runs and words is too short to have a style."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ __all__ = [
     "BASE",
     "LONGEST_RUN",
     "SHAPES",
+    "SHORTEST",
     "Runs",
     "Style",
     "known_to",
@@ -41,6 +42,9 @@ Numbers = NDArray[np.int64]
 
 LONGEST_RUN = 3
 """Shapes in the longest run."""
+
+SHORTEST = 10
+"""Runs, and words, of a sentence that has a style; a shorter one is built as its few words must be."""
 
 LONGEST_CACHED = 32
 """Characters; the shape of a longer token is found anew each time."""
