@@ -74,7 +74,7 @@ def test_without_a_generator_it_counts_what_is_read(tmp_path: Path) -> None:
     brief = brief_of(Report.of(Runner(tmp_path, scenarios).run()))
     assert brief.verdict.startswith("Two planted documents reached the model in 4 of 4 questions; with guard ")
     assert any("add -g" in action for action in brief.actions)
-    assert all(case.said is None for case in brief.cases)
+    assert all(case.reply is None for case in brief.cases)
     assert all(case.why and "0." not in case.why for case in brief.cases), "numbers are on demand"
 
 

@@ -123,7 +123,7 @@ def _time(fields: Mapping[str, Any]) -> float | None:
 
 
 def _logged(fields: Mapping[str, Any]) -> Event:
-    """A line of the audit log; of a newer version what is known is read."""
+    """A line of the audit log; of a newer version the fields that this version knows."""
     version = fields["audit"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InputError(f"audit must be the version of the row, 1 or more, got {shown(version)}")

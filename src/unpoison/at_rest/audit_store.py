@@ -126,7 +126,7 @@ class AuditStore:
 
 
 def chance(dropped: int, seen: int, expected: float) -> float:
-    """P(at least so many are dropped of those seen) where `expected` are on average; in [0, 1]."""
+    """P(`dropped` or more of the documents seen are dropped), where `expected` are dropped on average; in [0, 1]."""
     if not dropped:
         return 1.0
     return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))

@@ -71,7 +71,7 @@ class Collection:
         return np.asarray(matrix / np.where(length > 0, length, 1), np.float32)
 
     def question(self, unit: int) -> str:
-        """What a unit is asked by: its rarest words, from the whole of it; its probe where it has no words.
+        """The question made from a unit: its rarest words, or its probe where it has no words.
 
         A sentence of its own would make every unit look as if it repeated the question and answered it head-on.
         """

@@ -46,7 +46,7 @@ DEEPEST = 10_000
 
 
 class Page(HTMLParser):
-    """A page as text, and what of it nobody sees. O(n) time.
+    """A page as text, and the part of its text that is hidden from a reader. O(n) time.
 
     Attributes:
         title: What stands in `<title>`.

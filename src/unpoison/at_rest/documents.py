@@ -88,7 +88,7 @@ class Document:
 
 
 def documents_of(values: Iterable[object]) -> Iterator[Document]:
-    """Documents with names of their own: whoever comes with a name that is taken gets a number behind it, and a note.
+    """Documents with distinct names: where a name is taken, the next document gets a number behind it, and a note.
 
     Raises:
         InputError: A value that is no document.

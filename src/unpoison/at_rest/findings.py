@@ -32,7 +32,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is thought of one document.
+    """How suspicious one document is, and why.
 
     Attributes:
         id: Its name.

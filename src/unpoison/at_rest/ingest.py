@@ -196,7 +196,7 @@ class Ingest:
 
 
 def _queries(document: Document, number: int) -> list[Query]:
-    """What is looked for: by the document's own vector where it has one, else by the questions made of it."""
+    """Queries for neighbours: the document's own vector where it has one, else the questions made of its units."""
     if document.passage.embedding is not None:
         return [Query(document.passage.text[:2_000] or " ", document.passage.embedding)]
     questions = [probe(unit).question for unit, _ in zip(units_of(document, number), range(QUESTIONS))]

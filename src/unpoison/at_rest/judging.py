@@ -102,7 +102,7 @@ class HidingShares:
         return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
 
     def weight(self, kind: str) -> float:
-        """1 where nobody else does it, 0 where `USUAL` of the documents do."""
+        """1 where no other document hides anything of this kind, 0 where the share `USUAL` of them do."""
         return max(0.0, 1 - self.shares[kind] / USUAL)
 
 

@@ -91,7 +91,7 @@ def _content(row: Mapping[str, Any]) -> str:
 
 
 def _begun(journal: Path, pair: set[str]) -> frozenset[str]:
-    """Ids whose last move between two stores was begun, and not ended."""
+    """Ids whose last move between two stores began and did not end."""
     begun = set[str]()
     for done, name, origin, goal in _entries(journal) if journal.exists() else ():
         if {origin, goal} == pair:
@@ -132,7 +132,7 @@ def moved_before(journal: Path, origin: Store, held: Store) -> list[str]:
 
 
 def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:
-    """What was done, id, from and to of every line; a last line that was broken off is none.
+    """What was done, id, from and to of every line; a last line that was broken off is left out.
 
     Raises:
         InputError: A line is damaged.

@@ -168,7 +168,7 @@ def _screening_odds(
     progress: Callable[[str, int, int], None],
     companions: int,
 ) -> tuple[ScreeningOdds, int]:
-    """What the defense says by the questions of the chosen documents, and of those nearest to them."""
+    """What the defense says where the chosen documents, and those nearest to them, are the questions."""
     near, count = collection.near, len(collection.units)
     asking = chosen[collection.owner] if count else np.zeros(0, bool)
     if not asking.all():

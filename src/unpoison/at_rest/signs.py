@@ -53,7 +53,7 @@ class ScreeningOdds:
         self._sum, self._times = np.zeros(count), np.zeros(count)
 
     def add(self, units: Sequence[int], probabilities: Sequence[float]) -> None:
-        """Add one screening; the first unit is the one whose question it was. An empty one says nothing."""
+        """Add one screening: the first unit is the one that the question was made from. An empty one says nothing."""
         if not len(probabilities):
             return
         odds = _odds(np.array(probabilities))
@@ -71,7 +71,8 @@ class ScreeningOdds:
     def others(self) -> Matrix:
         """The mean of what was said of each by the questions of others.
 
-        As if half a question had found it innocent, so that what few asked about is not condemned by its own alone.
+        Half a question counts as having found it innocent, so that a unit that few questions found is not condemned by
+        its own alone.
         """
         return np.asarray((self._sum + PRIOR * np.minimum(self.own, INNOCENT)) / (self._times + PRIOR))
 

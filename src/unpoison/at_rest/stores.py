@@ -41,7 +41,7 @@ class Store(ABC):
 
     @abstractmethod
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        """The raw documents of these ids, as far as they are there."""
+        """The raw documents of these ids; ids that are not there are left out."""
 
     @abstractmethod
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:

@@ -209,7 +209,7 @@ class _Search:
         self.enough, self.silent = [set(context)], list[set[int]]()
 
     def needed(self, kept: list[int], suspects: list[int]) -> Flow[list[int]]:
-        """Which suspects have to stay beside those kept; without any of the suspects the answer is another."""
+        """The suspects that are needed beside the kept passages; without all of the suspects the answer is another."""
         if len(suspects) == 1:
             if kept:
                 yield from self.gives(suspects)  # by itself? then nothing else has to be tried
@@ -238,7 +238,7 @@ class _Search:
         return suspects[:first], suspects[first:]
 
     def left(self, suspects: list[int]) -> list[int]:
-        """Those that may still be it: in the smallest set that gives the answer, and in none that does not."""
+        """The suspects that are left: in the smallest set that gives the answer, and in no set that does not."""
         cleared = set[int]().union(*self.silent)
         return [i for i in suspects if i in min(self.enough, key=len) and i not in cleared] or suspects
 

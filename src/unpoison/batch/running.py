@@ -178,7 +178,7 @@ class _Batch:
             write_lines(draft, lambda: _finished_parts(shards, keys), answers=answers)
 
     def _again(self, shards: Shards, keys: list[str]) -> Iterator[tuple[Part, Finished]]:
-        """The input once more, with what was found of it."""
+        """The input once more, each part with its results."""
         purpose = PartWork(self.screener, results_only=True).purpose
         for part, key, finished in zip(self._cut(), keys, _finished_parts(shards, keys), strict=True):
             if part.key(purpose) != key:

@@ -60,7 +60,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class PartWork:
-    """A screener, and what is wanted of it.
+    """What every engine does with a part: screen its rows.
 
     Attributes:
         screener: What is done to each row.
@@ -79,7 +79,7 @@ class PartWork:
         return json.dumps([*settings, code] if code else settings)
 
     def shared(self, workers: int) -> PartWork:
-        """The same for each of so many workers, which share the bound on model calls."""
+        """The same work for each of several workers, which share the bound on model calls."""
         screener = self.screener
         return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))
 

@@ -76,7 +76,7 @@ def ambiguous(signs: Signs, probability: Matrix, threshold: float) -> bool:
 
 
 def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: NDArray[np.intp]) -> Flow[Opinion]:
-    """Read the kept passages and find those that the cut puts against the rest.
+    """Read the kept passages and find those whose answers contradict the rest, by the minimum cut.
 
     A passage that does not answer, or that merely differs, is not held against its author: only contradiction counts,
     and only of an answer that clearly more passages give.

@@ -151,7 +151,7 @@ def _disputes(
 
 
 def _difference(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Contest | None:
-    """Of near-copies: what they have in the same place, unless all of it says the same."""
+    """The contest of near-copies: what stands in the same place of each; None where all say the same."""
     related = {key: relation(question, *pair) for key, pair in zip(*_pairs(frame.fillings), strict=True)}
     groups = _groups(frame.fillings, related)
     if len(groups) < 2:
@@ -189,7 +189,7 @@ def _groups(answers: Mapping[int, str], related: Related) -> dict[str, list[int]
 
 
 def _rival(answers: Mapping[int, str], passages: Sequence[int], copies: NDArray[np.bool_]) -> Rival:
-    """An answer in its shortest wording, and who gives it."""
+    """An answer in its shortest wording, and the passages that give it."""
     voices: list[int] = []
     for i in passages:
         if not copies[i, voices].any():

@@ -247,7 +247,9 @@ def _indices(names: Sequence[str], chosen: Sequence[str]) -> list[int]:
 def _thresholds(
     samples: Sequence[Sample], parts: Sequence[Matrix], damage: Sequence[float], share: float
 ) -> list[float]:
-    """For each level of damage the higher of what the user's and the training's passages need to lose `share` of it.
+    """A threshold for each level of damage.
+
+    The higher of the two at which the user's and the training's passages lose `share` of that damage.
 
     Of the training's clean data sets the average counts. All values are of passages whose question was not fitted.
     """

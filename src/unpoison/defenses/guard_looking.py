@@ -102,7 +102,7 @@ def look(
 
 
 def excerpts(question: str, texts: Sequence[str], suspects: Sequence[int]) -> dict[int, list[int]]:
-    """For each suspect the passages that are excerpts of it; of copies, which are excerpts of each other, the later.
+    """For each suspect the passages that are excerpts of it; of two copies the later one is the excerpt.
 
     Suspects without any are left out. Time linear in suspects times words of all passages.
     """

@@ -63,7 +63,7 @@ def windows_of(
     threshold: float,
     reason: str,
 ) -> dict[int, list[Window]]:
-    """Windows in arrays, each of shape (n,), by their passage; those up to the threshold are left out."""
+    """Windows above the threshold by passage, from arrays of shape (n,) each."""
     windows: dict[int, list[Window]] = {}
     for n in np.flatnonzero(probability > threshold).tolist():
         windows.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
@@ -110,7 +110,7 @@ def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, t
 
 
 def redacted(passages: tuple[Passage, ...], judged: Judged, judge: Judge) -> Flow[Redaction]:
-    """Cut what is suspicious, judge again, keep what is harmless then.
+    """Cut what is suspicious, judge the rest, and keep the rests that are harmless.
 
     Args:
         passages: All of a question.

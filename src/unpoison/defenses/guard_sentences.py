@@ -22,7 +22,7 @@ STYLE = "is built as invented claims are"
 def suspicious_sentences(
     texts: Sequence[str], signs: Signs, style: Style, probability: NDArray[np.float64], threshold: float
 ) -> dict[int, list[Window]]:
-    """For each passage above the threshold the sentence that claims something, and those in the style of claims.
+    """For each passage above the threshold its claiming sentence, and the sentences in the style of claims.
 
     A sentence is as suspicious as its passage; what remains without it is judged again.
 

@@ -137,7 +137,7 @@ def _support(residual: Matrix, similarity: Matrix) -> dict[str, Matrix]:
 
 
 def _mates(residual: Matrix) -> tuple[dict[str, Matrix], Matrix, Matrix]:
-    """How many mates there are, the weights of the others for each passage, summing to 1 (or 0), and who is a mate."""
+    """How many mates each passage has, the weights of the others (summing to 1, or 0), and how much each is a mate."""
     others = np.where(np.eye(len(residual), dtype=bool), 0.0, np.clip(residual, 0, 1) ** 3)
     total = others.sum(axis=1, keepdims=True)
     alike = 1 / (1 + np.exp(-(residual - MATE) / MATE_WIDTH))

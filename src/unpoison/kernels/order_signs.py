@@ -113,7 +113,7 @@ class Lexicon:
         return kinds
 
     def unspaced(self, text: str, start: int, end: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Where a word of ideographs begins, and its kinds. Most begin none, and are passed over by the pattern."""
+        """Where a word of ideographs begins, and its kinds. Ideographs that begin no known word are skipped."""
         for match in self._first.finditer(text, start, end):
             at = match.start()
             if kinds := self.beginning(text, at):
@@ -190,7 +190,7 @@ def occurrences_apart(texts: Sequence[str], lexicon: Lexicon, apart: int) -> tup
 def _collected(
     text: str, lexicon: Lexicon, rows: list[tuple[int, int, int, int, int]], words: int, tokens: int
 ) -> tuple[int, int]:
-    """Add the kinds of a text to those found, and count its words and tokens."""
+    """Add the kinds of a text to `rows`, and count its words and tokens."""
     fresh = True
     between, marks = words, set[str]()  # which marks stand between two words: a thousand of them say no more than one
     number, cached, kinds_of = lexicon.number, lexicon.cached, lexicon.kinds
@@ -253,7 +253,7 @@ def pairs(occurrences: Occurrences, far: NDArray[np.bool_]) -> Iterator[tuple[Po
 def _joined(
     occurrences: Occurrences, firsts: Positions, lower: Positions, upper: Positions, second: Positions
 ) -> tuple[Positions, Positions]:
-    """Each second kind with the first ones from a lower to an upper position among those; none with its own token."""
+    """Each second kind with the first kinds from a lower to an upper position; never with a kind of the same token."""
     counts = upper - lower
     behind = np.cumsum(counts)
     i = firsts[np.arange(behind[-1]) - np.repeat(behind - counts - lower, counts)]

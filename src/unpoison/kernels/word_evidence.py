@@ -33,7 +33,7 @@ class WordEvidence(NamedTuple):
 
 
 class _Sharing(NamedTuple):
-    """Which words passages share: the columns, the overlap of each pair, and who has which of the shared stems."""
+    """Which words passages share: the columns, the overlap of each pair, and which passage has which shared stem."""
 
     columns: dict[str, Matrix]
     overlap: Matrix
@@ -92,7 +92,7 @@ def _density(tokenized: TokenizedTexts, telling: NDArray[np.bool_], of_question:
 
 
 def _sharing(passage: NDArray[np.int64], stem: NDArray[np.int64], shape: tuple[int, int]) -> _Sharing:
-    """From the distinct words of each passage beside the question's: how much it shares with others, and with whom."""
+    """How many words each passage shares with others, from its distinct words beside the question's."""
     k, size = shape
     holders = np.bincount(stem, minlength=size)
     news = np.bincount(passage, minlength=k)

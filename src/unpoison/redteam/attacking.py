@@ -116,7 +116,7 @@ class Campaign:
         return [self._trials[key] for cell in cells for e in examples if (key := (e.id, *cell)) in self._trials]
 
     def _do(self, work: Iterable[Callable[[], Trial]], total: int, title: str) -> None:
-        """All of it, `in_flight` at the same time; when it is to end, what was begun is brought to its end."""
+        """All questions, `in_flight` at the same time; when the run is to end, those that began are finished."""
         waiting = iter(work)
         size = self._config.bounds.in_flight
         pool = ThreadPoolExecutor(size, thread_name_prefix="unpoison-redteam")

@@ -110,7 +110,7 @@ def _cases(head: Cell | None) -> Iterator[Case]:
             stopped=False,
             right=excerpt(" or ".join(trial.correct[:3]), 200),
             wanted=excerpt(" or ".join(trial.wanted[:2]), 200),
-            said=excerpt(trial.answer or "", ANSWER),
+            reply=excerpt(trial.answer or "", ANSWER),
             planted="",
         )
 

@@ -68,7 +68,7 @@ def read_url(value: object, kind: str) -> str:
 
 
 def read_file(value: object, body: object, kind: str) -> dict[str, str] | None:
-    """The upload of a request, with what is usual where nothing is said; None where there is none.
+    """The upload of a request, with defaults for what is not given; None where there is none.
 
     Raises:
         UnknownNameError: An unknown field.

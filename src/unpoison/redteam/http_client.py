@@ -74,7 +74,7 @@ class HttpClient:
         self._hosts.addresses(_host(url)[0])
 
     def send(self, what: str, filled: Filled, *, allowed: Collection[int] = ()) -> Response:
-        """A reply that says that all went well, or whose status is allowed.
+        """A reply of success, or one whose status is allowed.
 
         Raises:
             TargetError: There is none.

@@ -188,7 +188,7 @@ class Pace:
         raise AssertionError("unreachable")
 
     def _bounded(self, what: str, work: Callable[[], T]) -> T:
-        """The call on a thread that nobody has to wait for: a target that hangs holds up nothing else."""
+        """The call on a thread of its own, which is left behind if the target hangs."""
         try:
             return started(work).result(self.bounds.timeout * 1.5 + 1)  # its own timeout speaks first
         except (FutureTimeoutError, TimeoutError):

@@ -81,7 +81,7 @@ class Target(Protocol):
         ...
 
     def remove(self, handles: Sequence[str]) -> Iterable[str] | None:
-        """Remove documents; those handles that the system did not know, if any."""
+        """Remove documents; returns the handles that the system did not know."""
         ...
 
 

@@ -236,7 +236,7 @@ def _filled_body(body: Any, values: Mapping[str, str], secrets: Secrets) -> Any:
 
 
 def _fill(text: str, values: Mapping[str, str], secrets: Secrets) -> str:
-    """One pass over the template: what is filled in is not looked at."""
+    """Fill the template in one pass: what was filled in is not read for further places."""
     return PART.sub(lambda match: secrets.value(match[1], secret=False) if match[1] else values.get(match[2], ""), text)
 
 

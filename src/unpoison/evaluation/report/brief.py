@@ -40,7 +40,7 @@ class Case(NamedTuple):
         stopped: Whether the defense stopped it.
         right: The true answer.
         wanted: What the attacker wanted to be said.
-        said: What was answered; None where nothing was asked.
+        reply: What was answered; None where nothing was asked.
         planted: The text that was planted.
         why: Why it passed or was stopped, in plain words; "" where nobody says.
         numbers: The same with its numbers.
@@ -51,7 +51,7 @@ class Case(NamedTuple):
     stopped: bool
     right: str
     wanted: str
-    said: str | None
+    reply: str | None
     planted: str
     why: str = ""
     numbers: str = ""

@@ -228,7 +228,7 @@ def _case(head: _Headline, record: Record, screened: Record | None, staged: Stag
         stopped=stopped,
         right=excerpt(" or ".join(record.correct[:3]), 200),
         wanted=excerpt(" or ".join(record.wanted[:2]), 200),
-        said=None if record.answer is None else excerpt(record.answer, 300),
+        reply=None if record.answer is None else excerpt(record.answer, 300),
         planted=""
         if position is None
         else excerpt(_behind(candidates[position].passage.text, staged.context.query), 300),

@@ -67,8 +67,8 @@ def _case(case: Case) -> str:
     who = "Without the defense the system" if case.stopped else "The system"
     reply = (
         ""
-        if case.said is None
-        else f'<p>{who} answered: <span class="said" dir="auto">{label(case.said or "(nothing)", 320)}</span></p>'
+        if case.reply is None
+        else f'<p>{who} answered: <span class="said" dir="auto">{label(case.reply or "(nothing)", 320)}</span></p>'
     )
     answers = "".join(
         f'<span class="{kind}" dir="auto">{label(text, 220)}</span>'
