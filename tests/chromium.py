@@ -48,10 +48,10 @@ KEYS = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "E
 
 def found_browser() -> str:
     """The browser's path; skips the test where there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    match = next(filter(None, map(shutil.which, NAMES)), None)
+    if match is None:
         pytest.skip(f"NO BROWSER: none of {', '.join(NAMES)} is installed; run: apt-get install chromium")
-    return found
+    return match
 
 
 class Tab:
@@ -92,9 +92,9 @@ class Tab:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
+        evaluated = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in evaluated, evaluated["exceptionDetails"]
+        return evaluated["result"].get("value")
 
     def wait_for(self, expression: str) -> None:
         """Until the expression is true."""

@@ -61,15 +61,15 @@ def test_every_kind_of_fault_and_nothing_in_texts_and_annotations(mutations: Mod
 def test_listing_changes_nothing_and_each_change_is_another_program(mutations: ModuleType) -> None:
     text = (ROOT / "src" / "unpoison" / "kernels" / "mincut.py").read_text(encoding="utf-8")
     tree = ast.parse(text)
-    found = mutations.changes(tree)
+    changes_found = mutations.changes(tree)
     assert ast.dump(tree) == ast.dump(ast.parse(text))
     programs = set()
-    for i in range(len(found)):
+    for i in range(len(changes_found)):
         tree = ast.parse(text)
         mutations.changes(tree)[i].apply()
         compile(ast.fix_missing_locations(tree), "mincut.py", "exec")
         programs.add(ast.dump(tree))
-    assert len(programs) == len(found) > 50
+    assert len(programs) == len(changes_found) > 50
     assert ast.dump(ast.parse(text)) not in programs
 
 
@@ -97,8 +97,8 @@ def test_faults_are_noticed_and_remembered(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "kernels/keywords.py", "--sample", "1"]
     command += ["--only=i == 0 ->", "--results", str(results)]
     for _ in range(2):
-        found = subprocess.run(command, capture_output=True, text=True)
-        assert found.returncode == 0, found.stderr
-        assert "| kernels/keywords.py | 1 | 1 | 0 | 0 | 100% |" in found.stdout
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        assert "| kernels/keywords.py | 1 | 1 | 0 | 0 | 100% |" in result.stdout
         (row,) = map(json.loads, results.read_text().splitlines())
         assert (row["result"], row["change"]) == ("killed", "i == 0 -> i != 0")

@@ -67,7 +67,7 @@ def test_long_answers() -> None:
 def test_a_style_reads_back(spec: str) -> None:
     assert str(Style.of(spec)) == spec
     assert Style.of(Style.of(spec)) == Style.of(spec)
-    assert Style.of(spec).told
+    assert Style.of(spec).description
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_trustrags_reference_mode_has_the_released_structure() -> None:
 
 
 def test_every_prompt_with_passages_can_be_plain() -> None:
-    made = [
+    prompts_made = [
         texts.answer_prompt("q?", PASSAGES),
         texts.atomic_answer_prompt("q?", PASSAGES[0]),
         texts.synthesis_prompt("q?", PASSAGES),
         texts.consolidation_prompt("q?", "m", PASSAGES),
         texts.decision_prompt("q?", PASSAGES[0], "m"),
     ]
-    for prompt in made:
+    for prompt in prompts_made:
         assert "</" in prompt.text()
         assert "</" not in prompt.styled(Style.of("plain")).text()

@@ -40,9 +40,9 @@ def test_the_sentence() -> None:
 
 
 def test_json_has_number_sentence_and_rule() -> None:
-    told = vote().answer(QUESTION, PARIS + LYON).to_dict()
-    assert (told["guarantee"], told["promise"]) == (1, promised(1, 6))
-    assert told["proof"] == "5 passages say so, each read alone, and 1 something else"
+    fields = vote().answer(QUESTION, PARIS + LYON).to_dict()
+    assert (fields["guarantee"], fields["promise"]) == (1, promised(1, 6))
+    assert fields["proof"] == "5 passages say so, each read alone, and 1 something else"
 
 
 def test_an_answer_that_withstands_too_little_is_withheld() -> None:
@@ -54,8 +54,8 @@ def test_an_answer_that_withstands_too_little_is_withheld() -> None:
     assert empty.screening.evidence.notes[-1] == (
         "an answer was withheld: it has to withstand 2 planted passages, and 1 is proved"
     )
-    told = held(answer, 9).screening.evidence.notes[-1]
-    assert told.endswith("1 is proved; 6 passages withstand 2 at most, so retrieve 19 or more")
+    note = held(answer, 9).screening.evidence.notes[-1]
+    assert note.endswith("1 is proved; 6 passages withstand 2 at most, so retrieve 19 or more")
     unproved = held(replace(answer, guarantee=None), 1)
     assert (unproved.abstained, unproved.guarantee) == (True, None)
 
@@ -122,5 +122,5 @@ def test_langchain_answers_carry_it() -> None:
     from unpoison.integrations.langchain import answering_runnable
 
     documents = [Document(page_content=text) for text in PARIS + LYON]
-    told = answering_runnable(vote()).invoke({"query": QUESTION, "documents": documents})
-    assert (told["guarantee"], told["promise"]) == (1, promised(1, 6))
+    output = answering_runnable(vote()).invoke({"query": QUESTION, "documents": documents})
+    assert (output["guarantee"], output["promise"]) == (1, promised(1, 6))

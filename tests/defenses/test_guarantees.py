@@ -66,13 +66,13 @@ class Echo:
 def sets(count: int, seed: int) -> list[list[str]]:
     """Sets in which some answers are frequent."""
     rng = random.Random(seed)
-    made = []
+    attacks_made = []
     for _ in range(count):
         k = rng.choice((1, 3, 5, 8, 10, 20))
         weights = [rng.choice((0, 1, 1, 3, 9)) + 0.01 for _ in HONEST]
         said = rng.choices(HONEST, weights, k=k)
-        made.append([f"{one} // {' '.join(rng.sample('abcdefghijklmnop', 6))}" for one in said])
-    return made
+        attacks_made.append([f"{one} // {' '.join(rng.sample('abcdefghijklmnop', 6))}" for one in said])
+    return attacks_made
 
 
 def one_form(one: Answer, two: Answer) -> bool:
@@ -106,8 +106,8 @@ def test_no_search_breaks_a_guarantee(name: str) -> None:
     defense: Defense = make()
     proved = 0
     for seed, passages in enumerate(sets(60, seed=len(name))):
-        found = breaks(defense, QUESTION, passages, POOL, most=3, tries=2, seed=seed, same=same)
-        assert found is None, found
+        breaks_found = breaks(defense, QUESTION, passages, POOL, most=3, tries=2, seed=seed, same=same)
+        assert breaks_found is None, breaks_found
         proved += (defense.answer(QUESTION, passages).guarantee or 0) > 0
     assert proved > 5, "the guarantee must say something"
 
@@ -122,8 +122,8 @@ def test_the_searches_find_a_guarantee_that_is_one_too_many() -> None:
             return answer
 
     bold = Bold(Echo())
-    found = [breaks(bold, QUESTION, one, POOL, seed=i, same=one_form) for i, one in enumerate(sets(20, seed=3))]
-    assert sum(one is not None for one in found) > 5
+    breaches = [breaks(bold, QUESTION, one, POOL, seed=i, same=one_form) for i, one in enumerate(sets(20, seed=3))]
+    assert sum(one is not None for one in breaches) > 5
 
 
 def test_guard_that_compares_could_not_carry_a_guarantee() -> None:
@@ -173,8 +173,8 @@ def test_no_search_breaks_the_guarantee_of_decoding(eta: float) -> None:
     defense, rng, proved = RobustRagDecoding(Spelled(), eta=eta), random.Random(2), 0
     drawn = [rng.choices(pool, [rng.choice((1, 9, 30)) for _ in pool], k=rng.choice((4, 12, 16))) for _ in range(30)]
     for seed, passages in enumerate([["0.999 Paris"] * 4, ["0.999 Paris"] * 7, ["0.999 Paris"] * 12, *drawn]):
-        found = breaks(defense, QUESTION, passages, pool, seed=seed, tries=2, same=exact)
-        assert found is None, found
+        breaks_found = breaks(defense, QUESTION, passages, pool, seed=seed, tries=2, same=exact)
+        assert breaks_found is None, breaks_found
         proved += (defense.answer(QUESTION, passages).guarantee or 0) > 0
     assert proved >= 2
 

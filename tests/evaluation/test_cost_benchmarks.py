@@ -49,7 +49,7 @@ def test_perplexities_are_grouped_by_attack_and_compared_with_the_clean_texts() 
     groups = perplexity.texts(load("sample").examples[:3])
     assert next(iter(groups)) == "clean"
     assert len(groups) > 1
-    assert all(len(set(found)) == len(found) for found in groups.values())
+    assert all(len(set(members)) == len(members) for members in groups.values())
     assert perplexity.measured(groups["clean"], FakeLanguageModel()).shape == (len(groups["clean"]),)
     clean, soup = np.array([10.0, 20.0, 30.0]), np.array([100.0, 200.0])
     _, _, first, second = perplexity.table({"clean": clean, "soup": soup})
@@ -67,7 +67,7 @@ def test_a_group_without_texts_has_no_figures() -> None:
 @pytest.mark.parametrize("spec", ["vanilla", "grada"])
 def test_a_defense_is_measured_on_the_sample(spec: str) -> None:
     given = argparse.Namespace(data="sample", limit=2, generator="extractive", encoder="lexical")
-    found = costs.costs(spec, given)
-    assert found["calls"] == 1
-    assert found["screening"] is not None
-    assert 0 <= found["screening"] <= (found["seconds"] or 0)
+    costs_found = costs.costs(spec, given)
+    assert costs_found["calls"] == 1
+    assert costs_found["screening"] is not None
+    assert 0 <= costs_found["screening"] <= (costs_found["seconds"] or 0)

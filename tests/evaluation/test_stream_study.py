@@ -71,16 +71,16 @@ def test_every_method_meets_every_attack_at_every_step(study):
 
 
 def test_two_studies_are_the_same_and_the_second_asks_nothing(study, tmp_path):
-    told = []
+    calls = []
     methods = {name: study.methods[name] for name in ("vanilla, history", "radar, dynamic")}
     for _ in range(2):
         again = run_study(
-            "timeline", methods, limit=4, replies=tmp_path / "replies.db", progress=lambda *args: told.append(args)
+            "timeline", methods, limit=4, replies=tmp_path / "replies.db", progress=lambda *args: calls.append(args)
         )
         assert all(again.results[attack][name] == study.results[attack][name] for attack in ATTACKS for name in methods)
     total = len(ATTACKS) * len(methods) * study.steps
-    assert [done for done, _, _ in told] == [*range(1, total + 1)] * 2
-    assert told[0][1:] == (total, "none: vanilla, history")
+    assert [done for done, _, _ in calls] == [*range(1, total + 1)] * 2
+    assert calls[0][1:] == (total, "none: vanilla, history")
 
 
 def test_attacks_without_a_text_are_left_out_and_told(hostile):
@@ -145,9 +145,9 @@ def test_hostile_text_is_never_markup_nor_a_formula(hostile):
 
 
 def test_numbers_for_other_programs(study, hostile):
-    found = json.loads(over_time.as_json(study))
-    assert (found["questions"], found["steps"], found["generator"]) == (4, 16, "extractive")
-    one = next(one for one in found["results"] if (one["attack"], one["method"]) == ("none", "radar, dynamic"))
+    document = json.loads(over_time.as_json(study))
+    assert (document["questions"], document["steps"], document["generator"]) == (4, 16, "extractive")
+    one = next(one for one in document["results"] if (one["attack"], one["method"]) == ("none", "radar, dynamic"))
     result = study.results["none"]["radar, dynamic"]
     assert one["accuracy"]["value"] == result.accuracy().value
     assert [step["value"] for step in one["by_step"]["accuracy"]] == [result.accuracy(i).value for i in range(4)]

@@ -64,10 +64,10 @@ def test_passages_are_read_apart_and_answered_from_together(folder: Path, reader
         for passage in PASSAGES:  # one by one, so that nothing is padded
             tokens = tokenizer(f"question: capital of france context: {passage}", return_tensors="pt")
             states.append(model.get_encoder()(**{k: tokens[k] for k in ("input_ids", "attention_mask")})[0])
-        made = model.generate(
+        replies = model.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=torch.cat(states, dim=1)), max_new_tokens=5, num_beams=1
         )
-    assert reader.generate(ask(PASSAGES)).text == tokenizer.decode(made[0], skip_special_tokens=True).strip()
+    assert reader.generate(ask(PASSAGES)).text == tokenizer.decode(replies[0], skip_special_tokens=True).strip()
     weight = np.random.default_rng(0).normal(size=(2, 16)).astype(np.float32)
     logits = np.array([state[0, 0].numpy() @ weight.T for state in states], float)
     expected = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
@@ -96,8 +96,8 @@ def test_a_checkpoint_without_a_head_answers_and_has_no_verdict(folder: Path, tm
             (tmp_path / file.name).write_bytes(file.read_bytes())
     bare = load_generator(f"fid:{tmp_path},max_tokens=5")
     assert isinstance(bare, FusionInDecoder)
-    told = bare.generate(discern_prompt("capital of france", PASSAGES)).text
-    assert told == bare.generate(ask(PASSAGES)).text
+    reply_text = bare.generate(discern_prompt("capital of france", PASSAGES)).text
+    assert reply_text == bare.generate(ask(PASSAGES)).text
     with pytest.raises(ModelError, match="trained discriminator"):
         bare.perturbed("q", PASSAGES)
 

@@ -157,8 +157,8 @@ def test_a_forked_process_reads_with_threads_of_its_own(reader):
     reader.read(QUESTION, PASSAGES)  # this process has its threads
     child = os.fork()
     if child == 0:
-        made = reader.read("where is the Vasa Museum", PASSAGES)
-        os._exit(0 if made[0].answer else 1)
+        read_back = reader.read("where is the Vasa Museum", PASSAGES)
+        os._exit(0 if read_back[0].answer else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -188,11 +188,11 @@ def test_many_notes_are_compared_in_bounded_time(reader):
 
 
 def test_a_threshold_has_a_name_of_its_own_and_needs_no_path():
-    made = load_generator("reader,threshold=0.9")
-    assert made.threshold == 0.9
-    assert made.name == "reader,threshold=0.9"  # caches of replies must tell them apart
-    assert answer_judge(None, made) == "reader"
-    assert not can_write(made)
+    reader_made = load_generator("reader,threshold=0.9")
+    assert reader_made.threshold == 0.9
+    assert reader_made.name == "reader,threshold=0.9"  # caches of replies must tell them apart
+    assert answer_judge(None, reader_made) == "reader"
+    assert not can_write(reader_made)
 
 
 def test_a_string_is_no_list_of_passages(reader):
@@ -203,14 +203,14 @@ def test_a_string_is_no_list_of_passages(reader):
 
 
 def test_what_it_reads_is_remembered_within_bounds(reader):
-    made = Reader()
-    first = made.read(QUESTION, PASSAGES)
-    assert len(made._known) == len(PASSAGES)
-    made._model = None  # nothing is read twice
-    assert made.read(QUESTION, PASSAGES) == first
+    reader_made = Reader()
+    first = reader_made.read(QUESTION, PASSAGES)
+    assert len(reader_made._cache) == len(PASSAGES)
+    reader_made._model = None  # nothing is read twice
+    assert reader_made.read(QUESTION, PASSAGES) == first
     for i in range(REMEMBERED // 300 + 5):
-        made._known.put(str(i).encode(), first[2])
-    assert len(made._known) == REMEMBERED // 300
+        reader_made._cache.put(str(i).encode(), first[2])
+    assert len(reader_made._cache) == REMEMBERED // 300
 
 
 def test_it_judges_answers(reader):

@@ -31,14 +31,14 @@ def cases(folder: Path, name: str, poisons: int) -> tuple[tuple[Query, tuple[Pas
     """Questions with ten passages, all with the vectors that both sides compare."""
     examples = load(folder / f"{name}_poisoned.jsonl").examples[:QUESTIONS]
     corpus = load_passages(folder / "corpus.jsonl", name)
-    found = []
+    differing = []
     for example, clean in zip(examples, clean_contexts(examples, 10, corpus), strict=True):
         texts = planted(example, example.poisons("poisonedrag")[:poisons], prefix=True)
         shown = [passage.text for passage in prepend(clean, texts, 10).passages]
         vectors = LexicalEncoder().encode([example.question, *shown])
         passages = tuple(Passage(text, embedding=row) for text, row in zip(shown, vectors[1:], strict=True))
-        found.append((Query(example.question, vectors[0]), passages))
-    return tuple(found)
+        differing.append((Query(example.question, vectors[0]), passages))
+    return tuple(differing)
 
 
 def contexts(
@@ -75,8 +75,8 @@ def test_grada(shared_data, name, poisons, variant) -> None:
             each_way = np.array([[bm25s_score(left, right) for right in texts] for left in texts])
             alike = (each_way + each_way.T) / 2
         share = 0.4 if variant == "hrsim" else 0.0
-        asked = np.array([bm25s_score(text, query.text) for text in texts]) if share else np.zeros(len(texts))
-        edges = np.maximum(alike - share * (asked[:, None] + asked[None, :]), 0)
+        scores = np.array([bm25s_score(text, query.text) for text in texts]) if share else np.zeros(len(texts))
+        edges = np.maximum(alike - share * (scores[:, None] + scores[None, :]), 0)
         edges[edges < 1e-9] = 0
         np.fill_diagonal(edges, 0)
         ranks = networkx.pagerank(networkx.from_numpy_array(edges), alpha=0.85, tol=1e-12, max_iter=1000)
@@ -165,21 +165,21 @@ def test_trustrag_reference(shared_data, name, poisons) -> None:
 def test_radars_cut(shared_data, name, poisons) -> None:
     networkx = pytest.importorskip("networkx")
     for query, passages, _, _ in list(contexts(shared_data, name, poisons))[:3]:
-        found = Radar("extractive", "lexical").screen(query, passages)
-        speaking = np.asarray(found.evidence["answering"], int)
-        edges = np.asarray(found.evidence["agreement"])[np.ix_(speaking, speaking)]
+        screening = Radar("extractive", "lexical").screen(query, passages)
+        speaking = np.asarray(screening.evidence["answering"], int)
+        edges = np.asarray(screening.evidence["agreement"])[np.ix_(speaking, speaking)]
         graph = networkx.DiGraph()
         graph.add_nodes_from(["s", "t"])
         for place in range(len(speaking)):
-            graph.add_edge("s", place, capacity=float(found.evidence["source"][place]))
-            graph.add_edge(place, "t", capacity=float(found.evidence["sink"][place]))
+            graph.add_edge("s", place, capacity=float(screening.evidence["source"][place]))
+            graph.add_edge(place, "t", capacity=float(screening.evidence["sink"][place]))
             for other in np.flatnonzero(edges[place]):
                 if other != place:
                     graph.add_edge(place, int(other), capacity=float(edges[place, other]))
         value = networkx.minimum_cut_value(graph, "s", "t")
-        trusted = {m for m, i in enumerate(speaking) if "on the trusted side" in found.verdicts[i].reason}
-        cost = sum(float(found.evidence["source"][m]) for m in range(len(speaking)) if m not in trusted)
-        cost += sum(float(found.evidence["sink"][m]) for m in trusted)
+        trusted = {m for m, i in enumerate(speaking) if "on the trusted side" in screening.verdicts[i].reason}
+        cost = sum(float(screening.evidence["source"][m]) for m in range(len(speaking)) if m not in trusted)
+        cost += sum(float(screening.evidence["sink"][m]) for m in trusted)
         cost += sum(float(edges[m, o]) for m in trusted for o in range(len(speaking)) if o not in trusted)
         assert cost == pytest.approx(value, abs=1e-9)
-        assert {int(np.flatnonzero(speaking == i)[0]) for i in found.kept_indices} <= trusted
+        assert {int(np.flatnonzero(speaking == i)[0]) for i in screening.kept_indices} <= trusted

@@ -100,8 +100,8 @@ class Hostile:
             )
         if kind == 8:
             headers["Content-Encoding"] = self.numbers.choice(["gzip", "br", "x"])
-        told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{told}\r\n"
+        text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{text}\r\n"
         return head.encode("utf-8") + body
 
     def body(self, kind: int) -> bytes:
@@ -118,14 +118,18 @@ class Hostile:
             return b'{"answer": 1' + b"0" * 5000 + b"}"
         if kind == 14 and not self.numbers.randrange(20):
             return b" " * (9 << 20)
-        found = {
+        response = {
             "answer": odd(["In 1600.", "I don't know", *ODD]),
             "passages": odd([[{"text": odd(ODD)}, {"text": "In which year"}], [{"text": "a"}], odd(ODD), [{"txt": 1}]]),
             "id": odd(["one", 7, *ODD]),
             "documents": odd([[{"id": odd(ODD), "metadata": {"canary": odd(ODD)}}], odd(ODD)]),
         }
         if not self.numbers.randrange(4):
-            found = odd(
-                [found["answer"], [found], {name: found[name] for name in list(found)[: self.numbers.randrange(4)]}]
+            response = odd(
+                [
+                    response["answer"],
+                    [response],
+                    {name: response[name] for name in list(response)[: self.numbers.randrange(4)]},
+                ]
             )
-        return json.dumps(found).encode()
+        return json.dumps(response).encode()

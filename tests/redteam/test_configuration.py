@@ -46,6 +46,14 @@ def built(target, environment=(), hosts=None) -> HttpTarget:
         (changed("ask", url=f"{BASE}/ask?api_key=abcdef"), "secret in plain text"),
         (changed("ask", headers={"Authorization": "Bearer abc"}), r"write \${NAME}"),
         (changed("ask", headers={"Host": "x"}), "cannot be set"),
+        (changed("ask", headers=["X-Team: red"]), "ask.headers must be a mapping of names to texts"),
+        (changed("ask", headers={"X Team": "red"}), "'X Team' is no name of a header"),
+        (changed("ask", headers={"X-Team": True}), "ask.headers.X-Team must be a text"),
+        (changed("ask", url="http://[::1/ask"), "ask.url must begin with http"),
+        (changed("ask", url=8000), "ask.url must be an address such as"),
+        (changed("plant", file="{text}"), "plant.file must be a mapping with field, name, content"),
+        (changed("plant", file={"content": "{text}"}, body="{canary}"), "plant.body must map names to texts"),
+        (changed("plant", file={"text": "{text}"}), "no field of plant.file is named 'text'"),
         (
             changed("ask", body={"question": "{question}", "password": "hunter22"}),
             "ask.body.password looks like a secret",
@@ -110,8 +118,8 @@ def test_every_slip_of_a_file_is_named(tmp_path, text, message):
 
 def test_the_example_of_the_documentation_is_read(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "redteam.md").read_text()
-    found = text.split("```yaml\n", 1)[1].split("```", 1)[0]
-    (tmp_path / "c.yaml").write_text(found)
+    example = text.split("```yaml\n", 1)[1].split("```", 1)[0]
+    (tmp_path / "c.yaml").write_text(example)
     config = Config.load(tmp_path / "c.yaml")
     assert build_target(config.target, secrets=Secrets({"RAG_TOKEN": "abcdef"}), hosts=Hosts())
     assert (config.attacks, config.poisons) == (("poisonedrag",), (1,))
@@ -141,17 +149,17 @@ def test_a_multipart_upload_and_ids_of_our_own():
     target = built(
         {**TARGET, "plant": {"url": f"{BASE}/upload", "file": {"field": "document"}, "body": {"id": "{uuid}"}}}
     )
-    told = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
-    assert "the file 'unpoison-1.txt': planted" in told
+    description = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
+    assert "the file 'unpoison-1.txt': planted" in description
     assert target.own_ids("unpoison-abc") == ["unpoison-abc"]  # {canary} is the file's name
 
 
 def test_only_this_machine_and_what_was_spelled_out():
     names = {"localhost": ["127.0.0.1", "::1"], "rag.example": ["192.0.2.7"], "sly.example": ["127.0.0.1", "192.0.2.8"]}
-    asked = []
+    prompted = []
 
     def resolve(name):
-        asked.append(name)
+        prompted.append(name)
         return names[name]
 
     hosts = Hosts(["RAG.example"], resolve)
@@ -161,7 +169,7 @@ def test_only_this_machine_and_what_was_spelled_out():
         hosts.addresses("sly.example")
     names["rag.example"] = ["169.254.169.254"]  # the name changes its mind
     assert hosts.addresses("rag.example") == ("192.0.2.7",)
-    assert asked.count("rag.example") == 1
+    assert prompted.count("rag.example") == 1
     with pytest.raises(OptionError, match="no server's address"):
         Hosts(["meta.example"], lambda name: ["169.254.169.254"]).addresses("meta.example")
 
@@ -189,7 +197,7 @@ def test_a_path_that_leads_nowhere_names_what_there_is():
     with pytest.raises(
         TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
     ):
-        ReplyPath.of("$.answer", "ask.answer").one({"anwser": 1})
+        ReplyPath.of("$.answer", "ask.answer").first({"anwser": 1})
 
 
 @given(st.text(max_size=40))
@@ -209,9 +217,9 @@ def test_no_secret_survives_in_any_usual_dress(secret, around):
     dresses = [secret, json.dumps(secret), json.dumps(json.dumps(secret)), quote(secret), quote_plus(secret)]
     dresses.append(base64.b64encode(secret.encode()).decode())
     for dress in dresses:
-        found = secrets.masked([{"a": f"{around}{dress}{around}"}])[0]["a"]
-        assert secret not in found
-        assert dress not in found
+        example = secrets.masked([{"a": f"{around}{dress}{around}"}])[0]["a"]
+        assert secret not in example
+        assert dress not in example
 
 
 def test_the_name_of_a_collection_is_no_secret_and_a_reply_keeps_its_fields():

@@ -19,27 +19,27 @@ SIZE = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSIN
 
 @pytest.fixture
 def client():
-    found = qdrant.QdrantClient(":memory:")
-    found.create_collection("wiki", vectors_config=SIZE)
-    yield found
-    found.close()
+    retrieved = qdrant.QdrantClient(":memory:")
+    retrieved.create_collection("wiki", vectors_config=SIZE)
+    yield retrieved
+    retrieved.close()
 
 
 @pytest.fixture
 def retriever(client, encoder, passages):
-    found = QdrantRetriever(client, "wiki", encoder)
-    found.add(passages)
-    return found
+    retrieved = QdrantRetriever(client, "wiki", encoder)
+    retrieved.add(passages)
+    return retrieved
 
 
 def test_it_finds_what_the_exact_search_finds_and_brings_the_vectors(retriever, encoder, passages):
     exact = DenseRetriever(encoder, passages)
     encoder.calls.clear()
     for k in (1, 7, 20, 25):
-        found, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
-        assert [p.id for p in found] == [p.id for p in expected]
-        np.testing.assert_allclose([p.score for p in found], [p.score for p in expected], atol=1e-6)
-        np.testing.assert_allclose([p.embedding for p in found], [p.embedding for p in expected], atol=1e-6)
+        retrieved, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
+        assert [p.id for p in retrieved] == [p.id for p in expected]
+        np.testing.assert_allclose([p.score for p in retrieved], [p.score for p in expected], atol=1e-6)
+        np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)
     assert all(texts == ("text number 3",) for texts in encoder.calls)  # the hits were not encoded again
 
 
@@ -61,17 +61,17 @@ def test_no_passages_are_no_error(client, encoder, retriever):
 def test_fields_come_back_and_the_point_itself(client, encoder):
     retriever = QdrantRetriever(client, "wiki", encoder, text="body")
     retriever.add([Passage("a", id="1", title="A", source="https://a")])
-    (found,) = retriever.retrieve("a", 1)
-    assert (found.text, found.id, found.title, found.source) == ("a", "1", "A", "https://a")
-    assert found.original.payload["body"] == "a"
+    (passage,) = retriever.retrieve("a", 1)
+    assert (passage.text, passage.id, passage.title, passage.source) == ("a", "1", "A", "https://a")
+    assert passage.original.payload["body"] == "a"
 
 
 def test_named_vectors(client, encoder, passages):
     client.create_collection("named", vectors_config={"mine": SIZE, "other": SIZE})
     retriever = QdrantRetriever(client, "named", encoder, vector="mine")
     retriever.add(passages)
-    (found,) = retriever.retrieve("text number 2", 1)
-    assert (found.id, found.embedding.shape) == ("p2", (32,))
+    (passage,) = retriever.retrieve("text number 2", 1)
+    assert (passage.id, passage.embedding.shape) == ("p2", (32,))
 
 
 def test_an_id_again_or_a_text_again_replaces_the_passage(retriever, client):
@@ -86,8 +86,8 @@ def test_points_that_somebody_else_wrote(client, encoder):
     vectors = encoder.encode(["a", "b"]).tolist()
     client.upsert("wiki", [point(id=7, vector=vectors[0], payload={"text": "a", "title": 3})])
     retriever = QdrantRetriever(client, "wiki", encoder)
-    (found,) = retriever.retrieve("a", 5)
-    assert (found.id, found.title) == ("7", None)
+    (passage,) = retriever.retrieve("a", 5)
+    assert (passage.id, passage.title) == ("7", None)
     for payload in ({}, {"text": None}, {"text": ["list"]}, {"content": "b"}):
         client.upsert("wiki", [point(id=8, vector=vectors[1], payload=payload)])
         with pytest.raises(InputError, match=r"point 8 of .* has no text in the payload field 'text'"):
@@ -140,6 +140,6 @@ def test_asynchronously_by_either_client(retriever, encoder, passages):
         assert await native.aretrieve("text number 9", 0) == ()
         return await native.aretrieve("text number 9", 4), await retriever.aretrieve("text number 9", 4)
 
-    for found in asyncio.run(both()):
-        assert [p.id for p in found] == [p.id for p in expected]
-        np.testing.assert_allclose([p.embedding for p in found], [p.embedding for p in expected], atol=1e-6)
+    for retrieved in asyncio.run(both()):
+        assert [p.id for p in retrieved] == [p.id for p in expected]
+        np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)

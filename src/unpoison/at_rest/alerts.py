@@ -11,7 +11,7 @@ from typing import Self
 
 from unpoison.errors import OptionError, shown
 
-__all__ = ["MEASURES", "Rule"]
+__all__ = ["MEASURES", "AlertRule"]
 
 MEASURES = ("documents", "questions", "sources", "drop-rate", "rise")
 """What a rule may name; see `Report.measures`."""
@@ -21,7 +21,7 @@ _RULE = re.compile(r"([a-z-]{1,20})(>=|>)([0-9.]{1,20})")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """A measure and what it must not reach.
 
     Attributes:
@@ -56,7 +56,7 @@ class Rule:
         """Whether the rule raises an alarm."""
         return bool(_COMPARE[self.comparison](measures[self.measure], self.limit))
 
-    def told(self, measures: Mapping[str, float]) -> str:
+    def described(self, measures: Mapping[str, float]) -> str:
         """Such as "documents is 5, and the rule is documents >= 1"."""
         return f"{self.measure} is {measures[self.measure]:g}, and the rule is {self}"
 

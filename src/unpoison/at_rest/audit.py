@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from unpoison.at_rest.audit_rates import FEWEST, put_rates
-from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
+from unpoison.at_rest.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.at_rest.audit_rows import moment, read_event
 from unpoison.at_rest.audit_store import AuditStore, chance
 from unpoison.at_rest.onset import onset, timeline
@@ -21,7 +21,7 @@ from unpoison.checks import at_least
 from unpoison.errors import InputError
 from unpoison.types import Answer, Screening
 
-__all__ = ["Audit", "Document", "FalseAlarm", "Origin", "Question", "Report", "audited", "since"]
+__all__ = ["Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audited", "since"]
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
@@ -79,7 +79,7 @@ class Audit:
         self.newer += event.newer
         self._store.add(event)
 
-    def report(self, top: int = 50) -> Report:
+    def report(self, top: int = 50) -> AuditReport:
         """What was found so far.
 
         Args:
@@ -94,7 +94,7 @@ class Audit:
         alarms = _false_alarms(store)
         points = timeline(store.ask("SELECT hour, rows, seen, dropped FROM hours ORDER BY hour"))
         (count,) = next(iter(store.ask("SELECT count(DISTINCT id) FROM documents")))
-        return Report(
+        return AuditReport(
             rows=store.rows,
             seen=sum(seen for seen, _ in totals.values()),
             dropped=sum(dropped for _, dropped in totals.values()),
@@ -136,12 +136,12 @@ _DOCUMENT = """SELECT id, max(label), max(source), max(author), sum(seen), sum(d
     FROM documents JOIN rates USING (defense)"""
 
 
-def _document(row: tuple[Any, ...]) -> Document:
+def _document(row: tuple[Any, ...]) -> AuditedDocument:
     name, label, source, author, seen, dropped, expected, suspicion, orders, first, since, last, *_ = row
     questions, attacking = row[14:]
     p = _independent(questions, dropped, seen, expected)
     flagged = bool(attacking) or (questions >= FEWEST and p < CHANCE)
-    return Document(
+    return AuditedDocument(
         name, label, source, author, seen, dropped, expected, p, suspicion / max(seen, 1), questions, orders, first,
         since, last, flagged,
     )  # fmt: skip
@@ -156,11 +156,11 @@ def _independent(different: int, dropped: int, seen: int, expected: float) -> fl
     return chance(different, max(different, round(seen * share)), expected * share)
 
 
-def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
+def _documents(store: AuditStore, top: int) -> tuple[list[AuditedDocument], int]:
     """The most remarkable, and how many are flagged in all."""
     flagged = 0
 
-    def counted() -> Iterator[Document]:
+    def counted() -> Iterator[AuditedDocument]:
         nonlocal flagged
         for row in store.ask(f"{_DOCUMENT} GROUP BY id HAVING sum(dropped) > 0"):
             document = _document(row)
@@ -170,12 +170,12 @@ def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
     return heapq.nsmallest(top, counted(), key=_remarkable), flagged
 
 
-def _remarkable(one: Document | Question | Origin) -> tuple[Any, ...]:
+def _remarkable(entry: AuditedDocument | AuditedQuestion | Origin) -> tuple[Any, ...]:
     """Flagged first, then by how many drops there are beyond the expected, then by name."""
-    return (not one.flagged, -(one.dropped - one.expected), one.name if isinstance(one, Origin) else one.id)
+    return (not entry.flagged, -(entry.dropped - entry.expected), entry.name if isinstance(entry, Origin) else entry.id)
 
 
-def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
+def _questions(store: AuditStore, top: int) -> tuple[list[AuditedQuestion], int]:
     """Those under attack first, and how many there are of these; they are put aside for the documents' sake."""
     for statement in (
         "CREATE INDEX IF NOT EXISTS drops_by_question ON drops (question)",
@@ -185,19 +185,19 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
         store.ask(statement)
     attacked = 0
 
-    def counted() -> Iterator[Question]:
+    def counted() -> Iterator[AuditedQuestion]:
         nonlocal attacked
-        for name, asked, rows, hit, seen, dropped, expected, first, documents in store.ask(
+        for name, question_text, rows, hit, seen, dropped, expected, first, documents in store.ask(
             "SELECT question, max(asked), sum(rows), sum(attacked), sum(seen), sum(dropped), sum(seen * rate), "
             "min(first_attacked), (SELECT count(*) FROM drops WHERE drops.question = questions.question) "
             "FROM questions JOIN rates USING (defense) GROUP BY question HAVING sum(dropped) > 0"
         ):
             p = _independent(documents, dropped, seen, expected)
-            found = documents >= FEWEST and p < CHANCE
-            if found:
+            flagged = documents >= FEWEST and p < CHANCE
+            if flagged:
                 attacked += 1
                 store.ask("INSERT INTO attacked VALUES (?)", (name,))
-            yield Question(name, asked, rows, hit, documents, seen, dropped, expected, p, first, found)
+            yield AuditedQuestion(name, question_text, rows, hit, documents, seen, dropped, expected, p, first, flagged)
 
     return heapq.nsmallest(top, counted(), key=_remarkable), attacked
 
@@ -205,14 +205,14 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
 def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
     """Sources or authors with a drop, the most remarkable first."""
     column = {"source": "source", "author": "author"}[kind]  # no name of a column comes from a log
-    asked = store.ask(
+    rows = store.ask(
         f"SELECT {column}, count(DISTINCT id), count(DISTINCT CASE WHEN dropped > 0 THEN id END), sum(seen), "  # noqa: S608
         f"sum(dropped), sum(seen * rate), min(first_dropped) FROM documents JOIN rates USING (defense) "
         f"WHERE {column} != '' GROUP BY {column} HAVING sum(dropped) > 0"
     )
 
     def counted() -> Iterator[Origin]:
-        for name, documents, hit, seen, dropped, expected, first in asked:
+        for name, documents, hit, seen, dropped, expected, first in rows:
             p = chance(dropped, seen, expected)
             flagged = dropped >= FEWEST and p < CHANCE
             yield Origin(kind, name, documents, hit, seen, dropped, expected, p, first, flagged)
@@ -222,29 +222,29 @@ def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
 
 def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
     """Dropped for unrelated questions, for no order, and saying what the kept ones say; the widest first."""
-    asked = store.ask(  # what is put together is ours
+    rows = store.ask(  # what is put together is ours
         f"{_DOCUMENT} WHERE id IN (SELECT id FROM drops GROUP BY id HAVING count(*) >= ? ORDER BY count(*) DESC, id "  # noqa: S608
         "LIMIT ?) GROUP BY id HAVING sum(orders) = 0",
         (WIDE, LOOKED_AT),
     )
-    found = []
-    for row in list(asked):
+    alarms = []
+    for row in list(rows):
         agrees = row[12] / row[13] if row[13] else None
         if agrees is not None and agrees < AGREES:
             continue
         words = _terms(store, row[0])
         spread = topics(words)
         if spread >= WIDE:
-            found.append(FalseAlarm(_document(row), spread, agrees))
-    return sorted(found, key=lambda alarm: (-alarm.topics, -(alarm.agrees or 0.0), alarm.document.id))
+            alarms.append(FalseAlarm(_document(row), spread, agrees))
+    return sorted(alarms, key=lambda alarm: (-alarm.topics, -(alarm.agrees or 0.0), alarm.document.id))
 
 
 def _terms(store: AuditStore, document: str) -> list[frozenset[str]]:
-    asked = store.ask(
+    rows = store.ask(
         "SELECT max(terms) FROM drops JOIN questions USING (question) WHERE id = ? GROUP BY question LIMIT 100",
         (document,),
     )
-    return [frozenset(terms.split()) for (terms,) in asked]
+    return [frozenset(terms.split()) for (terms,) in rows]
 
 
 def since(text: str, now: float) -> float:
@@ -256,16 +256,16 @@ def since(text: str, now: float) -> float:
     number, unit = text[:-1], text[-1:]
     if unit in _SECONDS and number.isdecimal() and number.isascii() and len(number) <= 6:
         return now - int(number) * _SECONDS[unit]
-    found = None if text.replace(".", "", 1).isdecimal() else moment(text)
-    if found is None:
+    seconds = None if text.replace(".", "", 1).isdecimal() else moment(text)
+    if seconds is None:
         raise InputError(f"since must be a date such as 2026-03-01, or a time ago such as 24h or 7d, got {text!r}")
-    return found
+    return seconds
 
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
-def audited(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> Report:
+def audited(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
     """The report on rows that all hold a screening; for logs with other rows use `Audit`.
 
     Raises:

@@ -18,11 +18,11 @@ from unpoison.batch.shards import Shards
 from unpoison.batch.work import Finished, PartWork
 from unpoison.file_rows import encoded
 
-__all__ = ["Engine", "Question", "screened"]
+__all__ = ["Engine", "ScanQuestion", "screened"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ScanQuestion:
     """What is asked of which units.
 
     Attributes:
@@ -52,7 +52,7 @@ class Engine:
 
 
 def screened(
-    questions: Iterable[Question], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
+    questions: Iterable[ScanQuestion], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
 ) -> Iterator[list[float]]:
     """For every question the probability of poison of its units, in order; an empty list where screening failed.
 
@@ -98,11 +98,13 @@ def _engine(work: PartWork, parts: Iterator[Part], engine: Engine) -> Iterator[b
     return local(work, parts, engine.workers or usual_workers(work.screener))
 
 
-def _parts(questions: Iterable[Question], texts: Sequence[str]) -> Iterator[Part]:
+def _parts(questions: Iterable[ScanQuestion], texts: Sequence[str]) -> Iterator[Part]:
     """Questions as rows of a batch, each of which holds its texts."""
-    asked = iter(questions)
-    while some := list(islice(asked, MAX_ROWS)):
-        rows = tuple(encoded({"query": one.text, "passages": [texts[i] for i in one.units]}) for one in some)
+    remaining = iter(questions)
+    while some := list(islice(remaining, MAX_ROWS)):
+        rows = tuple(
+            encoded({"query": question.text, "passages": [texts[i] for i in question.units]}) for question in some
+        )
         yield Part(1, rows, arrow=False, rows=len(rows), position=0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
-from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, Case, share
+from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, share
 from unpoison.rendering import excerpt, plain
 
 __all__ = ["brief"]
@@ -18,7 +18,7 @@ REASON = 230
 """Characters of a reason."""
 
 
-def brief(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
+def brief(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
     """The lines, none longer than 80 characters.
 
     Args:
@@ -43,7 +43,7 @@ def brief(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
     yield ""
 
 
-def _question(case: Case) -> Iterator[str]:
+def _question(case: DemoCase) -> Iterator[str]:
     """What a model would read without a defense, and with one; then the reason for the first poison."""
     without, shielded = (case.screenings[name] for name in (WITHOUT, SHIELD))
     yield ""
@@ -56,16 +56,16 @@ def _question(case: Case) -> Iterator[str]:
             continue
         # The repeated question would fill the line; what the attacker added says more.
         text = excerpt(case.passages[i].text.removeprefix(f"{case.question}. "), 40)
-        fates = (f"{'read' if one.verdicts[i].kept else 'dropped':>10}" for one in (without, shielded))
+        fates = (f"{'read' if screening.verdicts[i].kept else 'dropped':>10}" for screening in (without, shielded))
         yield f"  {'POISON' if label == 'poison' else 'answer'}  {text:<41}{'  '.join(fates)}"
-    kept = (f"{sum(one.verdicts[i].kept for i in others)} read".rjust(10) for one in (without, shielded))
+    kept = (f"{sum(screening.verdicts[i].kept for i in others)} read".rjust(10) for screening in (without, shielded))
     yield f"          {f'and {len(others)} other genuine passages':<41}{'  '.join(kept)}"
     reason = excerpt(plain(shielded.verdicts[case.labels.index("poison")].reason), REASON)
     yield from wrap(f"Why {SHIELD} drops the first: {reason}", COLUMNS)
     yield ""
 
 
-def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
+def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
     """Every defense over all questions: what is saved under attack, and what that costs without one."""
     few, many = POISONS[0], POISONS[-1]
     first = ("poison is read", "poison is read", "the answer", "genuine texts")
@@ -78,9 +78,9 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
             share(case.poisons_left(name) > 0 for case in cases[many]),
             share(case.keeps_answer(name) for case in cases[many]),
             share(
-                one.verdicts[i].kept
+                screening.verdicts[i].kept
                 for case in cases[0]
-                for one in [case.screenings[name]]
+                for screening in [case.screenings[name]]
                 for i in range(len(case.labels))
             ),
         )

@@ -60,7 +60,7 @@ def _messages(text: str, start: int, end: int, edits: Edits) -> list[str]:
     """What is said between two places where no reader looks."""
     messages = list(MESSAGE.finditer(text, start, end))
     for message in messages:
-        edits.heard(range(*message.span()))
+        edits.mark_message(range(*message.span()))
     return [message[0] for message in messages]
 
 

@@ -23,7 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.order_signs import FAR, NEAR, Kinds, Lexicon, Signs, Table, met, met_apart, signs
+from unpoison.kernels.order_signs import (
+    FAR,
+    NEAR,
+    Kinds,
+    Lexicon,
+    OrderSigns,
+    SignTable,
+    occurrences_apart,
+    occurrences_in,
+    signs,
+)
 from unpoison.kernels.sentences import sentences
 
 __all__ = [
@@ -31,8 +41,8 @@ __all__ = [
     "THRESHOLD",
     "WINDOW",
     "Order",
+    "OrderWeights",
     "Stretches",
-    "Weights",
     "loaded",
     "order",
     "shipped",
@@ -62,7 +72,7 @@ _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
 
 @dataclass(frozen=True)
-class Weights:
+class OrderWeights:
     """What the signs say.
 
     Attributes:
@@ -84,12 +94,12 @@ class Weights:
         )
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> SignTable:
         """The signs, in the order of `values`."""
         far = np.zeros(len(self.lexicon.names), bool)
         far[[code // len(far) for code, _, _, is_far in self._rows if is_far]] = True
         code, reach = (np.array([row[i] for row in self._rows], np.int64) for i in (0, 1))
-        return Table(code, reach, far)
+        return SignTable(code, reach, far)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -128,7 +138,7 @@ class Stretches(NamedTuple):
     begin: NDArray[np.int64]
 
 
-def order(text: str, weights: Weights | None = None) -> Order:
+def order(text: str, weights: OrderWeights | None = None) -> Order:
     """The stretch of a text that is most like an order.
 
     Args:
@@ -144,7 +154,7 @@ def order(text: str, weights: Weights | None = None) -> Order:
     return Order(_probability(best, used), _quoted(text, start, end) if best > 0 else "", start, end)
 
 
-def suspicions(texts: Sequence[str], weights: Weights | None = None) -> NDArray[np.float64]:
+def suspicions(texts: Sequence[str], weights: OrderWeights | None = None) -> NDArray[np.float64]:
     """`order(text).probability` for each of k texts, in a third of the time; shape (k,).
 
     Complexity: O(n log n) time in the length of all texts.
@@ -167,10 +177,10 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
         yield part
 
 
-def _highest(texts: Sequence[str], weights: Weights) -> list[float]:
+def _highest(texts: Sequence[str], weights: OrderWeights) -> list[float]:
     """What the best stretch of each text adds up to, at least 0."""
-    found, begin = met_apart(texts, weights.lexicon, max(FAR, WINDOW))
-    held = signs(found, weights.table)
+    occurrences, begin = occurrences_apart(texts, weights.lexicon, max(FAR, WINDOW))
+    held = signs(occurrences, weights.table)
     total = np.zeros(int(begin[-1]) + 1)
     if len(held.sign):
         best = stretches(held, weights.values[held.sign]).total
@@ -179,26 +189,26 @@ def _highest(texts: Sequence[str], weights: Weights) -> list[float]:
     return highest
 
 
-def _probability(total: float, weights: Weights) -> float:
+def _probability(total: float, weights: OrderWeights) -> float:
     return 1 / (1 + exp(-max(min(total + weights.bias, 50.0), -50.0)))
 
 
-def _best(text: str, weights: Weights) -> tuple[float, int, int]:
+def _best(text: str, weights: OrderWeights) -> tuple[float, int, int]:
     """What the best stretch adds up to, and where it stands; zeros without any."""
-    found = signs(met(text, weights.lexicon), weights.table)
-    values = weights.values[found.sign]
+    held = signs(occurrences_in(text, weights.lexicon), weights.table)
+    values = weights.values[held.sign]
     if not len(values):
         return 0.0, 0, 0
-    all_of = stretches(found, values)
+    all_of = stretches(held, values)
     last = int(all_of.total.argmax())
     best = float(all_of.total[last])
     if best <= 0:
         return 0.0, 0, 0
-    inside = (found.first >= all_of.begin[last]) & (found.last < last) & (values > 0)
-    return best, int(found.start[inside].min()), int(found.end[inside].max())
+    inside = (held.first >= all_of.begin[last]) & (held.last < last) & (values > 0)
+    return best, int(held.start[inside].min()), int(held.end[inside].max())
 
 
-def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) -> tuple[int, int]:
+def _narrowed(text: str, start: int, end: int, weights: OrderWeights, best: float) -> tuple[int, int]:
     """The fewest sentences of a stretch, one after the other, that are an order by themselves and say nearly as much.
 
     A stretch runs on into the next sentence for the least sign in it; what is cut or quoted should not.
@@ -217,30 +227,30 @@ def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) ->
     return (regions[0][0], regions[-1][1]) if regions else (start, end)
 
 
-def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
+def stretches(held: OrderSigns, values: NDArray[np.float64]) -> Stretches:
     """The best stretch of at most `WINDOW` words that ends with each word; a sign counts once in it. O(n) time.
 
     Args:
-        found: The signs of a text.
+        held: The signs of a text.
         values: What each of them adds.
     """
     # A sign that is met again is taken back there, for the stretches that hold both.
-    again = np.flatnonzero(found.sign[1:] == found.sign[:-1])
-    last = np.concatenate([found.last, found.last[again + 1]]) + 1
-    length = last - np.concatenate([found.first, found.first[again]]) - 1
+    again = np.flatnonzero(held.sign[1:] == held.sign[:-1])
+    last = np.concatenate([held.last, held.last[again + 1]]) + 1
+    length = last - np.concatenate([held.first, held.first[again]]) - 1
     value = np.concatenate([values, -values[again]])
     against = np.concatenate([values, values[again]]) < 0
     fits = np.flatnonzero(length < WINDOW)
     fits = fits[np.argsort(last[fits], kind="stable")]
     last, length, value, against = last[fits], length[fits], value[fits], against[fits]
-    words = int(found.last.max()) + 2
+    words = int(held.last.max()) + 2
     total, begin = np.zeros(words), np.zeros(words, np.int64)
     for block in range(0, words, BLOCK):
         low, high = max(block - WINDOW, 0), min(block + BLOCK, words)
         inside = slice(*np.searchsorted(last, [low, high]))
         size = high - low
-        place = (2 * length[inside] + against[inside]) * size + last[inside] - low
-        sums = _sums(place, np.where(against, -value, value)[inside], size)[..., block - low :]
+        cell = (2 * length[inside] + against[inside]) * size + last[inside] - low
+        sums = _sums(cell, np.where(against, -value, value)[inside], size)[..., block - low :]
         sums = sums[:, 0] - np.minimum(sums[:, 1], MOST_AGAINST)
         longest = sums.argmax(axis=0)
         total[block:high] = np.take_along_axis(sums, longest[None], axis=0)[0]
@@ -248,15 +258,15 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
     return Stretches(total, begin)
 
 
-def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
+def _sums(cell: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
     """What stretches add up to, by their words less one, what it speaks for, and their last word.
 
     Args:
-        place: These three in one number, for each value.
+        cell: These three in one number, for each value.
         value: What is added to the shortest stretch that holds it.
         words: How many last words there are.
     """
-    sums = np.asarray(np.bincount(place, value, 2 * WINDOW * words).reshape(WINDOW, 2, words), float)
+    sums = np.asarray(np.bincount(cell, value, 2 * WINDOW * words).reshape(WINDOW, 2, words), float)
     ending = sums[0].copy()  # what ends with the same word
     for shorter, longer in pairwise(sums):
         ending += longer
@@ -269,8 +279,8 @@ def _quoted(text: str, start: int, end: int) -> str:
     """What stands there, with the rest of its sentences as far as there is room."""
     room = max(LONGEST_QUOTE - (end - start), 0)
     begin = start
-    for found in _ENDS.finditer(text, max(start - room, 0), start):
-        begin = found.end()
+    for ending in _ENDS.finditer(text, max(start - room, 0), start):
+        begin = ending.end()
     if begin == start and start <= room:
         begin = 0
     ended = _ENDS.match(text, end - 1) if end > start else None  # its last sentence is whole
@@ -280,12 +290,12 @@ def _quoted(text: str, start: int, end: int) -> str:
 
 
 @cache
-def shipped() -> Weights:
+def shipped() -> OrderWeights:
     """The weights of this package."""
     return loaded(json.loads((files("unpoison") / "data" / "orders.json").read_text(encoding="utf-8")))
 
 
-def loaded(data: Mapping[str, Any]) -> Weights:
+def loaded(data: Mapping[str, Any]) -> OrderWeights:
     """Weights as `orders.json` holds them: `kinds`, `bias`, and `signs` by their first kind and their second."""
     weight = {
         (first, second, reach): value
@@ -293,4 +303,4 @@ def loaded(data: Mapping[str, Any]) -> Weights:
         for second, reaches in seconds.items()
         for reach, value in reaches
     }
-    return Weights(Lexicon(data["kinds"]), data["bias"], weight)
+    return OrderWeights(Lexicon(data["kinds"]), data["bias"], weight)

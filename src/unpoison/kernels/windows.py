@@ -71,8 +71,8 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
         question: The question, which is not cut.
         texts: The passages' readings.
     """
-    asked = list(WORD.finditer(question))
-    parts = [(-1, asked), *((owner, part) for owner, text in enumerate(texts) for part in _parts(text))]
+    question_words = list(WORD.finditer(question))
+    parts = [(-1, question_words), *((owner, part) for owner, text in enumerate(texts) for part in _parts(text))]
     owners = np.array([owner for owner, _ in parts], np.int64)
     start = np.array([0, *(part[0].start() for _, part in parts[1:])], np.int64)
     end = np.array([len(question), *(part[-1].end() for _, part in parts[1:])], np.int64)
@@ -105,9 +105,9 @@ def _parts(text: str) -> Iterator[list[re.Match[str]]]:
     starts = [word.start() for word in words]
     begin = [0]
     for end in SENTENCE_END.finditer(text):
-        place = bisect_left(starts, end.end(), begin[-1])
-        if begin[-1] + FEWEST <= place < len(words):
-            begin.append(place)
+        index = bisect_left(starts, end.end(), begin[-1])
+        if begin[-1] + FEWEST <= index < len(words):
+            begin.append(index)
     if len(begin) > 1 and len(words) - begin[-1] < FEWEST:
         begin.pop()
     for first, last in pairwise((*begin, len(words))):
