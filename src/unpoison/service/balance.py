@@ -5,7 +5,8 @@ at once one process often takes all, and keeps them for as long as they stay ope
 whoever has more than another one lets that one go first.
 
 The processes still share one queue: a connection never waits for a process that is dead or busy, which it would if each
-had a socket and a queue of its own (SO_REUSEPORT), and the system's choice among those is chance too.
+had a socket and a queue of its own (SO_REUSEPORT), and the system's choice among those is chance too. An event loop that
+accepts by itself, as uvloop does, asks nobody: then it is chance again.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class BalancedSocket(socket.socket):
         self._open += 1
         self.say()
         parts = connection.family, connection.type, connection.proto, connection.detach()
-        return _Counted(*parts, closed=self._closed_one), address
+        return _Counted(*parts, on_close=self._closed_one), address
 
     def _closed_one(self) -> None:
         self._open -= 1
@@ -98,11 +99,11 @@ class BalancedSocket(socket.socket):
 class _Counted(socket.socket):
     """A connection that says when it is closed."""
 
-    def __init__(self, *parts: int, closed: Callable[[], None]) -> None:
+    def __init__(self, *parts: int, on_close: Callable[[], None]) -> None:
         super().__init__(*parts)
-        self._told = closed
+        self._on_close = on_close
 
     def close(self) -> None:
         if self.fileno() >= 0:
-            self._told()
+            self._on_close()
         super().close()
