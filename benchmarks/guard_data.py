@@ -17,7 +17,7 @@ import numpy as np
 from docstrings import REFERENCE, REFERENCE_ASIDE, documentation_of
 from docstrings import questions as questions_of
 from guard_forms import claimed, corrected, in_form, tailed
-from guard_texts import agreeing, answered, brief, joined, padded, snippet, titled
+from guard_texts import agreeing, answered, brief, joined, padded, snippet
 from quality_cells import CANDIDATES, SETS, WIKI, cells
 from split import held_out as held_out_of
 from split import share_of
@@ -86,10 +86,9 @@ class Sample:
     def kind(self, poison: bool) -> tuple[str, str]:
         """The group of a passage, in which all weigh together as much as those of any other group.
 
-        Forms are one domain, and titles another: their templates are few, and however many sets they fill, they say
-        no more.
+        Forms are one domain: their templates are few, and however many sets they fill, they say no more.
         """
-        domain = next((form for form in ("forms", "titled") if self.domain.endswith(f"-{form}")), self.domain)
+        domain = "forms" if self.domain.endswith("-forms") else self.domain
         return domain, self.attack if poison else ""
 
 
@@ -153,7 +152,6 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     if rng.random() < (0.2 if repeats == 1 else 0.4):
         yield _sample(f"{name}-brief", "none", example.question, brief(example.question, clean), [], rng)
     yield from _in_forms(name, example, clean)
-    yield from _under_titles(name, example, clean)
     if name in ATTACKED_SETS:
         yield from _published(name, example, clean, rng)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
@@ -204,27 +202,6 @@ def _in_forms(name: str, example: Example, clean: list[Row]) -> Iterator[Sample]
         yield _attacked(f"{name}-forms", "shaped", asked, formed if turn else clean, shaped, rng)
         outdated = [corrected(asked, wrong, right[:80], rng) for _ in range(4)]
         yield _attacked(f"{name}-forms", "outdated", asked, clean, outdated, rng)
-
-
-def _under_titles(name: str, example: Example, clean: list[Row]) -> Iterator[Sample]:
-    """Retrievals whose passages have titles, poison as well, and so do the web results among them."""
-    rng = np.random.default_rng(int(share_of(f"titles {name} {example.id}") * 2**53))
-    attacked = name in ATTACKED_SETS
-    if not attacked and rng.random() > (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
-        return
-    asked = example.question
-
-    def under(text: str, *, cut: bool) -> str:
-        return titled(snippet(text, asked, rng) if cut else text, asked, rng)
-
-    for cut in (False, True):
-        rows = [(under(text, cut=cut), gold) for text, gold in clean]
-        yield _sample(f"{name}-titled", "none", asked, rows, [], rng)
-        published = [(attack, _free(example, attack)[:MOST_TEXTS]) for attack in PUBLISHED[:5]] if attacked else []
-        for attack, texts in published:
-            if texts and rng.random() < 0.5:
-                poisons = [under(text, cut=cut and rng.random() < 0.25) for text in texts]
-                yield _attacked(f"{name}-titled", attack, asked, rows, poisons, rng)
 
 
 def _wrong(example: Example, rng: np.random.Generator) -> str | None:
