@@ -45,7 +45,7 @@ def fitted(samples: Iterable[Sample]) -> frozenset[str]:
 def clean_sets(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     found = defaultdict(list)
     for one in samples:
-        if one.attack == "none":
+        if one.attack == "none" and one.bodies is None:
             found[one.domain].append(one)
     return found
 
