@@ -22,8 +22,8 @@ FEWEST = 24
 BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{FEWEST},}}={{0,2}}")
 HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{FEWEST // 2},}}(?![0-9A-Za-z])")
 
-ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})")
-ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2})"
+ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
+ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2}|\\1[0-7]{2})"
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
 """A stretch in which escapes follow each other closely."""
 
@@ -90,7 +90,7 @@ def _unescaped(run: str) -> str | None:
     """A run without its escapes, where these hide letters or part words."""
     octets, last, hides, parts = bytearray(), 0, 0, 0
     for escape in ESCAPE.finditer(run):
-        code = int(escape[escape.lastindex or 0], 16)
+        code = int(escape[escape.lastindex or 0], 8 if escape[5] else 16)
         hides += code < 0x80 and chr(code).isalnum() and ESCAPE_GOES_ON.match(run, escape.end()) is not None
         parts += code == SPACE
         octets += run[last : escape.start()].encode(errors="replace")

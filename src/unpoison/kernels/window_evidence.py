@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shapes_of, word_code
-from unpoison.kernels.windows import Windows, windows
+from unpoison.kernels.windows import FEWEST, Windows, windows
 
 __all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
 
@@ -43,9 +43,9 @@ class WindowSigns(NamedTuple):
     end: Numbers
 
 
-def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSigns:
-    """The evidence on the windows of k passages. Time and memory linear in the words, but for sorting."""
-    cut = windows(question, texts)
+def window_signs(question: str, texts: Sequence[str], style: Style, fewest: int = FEWEST) -> WindowSigns:
+    """The evidence on the windows of k passages, whose parts have so many words at least. Time and memory linear in the words, but for sorting."""
+    cut = windows(question, texts, fewest)
     asked, hits, news = _of_question(cut)
     wanted = max(asked, 1)
     owners = cut.owner[cut.first]
