@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import re
 import time
 from collections.abc import Callable
 from urllib.parse import quote
@@ -28,6 +29,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "short escapes, vowels": lambda text: "".join(f"\\x{ord(c):02x}" if c in "aeiou" else c for c in text),
     "letters apart": lambda text: "  ".join(" ".join(word) for word in text.split()),
     "backwards": lambda text: text[::-1],
+    "words backwards": lambda text: re.sub(r"\w+", lambda word: word[0][::-1], text),
     "ROT13": lambda text: codecs.encode(text, "rot13"),
 }
 

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard_model import GuardModel, Judgement, trees_of
 from unpoison.defenses.guard_redaction import Window, windows_of
-from unpoison.kernels.alignment import Trace
-from unpoison.kernels.respelling import respelled
+from unpoison.kernels.respelling import Respelled, respelled
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.style import ITSELF, Style, run_text
 from unpoison.kernels.trees import Trees, evaluate
@@ -44,9 +43,6 @@ Numbers = NDArray[np.int64]
 CLAIM = "states an answer as invented claims do"
 
 LONGEST_QUOTED = 120
-
-CHANGED = 0.1
-"""The share of changes among a text's words from which it is judged as respelled too."""
 
 FEWEST_RESPELLED = 8
 """A part of a respelled text has at least so many words, for whoever writes it chose its full stops as well."""
@@ -128,22 +124,21 @@ class WindowModel:
         """Every window of k passages, of texts in a strange spelling or layout also as they are meant; linear."""
         signs = window_signs(question, texts, self.style)
         odds = evaluate(self.trees, signs.columns)
-        if changed := [i for i, text in enumerate(texts) if respelled(text, self.words)[1] >= CHANGED]:
-            more = self._respelled(question, texts, changed)
+        if meant := {i: one for i, text in enumerate(texts) if (one := respelled(text, self.words))}:
+            more = self._respelled(question, meant)
             odds = np.concatenate([odds, evaluate(self.trees, more.columns)])
             signs = WindowSigns(*map(np.concatenate, zip(signs, more)))
         return WindowJudgement(signs.owner, signs.start, signs.end, odds, worst(odds, signs.owner, len(texts)))
 
-    def _respelled(self, question: str, texts: Sequence[str], changed: Sequence[int]) -> WindowSigns:
-        """The windows of some texts as they are meant, with the places in the texts as they are."""
-        traces = [Trace(texts[i]) for i in changed]
-        meant = [respelled(texts[i], self.words, trace)[0] for i, trace in zip(changed, traces)]
-        signs = window_signs(question, meant, self.style, FEWEST_RESPELLED)
+    def _respelled(self, question: str, meant: Mapping[int, Respelled]) -> WindowSigns:
+        """The windows of texts as they are meant, by their passages, with the places in the texts as they are."""
+        texts = list(meant.values())
+        signs = window_signs(question, [one.text for one in texts], self.style, FEWEST_RESPELLED)
         start, end = np.empty_like(signs.start), np.empty_like(signs.end)
-        for number, trace in enumerate(traces):
+        for number, one in enumerate(texts):
             here = signs.owner == number
-            start[here], end[here] = trace.start[signs.start[here]], trace.end[signs.end[here] - 1]
-        return WindowSigns(signs.columns, np.array(changed, np.int64)[signs.owner], start, end)
+            start[here], end[here] = one.start[signs.start[here]], one.end[signs.end[here] - 1]
+        return WindowSigns(signs.columns, np.array(list(meant), np.int64)[signs.owner], start, end)
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -132,10 +132,10 @@ def _turned(line: str) -> str | None:
     begin = line[:LONGEST]
     if len(WORD.findall(begin)) < FEWEST_WORDS or _sense(begin) > NONSENSE:
         return None
-    for turn in (_backwards, _words_backwards, _rotated):
-        if _sense(turn(begin)) >= SENSE:
-            return turn(line)
-    return None
+    turns = [turn for turn in (_backwards, _words_backwards, _rotated) if _sense(turn(begin)) >= SENSE]
+    # Words backwards make sense from behind too, but for the full stop, which is in front then.
+    best = sorted(turns, key=lambda turn: turn(line)[:1] in ".,;:!?")[:1]
+    return best[0](line) if best else None
 
 
 def _sense(line: str) -> float:
