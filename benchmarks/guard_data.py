@@ -17,7 +17,7 @@ import numpy as np
 from docstrings import REFERENCE, REFERENCE_ASIDE, documentation_of
 from docstrings import questions as questions_of
 from guard_forms import claimed, corrected, in_form, tailed
-from guard_texts import agreeing, answered, brief, joined, padded, snippet
+from guard_texts import agreeing, answered, brief, joined, padded, snippet, titled
 from quality_cells import CANDIDATES, SETS, WIKI, cells
 from split import held_out as held_out_of
 from split import share_of
@@ -84,9 +84,10 @@ class Sample:
     def kind(self, poison: bool) -> tuple[str, str]:
         """The group of a passage, in which all weigh together as much as those of any other group.
 
-        Forms are one domain: their templates are few, and however many sets they fill, they say no more.
+        Forms are one domain, and titles another: their templates are few, and however many sets they fill, they say
+        no more.
         """
-        domain = "forms" if self.domain.endswith("-forms") else self.domain
+        domain = next((form for form in ("forms", "titled") if self.domain.endswith(f"-{form}")), self.domain)
         return domain, self.attack if poison else ""
 
 
@@ -150,6 +151,7 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
     if rng.random() < (0.2 if repeats == 1 else 0.4):
         yield _sample(f"{name}-brief", "none", example.question, brief(example.question, clean), [], rng)
     yield from _in_forms(name, example, clean)
+    yield from _under_titles(name, example, clean)
     if name in ATTACKED_SETS:
         yield from _published(name, example, clean, rng)
     elif rng.random() < (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
@@ -200,6 +202,27 @@ def _in_forms(name: str, example: Example, clean: list[Row]) -> Iterator[Sample]
         yield _attacked(f"{name}-forms", "shaped", asked, formed if turn else clean, shaped, rng)
         outdated = [corrected(asked, wrong, right[:80], rng) for _ in range(4)]
         yield _attacked(f"{name}-forms", "outdated", asked, clean, outdated, rng)
+
+
+def _under_titles(name: str, example: Example, clean: list[Row]) -> Iterator[Sample]:
+    """Retrievals whose passages have titles, poison as well, and so do the web results among them."""
+    rng = np.random.default_rng(int(share_of(f"titles {name} {example.id}") * 2**53))
+    attacked = name in ATTACKED_SETS
+    if not attacked and rng.random() > (0.2 if name in ("nq_large_poisoned", "timeqa") else 0.4):
+        return
+    asked = example.question
+
+    def under(text: str, *, cut: bool) -> str:
+        return titled(snippet(text, asked, rng) if cut else text, asked, rng)
+
+    for cut in (False, True):
+        rows = [(under(text, cut=cut), gold) for text, gold in clean]
+        yield _sample(f"{name}-titled", "none", asked, rows, [], rng)
+        published = [(attack, _free(example, attack)[:MOST_TEXTS]) for attack in PUBLISHED[:5]] if attacked else []
+        for attack, texts in published:
+            if texts and rng.random() < 0.5:
+                poisons = [under(text, cut=cut and rng.random() < 0.25) for text in texts]
+                yield _attacked(f"{name}-titled", attack, asked, rows, poisons, rng)
 
 
 def _wrong(example: Example, rng: np.random.Generator) -> str | None:
@@ -294,6 +317,10 @@ SEEN = ("nq", "hotpotqa", "nq_large", "nq_retrieved", "hotpotqa_distractor", "ti
 """Sets of the quality benchmark of which some questions are fitted."""
 
 
+HEADED = ("realtimeqa", "realtimeqa_weekly")
+"""Sets whose titles are headlines; those of the others are names, which change nothing."""
+
+
 def measured_samples(folder: Path) -> list[Sample]:
     """The cells of `quality_cells.py` without the questions that are fitted, and RAGDefender's 5 clean + 10 to 30."""
     made = list[Sample]()
@@ -305,8 +332,12 @@ def measured_samples(folder: Path) -> list[Sample]:
             for context in cell.contexts:
                 if cell.dataset not in SEEN or held_out(folder, context.query):
                     rows = context.candidates
-                    made.append(Sample(cell.dataset, cell.attack, context.query, tuple(c.passage.text for c in rows),
-                                       tuple(c.poison for c in rows), tuple(c.gold for c in rows)))  # fmt: skip
+                    labels = tuple(c.poison for c in rows), tuple(c.gold for c in rows)
+                    texts = tuple(c.passage.text for c in rows)
+                    made.append(Sample(cell.dataset, cell.attack, context.query, texts, *labels))
+                    if cell.attack == "none" and cell.dataset in HEADED:
+                        texts = tuple(c.passage.reading for c in rows)
+                        made.append(Sample(f"{cell.dataset}, titled", "none", context.query, texts, *labels))
             if cell.dataset in WIKI and cell.attack == "none":
                 examples = {e.id: e for e in load(folder / f"{cell.dataset}_poisoned.jsonl").examples}
                 for context in cell.contexts:

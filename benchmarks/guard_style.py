@@ -13,9 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 from guard_data import PUBLISHED, Sample
 from unpoison.defenses.guard_model import WORDING, GuardModel, wording
-from unpoison.kernels.evidence import Signs, middle
-from unpoison.kernels.reading import read
+from unpoison.kernels.comparisons import middle
+from unpoison.kernels.evidence import Signs
 from unpoison.kernels.style import run_text, runs, word_code
+from unpoison.kernels.tokenized import tokenize
 
 __all__ = ["general_words", "styled", "tabled", "worded"]
 
@@ -105,7 +106,7 @@ def counted(texts: Sequence[str], words: np.ndarray) -> tuple[np.ndarray, csr_ar
 @cache
 def codes_of(text: str) -> np.ndarray:
     """The runs of one text, kept: every style is fitted on most of the same texts."""
-    return runs(read([text])).code
+    return runs(tokenize([text])).code
 
 
 def tabled(

@@ -18,8 +18,8 @@ from sklearn.metrics import roc_auc_score
 from guard_data import PUBLISHED, Sample, measured_samples, training_samples
 from guard_style import styled
 from unpoison.defenses.guard_model import GuardModel
-from unpoison.kernels.reading import read
 from unpoison.kernels.style import Style, known_to, resemblance, runs
+from unpoison.kernels.tokenized import tokenize
 
 TARGETS = (
     ("nq_large", "poisonedrag-revprag"),
@@ -59,9 +59,9 @@ def told_apart(style: Style, poison: list[str], clean: list[str]) -> str:
 
 
 def scored(style: Style, found: Sequence[str]) -> np.ndarray:
-    reading = read(found)
-    known = known_to(style, runs(reading))
-    return resemblance(style, known.code, reading.sentence_owner[known.sentence], len(found))
+    tokenized = tokenize(found)
+    known = known_to(style, runs(tokenized))
+    return resemblance(style, known.code, tokenized.sentence_owner[known.sentence], len(found))
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ from guard_windows import SHIFT as WINDOW_SHIFT
 from guard_windows import style_of_windows
 from train_guard import Vectors, family, fold
 from unpoison.defenses.guard_key import GROUPS, group_of
-from unpoison.defenses.guard_model import SHORTEST, GuardModel
+from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_table import ENCODERS_OWN, LEVELS
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.kernels.evidence import Signs, signs
-from unpoison.kernels.style import Runs, Style, known_to, strengths
+from unpoison.kernels.style import SHORTEST, Runs, Style, known_to, strengths
 from unpoison.kernels.window_evidence import known_runs, window_signs
 from unpoison.kernels.windows import windows
 

@@ -7,10 +7,14 @@ import re
 import numpy as np
 
 from unpoison.attacks.rewriting import sentences, with_synonyms
+from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["agreeing", "answered", "brief", "joined", "padded", "snippet"]
+__all__ = ["agreeing", "answered", "brief", "joined", "padded", "snippet", "titled"]
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+PAGES = ["News", "Wiki", "Help", "Chapter 3", "Local", "Handbook", "Blog", "Overview", "Archive", "Guide"]
 
 
 def joined(texts: list[str], rng: np.random.Generator) -> list[str]:
@@ -94,3 +98,22 @@ def snippet(text: str, question: str, rng: np.random.Generator) -> str:
     if rng.random() < 0.15:
         cut = f"{rng.choice(MONTHS)} {int(rng.integers(1, 29))}, {int(rng.integers(2009, 2025))} — {cut}"
     return cut
+
+
+def titled(text: str, question: str, rng: np.random.Generator) -> str:
+    """A text under a title: its own words as a headline, the words of the question that it answers, or its subject."""
+    parts = [part for part in sentences(text) if len(part.split()) >= 3] or [text]
+    kind = rng.random()
+    if kind < 0.7:
+        line = parts[0] if kind < 0.4 else brief(question, [(text, False)])[0][0]
+        words = line.split()[: int(rng.integers(5, 13))]
+    elif kind < 0.85:
+        words = [word for word in question.rstrip("?!. ").split() if word.lower() not in ENGLISH_318]
+    else:
+        words = parts[0].split()[: int(rng.integers(1, 4))]
+    title = " ".join(words).rstrip(".,;:?!-")
+    if rng.random() < 0.5:
+        title = " ".join(word[:1].upper() + word[1:] for word in title.split())
+    if rng.random() < 0.3:
+        title = f"{title} ..." if rng.random() < 0.5 else f"{title} {rng.choice(['-', '|', ':'])} {rng.choice(PAGES)}"
+    return f"{title}\n{text}"

@@ -15,7 +15,19 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, vstack
 
-from unpoison.kernels.order_signs import ALONE, FAR, NEAR, START, Lexicon, Met, Signs, Table, met, pairs, signs
+from unpoison.kernels.order_signs import (
+    ALONE,
+    FAR,
+    NEAR,
+    START,
+    Lexicon,
+    Occurrences,
+    OrderSigns,
+    Table,
+    occurrences_in,
+    pairs,
+    signs,
+)
 from unpoison.kernels.orders import MOST_AGAINST, WINDOW, Weights, stretches
 
 __all__ = ["Example", "fitted", "word_kinds"]
@@ -61,17 +73,17 @@ class Corpus:
     """Many texts as one, and where each begins and ends in words."""
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
-        parts, self.begin, self.end = list[Met](), list[int](), list[int]()
+        parts, self.begin, self.end = list[Occurrences](), list[int](), list[int]()
         words = tokens = 0
         for text in texts:
-            found = met(text, lexicon)
+            found = occurrences_in(text, lexicon)
             parts.append(found._replace(word=found.word + words + 1, token=found.token + tokens))
             self.begin.append(words)
             words += (int(found.word[-1]) if len(found.word) else 0) + 2
             tokens += (int(found.token[-1]) if len(found.token) else 0) + 2
             self.end.append(words)
             words += BETWEEN
-        self.met = Met(*map(np.concatenate, zip(*parts)))
+        self.met = Occurrences(*map(np.concatenate, zip(*parts)))
         self.starts = np.array(self.begin)
 
     def owner(self, word: np.ndarray) -> np.ndarray:
@@ -120,7 +132,7 @@ def _often(rows: np.ndarray, count: int, far: np.ndarray) -> Table:
     return Table(code, reach, far)
 
 
-def _rows(found: Signs, begin: np.ndarray, last: np.ndarray, size: int) -> csr_matrix:
+def _rows(found: OrderSigns, begin: np.ndarray, last: np.ndarray, size: int) -> csr_matrix:
     """Which signs each stretch holds, once each."""
     by_last = np.argsort(found.last, kind="stable")
     ends = found.last[by_last]
@@ -135,10 +147,10 @@ def _rows(found: Signs, begin: np.ndarray, last: np.ndarray, size: int) -> csr_m
     return made
 
 
-def worst(corpus: Corpus, found: Signs, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def worst(corpus: Corpus, found: OrderSigns, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The sum, first and last word of the most suspicious stretch of each text."""
     used = values[found.sign] != 0
-    some = Signs(*(field[used] for field in found))
+    some = OrderSigns(*(field[used] for field in found))
     best = stretches(some, values[some.sign])
     total = np.append(best.total, np.zeros(max(corpus.end[-1] + 2 - len(best.total), 0)))
     begin = np.append(best.begin, np.zeros(len(total) - len(best.begin), int))

@@ -24,7 +24,7 @@ from unpoison.at_rest import Scan, scan
 from unpoison.at_rest.concealed import concealed
 from unpoison.at_rest.demanding import Strengths, demanding, ordering, strengths
 from unpoison.at_rest.documents import Document
-from unpoison.at_rest.judging import Custom, concealment
+from unpoison.at_rest.judging import HidingShares, concealment
 from unpoison.at_rest.units import Unit, units_of
 from unpoison.kernels.orders import Order, order
 
@@ -205,7 +205,7 @@ def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[i
     units, said, found = zip(*(one for some in held.values() for one in some))
     everybody = np.ones(len(documents), bool)
     unseen = {number for number, text in documents.items() if concealed(text)}
-    custom = Custom.among(units, unseen, everybody)
+    custom = HidingShares.among(units, unseen, everybody)
     strange = demanding(units, found, everybody).probability
     suspicion = [0.0] * len(documents)
     ordered = ordering(np.array([one.probability for one in said]), len(documents))

@@ -51,7 +51,7 @@ class Case:
 
     sample: Sample
     vectors: tuple[np.ndarray, np.ndarray]
-    found: Signs
+    signs: Signs
 
     @property
     def poison(self) -> np.ndarray:
@@ -101,13 +101,13 @@ def fit(
     sizes = [len(c.poison) for c in found]
     folds = np.repeat([fold(c.sample.question) % count for c in found], sizes)
     ends = np.cumsum(sizes)[:-1]
-    rows = np.hstack([np.concatenate([evidence(c.found, columns) for c in found]), np.concatenate(worded)])
+    rows = np.hstack([np.concatenate([evidence(c.signs, columns) for c in found]), np.concatenate(worded)])
 
     sums = cross_fitted(rows, y, w, folds)
-    around = np.concatenate([company(part, c.found) for c, part in zip(found, np.split(sums, ends))])
+    around = np.concatenate([company(part, c.signs) for c, part in zip(found, np.split(sums, ends))])
     both = np.hstack([rows, around])
     outcome = cross_fitted(both, y, w, folds)
-    where = [setting(part, c.found) for c, part in zip(found, np.split(outcome, ends))]
+    where = [setting(part, c.signs) for c, part in zip(found, np.split(outcome, ends))]
     names = (*columns, *WORDING)
     own = [name for name in names if alone(name) and not (per_set and name == "similarity")]
     by_itself = rows[:, [names.index(name) for name in own]]
@@ -180,7 +180,7 @@ def foreign(
         model = GuardModel.of({**data, "bound": 0.0, "ordinary": 0.0, "damage": [], "thresholds": []}, style)
         for i, case in enumerate(found):
             if family(case.sample.domain) == name:
-                made[i] = model.judge(case.found).probability
+                made[i] = model.judge(case.signs).probability
     return [made[i] for i in range(len(found))]
 
 
@@ -193,7 +193,7 @@ class Written:
     def __call__(self, without: str, found: Sequence[Case]) -> tuple[dict, list[np.ndarray]]:
         if without not in self.made:
             samples = [c.sample for c in found]
-            self.made[without] = worded(samples, [c.found for c in found], fold, family)
+            self.made[without] = worded(samples, [c.signs for c in found], fold, family)
         return self.made[without]
 
 
@@ -264,7 +264,7 @@ def main() -> None:
         vectors = Vectors(encoder, arguments.cache, samples)
         per_set = vectors.kept is None
         found = cases(samples, vectors)
-        columns = tuple(found[0].found.columns)
+        columns = tuple(found[0].signs.columns)
         style, worded_columns = written("nothing", found)
         data, own = fit(found, columns, worded_columns, per_set=per_set)
         strangers = thresholds(found, foreign(found, columns, written, own, per_set=per_set), WHOLE_SHARE[encoder])

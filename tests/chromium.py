@@ -48,10 +48,10 @@ KEYS = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "E
 
 def found_browser() -> str:
     """The browser's path; skips the test where there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    match = next(filter(None, map(shutil.which, NAMES)), None)
+    if match is None:
         pytest.skip(f"NO BROWSER: none of {', '.join(NAMES)} is installed; run: apt-get install chromium")
-    return found
+    return match
 
 
 class Tab:

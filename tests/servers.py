@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Barrier, Lock
+from threading import Barrier, Event, Lock
 from typing import Any, ClassVar
 
 LONG = "long " * 200_000
@@ -48,6 +48,11 @@ def statistics(url: str) -> dict[str, Any]:
         return json.load(response)
 
 
+def release(url: str) -> None:
+    """Let the models called `held` reply from now on."""
+    urllib.request.urlopen(f"{url}/release", timeout=10).close()  # noqa: S310  our own server
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -56,12 +61,15 @@ class Handler(BaseHTTPRequestHandler):
     in_flight: ClassVar[Counter[str]] = Counter()
     most_in_flight: ClassVar[Counter[str]] = Counter()
     meetings: ClassVar[dict[str, Barrier]] = {}
+    released = Event()
     checkpoint: Any = None
 
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 
     def do_GET(self) -> None:
+        if self.path == "/release":
+            Handler.released.set()
         with Handler.lock:
             found = {"calls": Handler.calls, "most_in_flight": Handler.most_in_flight}
             text = json.dumps(found)
@@ -106,16 +114,22 @@ class Handler(BaseHTTPRequestHandler):
         elif kind == "json":
             self.send(200, rest)
         else:
-            if kind in ("slow", "answers"):
-                time.sleep(float(argument))
-            if kind == "meeting":
-                with Handler.lock:
-                    barrier = Handler.meetings.setdefault(request["model"], Barrier(int(argument), timeout=30))
-                barrier.wait()
+            self.wait(kind, argument, request["model"])
             if request.get("stream"):
                 self.stream(kind, request)
             else:
                 self.send(200, json.dumps(self.body(kind, request)))
+
+    def wait(self, kind: str, argument: str, model: str) -> None:
+        """`answers` for so many seconds, for benchmarks; `held` for its release, `meeting` for so many requests."""
+        if kind == "answers":
+            time.sleep(float(argument))
+        elif kind == "held":
+            Handler.released.wait(60)
+        elif kind == "meeting":
+            with Handler.lock:
+                barrier = Handler.meetings.setdefault(model, Barrier(int(argument), timeout=30))
+            barrier.wait()
 
     def stream(self, kind: str, request: dict[str, Any]) -> None:
         """The text word by word; the kind "half" hangs up in the middle."""

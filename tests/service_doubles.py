@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from threading import Event
@@ -68,6 +69,13 @@ class Cuts(Marked):
             self.name, query, passages, kept=range(k), scores=[1.0] * k, reasons=["fine"] * k, spans=spans
         )
         yield ()
+
+
+def later(seconds: float) -> None:
+    """The clock of the running loop moves on: what is due by then is done now."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    loop.time = lambda: before() + seconds  # type: ignore[method-assign]
 
 
 class Held(Marked):

@@ -73,6 +73,6 @@ def cut_in_half(run: Run) -> None:
             kept = path.read_bytes().splitlines(keepends=True)[:2]
             path.write_bytes(b"".join(kept) + b'{"example": "torn')
     manifest = run.folder / "manifest.json"
-    found = json.loads(manifest.read_text())
-    found["finished"] = None
-    manifest.write_text(json.dumps(found))
+    document = json.loads(manifest.read_text())
+    document["finished"] = None
+    manifest.write_text(json.dumps(document))

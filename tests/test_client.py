@@ -54,13 +54,13 @@ def ask(request: pytest.FixtureRequest, url: str) -> Callable[..., Any]:
         own = {name: options.pop(name) for name in ("timeout", "retries") if name in options}
         if request.param == "sync":
             with Client(at, key=key, **own) as client:
-                found = getattr(client, method)(*arguments, **options)
-                return list(found) if method == "stream" else found
+                value = getattr(client, method)(*arguments, **options)
+                return list(value) if method == "stream" else value
 
         async def work() -> Any:
             async with AsyncClient(at, key=key, **own) as client:
-                found = getattr(client, method)(*arguments, **options)
-                return [event async for event in found] if method == "stream" else await found
+                value = getattr(client, method)(*arguments, **options)
+                return [event async for event in value] if method == "stream" else await value
 
         return asyncio.run(work())
 

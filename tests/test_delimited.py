@@ -56,12 +56,12 @@ def test_passages_as_json_in_a_cell_keep_their_labels():
 
 
 def test_a_bad_row_is_one_row():
-    found = rows(b'question,passages\na,b,"c"\n\nd,[1\ne,\xff\nf,g\n')
-    assert [number for number, _, _ in found] == [2, 4, 5, 6]
-    assert "3 cells and the heading 2" in (found[0][2] or "")
-    assert "no JSON list" in (found[1][2] or "")
-    assert "no UTF-8" in (found[2][2] or "")
-    assert found[3][1:] == ({"question": "f", "passages": ["g"]}, None)
+    written = rows(b'question,passages\na,b,"c"\n\nd,[1\ne,\xff\nf,g\n')
+    assert [number for number, _, _ in written] == [2, 4, 5, 6]
+    assert "3 cells and the heading 2" in (written[0][2] or "")
+    assert "no JSON list" in (written[1][2] or "")
+    assert "no UTF-8" in (written[2][2] or "")
+    assert written[3][1:] == ({"question": "f", "passages": ["g"]}, None)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\
 def test_what_a_spreadsheet_writes_is_what_is_read(table: list[tuple[str, str, str]]):
     stream = io.StringIO(newline="")
     csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([("question", "mine", "passage_1"), *table])
-    found = rows(stream.getvalue())
-    assert [fields.get("question") for _, fields, _ in found] == [question for question, _, _ in table]
-    assert [fields.get("mine", "") for _, fields, _ in found] == [m if m.strip() else "" for _, m, _ in table]
+    written = rows(stream.getvalue())
+    assert [fields.get("question") for _, fields, _ in written] == [question for question, _, _ in table]
+    assert [fields.get("mine", "") for _, fields, _ in written] == [m if m.strip() else "" for _, m, _ in table]
 
 
 @given(st.binary(max_size=300))

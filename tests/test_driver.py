@@ -160,10 +160,10 @@ class AsynchronousMeeting(Meeting):
 def test_as_many_calls_are_in_flight_as_allowed_and_no_more(
     runner: Runner, kind: Callable[[int], Any], bound: int
 ) -> None:
-    made = kind(bound)
-    replies, _ = runner(generate(PROMPTS), Models(generator=made), Limits(in_flight=bound))
+    kind_of = kind(bound)
+    replies, _ = runner(generate(PROMPTS), Models(generator=kind_of), Limits(in_flight=bound))
     assert [reply.text for reply in replies] == [prompt.question for prompt in PROMPTS]
-    assert made.most == bound
+    assert kind_of.most == bound
 
 
 @both

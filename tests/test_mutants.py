@@ -97,8 +97,8 @@ def test_faults_are_noticed_and_remembered(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "kernels/keywords.py", "--sample", "1"]
     command += ["--only=i == 0 ->", "--results", str(results)]
     for _ in range(2):
-        found = subprocess.run(command, capture_output=True, text=True)
-        assert found.returncode == 0, found.stderr
-        assert "| kernels/keywords.py | 1 | 1 | 0 | 0 | 100% |" in found.stdout
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        assert "| kernels/keywords.py | 1 | 1 | 0 | 0 | 100% |" in result.stdout
         (row,) = map(json.loads, results.read_text().splitlines())
         assert (row["result"], row["change"]) == ("killed", "i == 0 -> i != 0")

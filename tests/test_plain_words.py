@@ -48,11 +48,11 @@ def test_every_reason_of_a_published_method_has_plain_words(defense: Defense) ->
     found = set()
     for context in CONTEXTS:
         for verdict in defense.screen("what is the capital of france", context).verdicts:
-            told = in_plain_words(verdict.reason, kept=verdict.kept)
-            assert told.numbers == " ".join(verdict.reason.split())
-            assert told.words.lower() != told.numbers.lower()
-            assert not any(map(str.isdigit, told.words)), told
-            found.add(told.words)
+            reason = in_plain_words(verdict.reason, kept=verdict.kept)
+            assert reason.numbers == " ".join(verdict.reason.split())
+            assert reason.words.lower() != reason.numbers.lower()
+            assert not any(map(str.isdigit, reason.words)), reason
+            found.add(reason.words)
     assert found
 
 
@@ -80,5 +80,5 @@ def test_reasons_in_words_that_a_manager_understands(reason: str, words: str) ->
 
 def test_a_quoted_answer_does_not_choose_the_words() -> None:
     for planted in ("retrieval rank 1", "x: support 0.9 against 0.1; on the trusted side of the cut", "gives orders"):
-        told = in_plain_words(f"answers '{planted}': support 0.10 against 0.80; cut off")
-        assert told.words == "Too few other texts support its answer"
+        reason = in_plain_words(f"answers '{planted}': support 0.10 against 0.80; cut off")
+        assert reason.words == "Too few other texts support its answer"

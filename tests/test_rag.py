@@ -175,8 +175,8 @@ def test_async_equals_sync(index):
         async def all_three(rag=rag):
             return await rag.aretrieve(QUESTION), await rag.ascreen(QUESTION), await rag.aask(QUESTION)
 
-        found, screening, answer = asyncio.run(all_three())
-        assert found == rag.retrieve(QUESTION)
+        result, screening, answer = asyncio.run(all_three())
+        assert result == rag.retrieve(QUESTION)
         assert screening.to_dict() == rag.screen(QUESTION).to_dict()
         again = rag.ask(QUESTION)
         assert (answer.text, answer.screening) == (again.text, again.screening)

@@ -9,18 +9,18 @@ from unpoison.errors import OptionError, UnknownNameError
 
 
 def test_an_option_string_makes_the_object() -> None:
-    made = registry.create("defenses", "grada:alpha=0.3,keep=4,merge=none,variant=bm25")
-    assert isinstance(made, Grada)
-    assert (made.alpha, made.keep, made.merge, made.variant) == (0.3, 4, None, "bm25")
+    defense = registry.create("defenses", "grada:alpha=0.3,keep=4,merge=none,variant=bm25")
+    assert isinstance(defense, Grada)
+    assert (defense.alpha, defense.keep, defense.merge, defense.variant) == (0.3, 4, None, "bm25")
 
 
 def test_booleans_and_objects() -> None:
     generator = object()
-    made = registry.create(
+    defense = registry.create(
         "defenses", "trustrag:clustering=false,stages=1", generator=generator, nli=None, unknown="left out"
     )
-    assert isinstance(made, TrustRag)
-    assert (made.clustering, made.stages, made.models.generator) == (False, 1, generator)
+    assert isinstance(defense, TrustRag)
+    assert (defense.clustering, defense.stages, defense.models.generator) == (False, 1, generator)
 
 
 @pytest.mark.parametrize(

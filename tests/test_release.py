@@ -83,14 +83,14 @@ def test_release_notes_are_the_changelogs_entry_and_refuse_what_is_not_ready():
 
 
 def test_the_four_papers_are_cited():
-    told = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert [paper["title"].partition(":")[0] for paper in told["references"]] == [
+    document = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert [paper["title"].partition(":")[0] for paper in document["references"]] == [
         "GRADA",
         "Rescuing the Unpoisoned",
         "TrustRAG",
         "RADAR",
     ]
-    assert all(paper["authors"] and paper["year"] and paper["url"] for paper in told["references"])
+    assert all(paper["authors"] and paper["year"] and paper["url"] for paper in document["references"])
 
 
 def test_every_extra_is_tried():
@@ -104,9 +104,9 @@ def test_workflows_and_forms_are_yaml_and_give_no_more_rights_than_needed():
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     assert [path.stem for path in workflows] == ["check", "extras", "release"]
     for path in workflows:
-        told = yaml.safe_load(path.read_text())
-        assert told["permissions"] == {"contents": "read"}
-        assert all("uses" in step or "run" in step for job in told["jobs"].values() for step in job["steps"])
+        document = yaml.safe_load(path.read_text())
+        assert document["permissions"] == {"contents": "read"}
+        assert all("uses" in step or "run" in step for job in document["jobs"].values() for step in job["steps"])
     release = yaml.safe_load(workflows[-1].read_text())["jobs"]
     assert release["publish"]["environment"] == "release"
     assert release["publish"]["permissions"] == {"id-token": "write"}

@@ -206,8 +206,8 @@ def test_similar_passages_stand_together():
 def test_nodes_stay_inside_and_apart():
     rng = np.random.default_rng(0)
     for weights in (np.zeros((12, 12)), np.ones((12, 12)), rng.random((12, 12))):
-        found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">', page([screening(["x"] * 12, [0], weights)]))
-        places = np.array(found, dtype=float)
+        matches = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">', page([screening(["x"] * 12, [0], weights)]))
+        places = np.array(matches, dtype=float)
         assert ((places > [0, 0]) & (places < [560, 480])).all()
         distances = np.linalg.norm(places[:, None] - places[None], axis=2) + 1e9 * np.eye(12)
         assert distances.min() > 20
@@ -294,12 +294,12 @@ CONTEST = Contest((Rival(f"30 days {HOSTILE}", (0, 2), 2), Rival("14 days", (1,)
 
 
 def test_what_is_contested_is_explained_with_its_passages_and_safe():
-    made = replace(screening(["a", "b", "c"], [0, 1, 2]), contested=(CONTEST,))
-    told = explain(made)
-    assert "\ncontested\n  sources disagree: " in told
-    assert told.rstrip().endswith("(2 passages), 14 days (1) [0, 2] against [1]")
-    assert not FORBIDDEN.search(told)
-    html = page([made])
+    changed = replace(screening(["a", "b", "c"], [0, 1, 2]), contested=(CONTEST,))
+    text = explain(changed)
+    assert "\ncontested\n  sources disagree: " in text
+    assert text.rstrip().endswith("(2 passages), 14 days (1) [0, 2] against [1]")
+    assert not FORBIDDEN.search(text)
+    html = page([changed])
     assert 'class="notes contested"' in html
     assert "[0, 2] against [1]" in html
     assert "<script>" not in html

@@ -67,7 +67,7 @@ def test_long_answers() -> None:
 def test_a_style_reads_back(spec: str) -> None:
     assert str(Style.of(spec)) == spec
     assert Style.of(Style.of(spec)) == Style.of(spec)
-    assert Style.of(spec).told
+    assert Style.of(spec).description
 
 
 @pytest.mark.parametrize(

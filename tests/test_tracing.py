@@ -45,14 +45,14 @@ def test_model_calls_hang_below_the_answer(spans: Any, asynchronous: bool) -> No
         asyncio.run(defense.aanswer("a secret question", POISONED))
     else:
         defense.answer("a secret question", POISONED)
-    found = spans()
-    answer = found["unpoison answer"]
+    spans_found = spans()
+    answer = spans_found["unpoison answer"]
     assert dict(answer.attributes) == {"unpoison.defense": "trustrag", "unpoison.passages": 4, "unpoison.dropped": 0}
-    assert set(found) == {"unpoison answer", "embeddings lexical", "chat scripted"}
+    assert set(spans_found) == {"unpoison answer", "embeddings lexical", "chat scripted"}
     for name in ("embeddings lexical", "chat scripted"):
-        assert found[name].parent.span_id == answer.context.span_id
-    assert found["chat scripted"].attributes["unpoison.purpose"] == "final answer"
-    assert "secret" not in str([span.to_json() for span in found.values()])
+        assert spans_found[name].parent.span_id == answer.context.span_id
+    assert spans_found["chat scripted"].attributes["unpoison.purpose"] == "final answer"
+    assert "secret" not in str([span.to_json() for span in spans_found.values()])
 
 
 def test_a_failed_call_is_marked_by_its_kind_and_not_by_its_words(spans: Any) -> None:
@@ -69,15 +69,15 @@ def test_a_request_goes_on_in_the_trace_that_it_names(spans: Any) -> None:
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with TestClient(create_app({"asking": Asking(generator=ScriptedGenerator("x"))})) as client:
         client.post("/v1/screen", json=body(), headers={"traceparent": parent, "baggage": "a=b"})
-    found = spans()
-    request, screening = found["POST /v1/screen"], found["unpoison screen"]
+    spans_found = spans()
+    request, screening = spans_found["POST /v1/screen"], spans_found["unpoison screen"]
     assert f"{request.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
     assert f"{request.parent.span_id:016x}" == "b7ad6b7169203331"
     assert dict(request.attributes) == {
         "http.request.method": "POST", "http.route": "/v1/screen", "http.response.status_code": 200,
     }  # fmt: skip
     assert screening.parent.span_id == request.context.span_id
-    assert found["chat scripted"].parent.span_id == screening.context.span_id
+    assert spans_found["chat scripted"].parent.span_id == screening.context.span_id
 
 
 @pytest.mark.parametrize("parent", ["", "x", "00-" + "0" * 32 + "-b7ad6b7169203331-01", "00-" + "z" * 4000])

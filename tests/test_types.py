@@ -54,6 +54,23 @@ def test_a_model_reads_the_title_above_the_text(title: str | None, text: str, re
     assert Passage(text, title=title).reading == reading
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "body"),
+    [
+        (None, "text", "text"),
+        ("", "text\nmore", "text\nmore"),
+        ("T", "text\nmore", "text\nmore"),
+        ("text", "text goes on", "text goes on"),
+        ("T\nU", "text", "text"),
+        ("\u200bT", "te\u200bxt", "text"),
+        ("\u200b", "text\nmore", "text\nmore"),
+        ("T", "\u200b", "T"),
+    ],
+)
+def test_the_body_is_the_reading_without_the_title(title: str | None, text: str, body: str) -> None:
+    assert Passage(text, title=title).body.strip() == body
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, np.int64])
 def test_embeddings_of_any_number_type_become_frozen_float32(dtype: type) -> None:
     vector = np.array([1, 2, 3], dtype=dtype)
@@ -184,10 +201,10 @@ def test_a_contest_of_a_passage_that_is_not_there_cannot_be_made() -> None:
 def test_contests_survive_json_and_stay_out_where_there_are_none() -> None:
     assert screening().contested == ()
     assert "contested" not in screening().summary()
-    made = replace(screening(), contested=(CONTEST,))
-    assert made.summary()["contested"][0]["says"] == str(CONTEST)
-    assert Screening.from_dict(json.loads(json.dumps(made.to_dict()))).contested == (CONTEST,)
-    assert Answer("x", made).contested == (CONTEST,)
+    changed = replace(screening(), contested=(CONTEST,))
+    assert changed.summary()["contested"][0]["says"] == str(CONTEST)
+    assert Screening.from_dict(json.loads(json.dumps(changed.to_dict()))).contested == (CONTEST,)
+    assert Answer("x", changed).contested == (CONTEST,)
 
 
 @pytest.mark.parametrize("wrong", [3, ["x"], [{}], [{"rivals": []}], [{"rivals": [{"answer": "a"}]}]])

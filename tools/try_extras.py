@@ -26,14 +26,14 @@ SMOKE = {
     "torch": "from unpoison.models import transformers, sentence_transformers, cross_encoders; import torch; "
     "import transformers, sentence_transformers; print(torch.__version__)",
     "onnx": "import onnxruntime, tokenizers; print(onnxruntime.get_available_providers())",
-    "reader": f"from unpoison.models import Reader; print(Reader().read('who wrote the letter', {PASSAGES})[0].text)",
+    "reader": f"from unpoison.models import Reader; print(Reader().read('who wrote the letter', {PASSAGES})[0].answer)",
     "export": "import onnx, onnxruntime; print(onnx.__version__)",
     "offline": SCREEN.format("Grada(encoder='minilm')"),
     "openai": "from unpoison.models import OpenAIGenerator; print(OpenAIGenerator('m', api_key='k').name)",
     "anthropic": "from unpoison.models import AnthropicGenerator; print(AnthropicGenerator('m', api_key='k').name)",
-    "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.files import open_source; "
+    "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.files import source_of; "
     "pq.write_table(pa.table({'query': ['q'], 'passages': [['a', 'b']]}), 'x.parquet'); "
-    "print(len(list(open_source('x.parquet').__enter__())), 'row')",
+    "print(len(list(source_of(open('x.parquet', 'rb'), 'x.parquet', None))), 'row')",
     "fit": "from unpoison.extras import require; print(require('sklearn', 'fitting', extra='fit').__version__)",
     "files": "import pypdf; from unpoison.extras import require; print(require('pypdf', 'PDF').__version__)",
     "reference": SCREEN.format("RagDefender(mode='reference')"),

@@ -193,7 +193,7 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
     """Cells as the values of a row.
 
     Raises:
-        ValueError: A cell that looks like JSON and is none.
+        ValueError: A cell that looks like JSON and is not.
     """
     cells = {name: cell[1:] if cell[:2] in GUARDED else cell for name, cell in cells.items()}
     numbered = sorted((int(match[1]), name) for name in cells if (match := _NUMBERED.match(name.lower())))

@@ -180,29 +180,29 @@ def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, .
     return as_requests(step)
 
 
-class _Outcome(NamedTuple):
+class _JobResult(NamedTuple):
     value: Any
     call: Call
 
 
-def _replies(plans: Sequence[Plan], done: Sequence[_Outcome], calls: list[Call]) -> tuple[Any, ...]:
+def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call]) -> tuple[Any, ...]:
     """Record the calls and give each request its reply."""
-    calls.extend(outcome.call for outcome in done)
+    calls.extend(result.call for result in done)
     replies, start = [], 0
     for planned in plans:
         end = start + len(planned.jobs)
-        replies.append(planned.reply([outcome.value for outcome in done[start:end]]))
+        replies.append(planned.reply([result.value for result in done[start:end]]))
         start = end
     return tuple(replies)
 
 
-def _attempt(job: Job, clock: _Clock) -> _Outcome:
+def _attempt(job: Job, clock: _Clock) -> _JobResult:
     """Call once, and again while that may help and the answer is still wanted."""
     with called(job.kind, job.model, job.purpose, job.items) as mark:
         return _marked(_tried(job, clock), mark)
 
 
-def _tried(job: Job, clock: _Clock) -> _Outcome:
+def _tried(job: Job, clock: _Clock) -> _JobResult:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -212,18 +212,18 @@ def _tried(job: Job, clock: _Clock) -> _Outcome:
         except Exception as error:
             pause = clock.wait_before_retry(model_error(error, job), attempt)
         else:
-            return _outcome(job, value, began, attempt)
+            return _job_result(job, value, began, attempt)
         if clock.stopped.wait(pause):
             raise clock.late()
         attempt += 1
 
 
-async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Outcome:
+async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
     with called(job.kind, job.model, job.purpose, job.items) as mark:
         return _marked(await _tried_async(job, clock, gate), mark)
 
 
-async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Outcome:
+async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
     began, attempt = time.perf_counter(), 1
     while True:
         try:
@@ -235,26 +235,26 @@ async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _Out
         except Exception as error:
             pause = clock.wait_before_retry(model_error(error, job), attempt)
         else:
-            return _outcome(job, value, began, attempt)
+            return _job_result(job, value, began, attempt)
         await asyncio.sleep(pause)
         attempt += 1
 
 
-def _marked(outcome: _Outcome, mark: Mark) -> _Outcome:
+def _marked(result: _JobResult, mark: Mark) -> _JobResult:
     """Tell the trace what a call took."""
-    call = outcome.call
+    call = result.call
     mark("unpoison.attempts", call.attempts)
     for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
         if count is not None:
             mark(f"gen_ai.usage.{name}_tokens", count)
     if call.cached:
         mark("unpoison.cached", True)
-    return outcome
+    return result
 
 
-def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_Outcome]:
+def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_JobResult]:
     """All outcomes in order; on the first failure, and at the deadline, what has not begun never begins."""
-    futures: list[Future[_Outcome]] = [Future() for _ in jobs]
+    futures: list[Future[_JobResult]] = [Future() for _ in jobs]
     waiting = deque(zip(jobs, futures, strict=True))
 
     def work() -> None:
@@ -274,7 +274,7 @@ def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_Outcome]:
     return _finished(futures, clock)
 
 
-async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaphore) -> list[_Outcome]:
+async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaphore) -> list[_JobResult]:
     if not jobs:
         return []
     tasks = [asyncio.create_task(_attempt_async(job, clock, gate)) for job in jobs]
@@ -289,7 +289,9 @@ async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaph
                 task.exception()  # asyncio logs exceptions that nobody looked at
 
 
-def _finished(futures: Sequence[Future[_Outcome]] | Sequence[asyncio.Task[_Outcome]], clock: _Clock) -> list[_Outcome]:
+def _finished(
+    futures: Sequence[Future[_JobResult]] | Sequence[asyncio.Task[_JobResult]], clock: _Clock
+) -> list[_JobResult]:
     """All outcomes, or the failure of the first that failed, or the deadline."""
     outcomes = [future.result() for future in futures if future.done()]
     if len(outcomes) < len(futures):
@@ -297,7 +299,7 @@ def _finished(futures: Sequence[Future[_Outcome]] | Sequence[asyncio.Task[_Outco
     return outcomes
 
 
-def _outcome(job: Job, value: Any, began: float, attempts: int) -> _Outcome:
+def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult:
     call = Call(job.kind, job.model, job.purpose, time.perf_counter() - began, job.items, attempts)
     if job.kind == "generate":
         replies = [value] if isinstance(value, Reply) else value
@@ -307,7 +309,7 @@ def _outcome(job: Job, value: Any, began: float, attempts: int) -> _Outcome:
             completion_tokens=_total(reply.completion_tokens for reply in replies),
             cached=all(reply.cached for reply in replies),
         )
-    return _Outcome(value, call)
+    return _JobResult(value, call)
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

@@ -22,7 +22,7 @@ def as_flow(value: Flow[T], owner: object, method: str) -> Flow[T]:
     """What a method returned, which must be a flow.
 
     Raises:
-        FlowError: It is none: there is no `yield` in the method.
+        FlowError: It is not a flow: there is no `yield` in the method.
     """
     if isinstance(value, GeneratorType):
         return value

@@ -314,8 +314,8 @@ def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np
 
 
 def _readings(value: object, count: int, model: str) -> list[Any]:
-    def fits(one: object) -> bool:
-        return isinstance(getattr(one, "answer", None), str) and isinstance(getattr(one, "no_answer", None), float)
+    def fits(item: object) -> bool:
+        return isinstance(getattr(item, "answer", None), str) and isinstance(getattr(item, "no_answer", None), float)
 
     if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
         raise ModelError(
@@ -325,7 +325,7 @@ def _readings(value: object, count: int, model: str) -> list[Any]:
 
 
 def _relations(value: object, count: int, model: str) -> list[Relation]:
-    if not isinstance(value, list) or len(value) != count or not all(isinstance(one, Relation) for one in value):
+    if not isinstance(value, list) or len(value) != count or not all(isinstance(item, Relation) for item in value):
         raise ModelError(
             f"relate model {shown(model)} must return a list of {count} Relation for {count} pairs, got {shown(value)}"
         )

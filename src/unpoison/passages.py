@@ -79,14 +79,14 @@ class Query:
     @property
     def reading(self) -> str:
         """What everything behind the door reads: the question, canonical, with its markup, which it may be about."""
-        return self.text if self.verbatim else self._read().text
+        return self.text if self.verbatim else self._canonical_text().text
 
     @property
     def hidden(self) -> Hidden:
         """What was hidden in it."""
-        return self._read().hidden
+        return self._canonical_text().hidden
 
-    def _read(self) -> Canonical:
+    def _canonical_text(self) -> Canonical:
         if self._canonical is None:
             object.__setattr__(self, "_canonical", canonical(self.text, markup=False))
         assert self._canonical is not None  # noqa: S101  it was set
@@ -150,7 +150,14 @@ class Passage:
 
         Made once, when it is first asked for. Of more than 1,000,000 characters the rest is not read, and not shown.
         """
-        return self.raw[:LONGEST] if self.verbatim else self._read().text
+        return self.raw[:LONGEST] if self.verbatim else self._canonical_text().text
+
+    @property
+    def body(self) -> str:
+        """The reading without its title; all of it where there is none, or where the two cannot be told apart."""
+        title = canonical(self.title).text if self.title and self.raw is not self.text else ""
+        above, below = self.reading[: len(title) + 1], self.reading[len(title) + 1 :]
+        return below if below and above == f"{title}\n" else self.reading
 
     @property
     def shown(self) -> str:
@@ -180,9 +187,9 @@ class Passage:
     @property
     def hidden(self) -> Hidden:
         """What was hidden in title and text; all zero for an honest passage."""
-        return self._read().hidden
+        return self._canonical_text().hidden
 
-    def _read(self) -> Canonical:
+    def _canonical_text(self) -> Canonical:
         if self._canonical is None:
             object.__setattr__(self, "_canonical", redacted(self.raw, self.cuts) if self.cuts else canonical(self.raw))
         assert self._canonical is not None  # noqa: S101  it was set

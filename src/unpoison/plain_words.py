@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Told", "in_plain_words"]
+__all__ = ["PlainReason", "in_plain_words"]
 
 
-class Told(NamedTuple):
+class PlainReason(NamedTuple):
     """A reason for two readers.
 
     Attributes:
@@ -159,9 +159,10 @@ OTHERS = (
 )
 _SPACES = re.compile(r"\s+")
 LONGEST = 1000
+"""Characters of a reason that are read."""
 
 
-def in_plain_words(reason: str, *, kept: bool = False) -> Told:
+def in_plain_words(reason: str, *, kept: bool = False) -> PlainReason:
     """Translate a reason; one that is not known stays as it is.
 
     Args:
@@ -173,18 +174,16 @@ def in_plain_words(reason: str, *, kept: bool = False) -> Told:
     if not start.startswith("probability of poison"):
         published = next((words for whole, words in PUBLISHED if whole.fullmatch(numbers)), None)
         published = published or next((words for sign, words in OTHERS if sign in numbers), numbers)
-        return Told(_sentence(published), numbers)
+        return PlainReason(_sentence(published), numbers)
     if kept:
-        return Told(NOTHING if clauses == "nothing remarkable" else TOO_LITTLE, numbers)
+        return PlainReason(NOTHING if clauses == "nothing remarkable" else TOO_LITTLE, numbers)
     meanings = [_meaning(clause) for clause in clauses.split("; ")]
-    clauses_told = sorted(
-        dict.fromkeys(filter(None, meanings)), key=lambda words: ORDER.index(words) if words in ORDER else 9
-    )
-    if not clauses_told:
-        return Told(_sentence(clauses or numbers), numbers)
-    if len(clauses_told) > 1 and clauses_told[0] == ORDER[0]:
-        return Told(_sentence(f"{clauses_told[0]}: {_listed(clauses_told[1:])}"), numbers)
-    return Told(_sentence(_listed(clauses_told)), numbers)
+    parts = sorted(dict.fromkeys(filter(None, meanings)), key=lambda words: ORDER.index(words) if words in ORDER else 9)
+    if not parts:
+        return PlainReason(_sentence(clauses or numbers), numbers)
+    if len(parts) > 1 and parts[0] == ORDER[0]:
+        return PlainReason(_sentence(f"{parts[0]}: {_listed(parts[1:])}"), numbers)
+    return PlainReason(_sentence(_listed(parts)), numbers)
 
 
 def _meaning(clause: str) -> str:

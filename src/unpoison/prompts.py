@@ -34,6 +34,7 @@ DATA = (
 ABSTAIN = 'If the passages do not hold the answer, reply exactly "I don\'t know".'
 LONG = "Write an accurate, well-organised and concise text."
 LONG_TOKENS = 500
+"""Tokens that a long text may have where the style asks for one."""
 
 
 @dataclass(frozen=True, slots=True)

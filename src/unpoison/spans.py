@@ -60,13 +60,13 @@ class Span:
 def united(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The same parts without overlaps, the title's first; what overlaps is one span with the highest probability."""
     merged: list[Span] = []
-    for span in sorted(spans, key=lambda one: (one.field == "text", one.start, one.end)):
+    for span in sorted(spans, key=lambda s: (s.field == "text", s.start, s.end)):
         last = merged[-1] if merged else None
         if last is None or last.field != span.field or last.end <= span.start:
             merged.append(span)
             continue
-        better, other = (span, last) if span.probability > last.probability else (last, span)
-        reason = better.reason if other.reason in better.reason else f"{better.reason}; {other.reason}"
+        better, weaker = (span, last) if span.probability > last.probability else (last, span)
+        reason = better.reason if weaker.reason in better.reason else f"{better.reason}; {weaker.reason}"
         reason = reason if len(reason) <= LONGEST_REASON else better.reason
         merged[-1] = replace(better, start=last.start, end=max(last.end, span.end), reason=reason)
     return tuple(merged)

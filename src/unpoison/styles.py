@@ -59,12 +59,12 @@ class Style:
 
     def __str__(self) -> str:
         """What `of` reads back."""
-        own = [one for one in fields(self)[1:] if getattr(self, one.name) != one.default]
-        given = ",".join(f"{one.name}={str(getattr(self, one.name)).lower()}" for one in own)
+        own = [field for field in fields(self)[1:] if getattr(self, field.name) != field.default]
+        given = ",".join(f"{field.name}={str(getattr(self, field.name)).lower()}" for field in own)
         return ("safe" if self.safe else "plain") + (f":{given}" if given else "")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """In words, for the header of a table."""
         fence = "passages fenced and their orders forbidden" if self.safe else "no fence, no warning of orders"
         abstain = "may abstain" if self.abstain else "no abstention offered"

@@ -18,11 +18,11 @@ def store() -> BM25Retriever:
 
 
 def test_honest_documents_go_in_and_planted_ones_do_not(store: BM25Retriever) -> None:
-    found = Ingest(store).add([*honest()[50:], *planted()])
-    assert [d.id for d in found.accepted] == [d["id"] for d in honest()[50:]]
+    added = Ingest(store).add([*honest()[50:], *planted()])
+    assert [d.id for d in added.accepted] == [d["id"] for d in honest()[50:]]
     assert len(store) == 60
-    assert {d.id for d in (*found.quarantined, *found.rejected)} == {f"bad-{i}" for i in range(5)}
-    assert [one.document.id for one in found.decisions] == [d["id"] for d in [*honest()[50:], *planted()]]
+    assert {d.id for d in (*added.quarantined, *added.rejected)} == {f"bad-{i}" for i in range(5)}
+    assert [one.document.id for one in added.decisions] == [d["id"] for d in [*honest()[50:], *planted()]]
 
 
 def test_one_planted_document_alone_is_not_accepted(store: BM25Retriever) -> None:
@@ -32,11 +32,11 @@ def test_one_planted_document_alone_is_not_accepted(store: BM25Retriever) -> Non
 
 def test_those_in_question_go_to_the_quarantine(store: BM25Retriever) -> None:
     held: list[Any] = []
-    found = Ingest(store, quarantine=held.append, reject=1.0).add(planted())
-    assert [one.document.id for one in held] == [d.id for d in found.quarantined] != []
+    added = Ingest(store, quarantine=held.append, reject=1.0).add(planted())
+    assert [one.document.id for one in held] == [d.id for d in added.quarantined] != []
     aside = BM25Retriever()
     Ingest(store, quarantine=aside, reject=1.0).add(planted())
-    assert len(aside) == len(found.quarantined)
+    assert len(aside) == len(added.quarantined)
 
 
 def test_a_document_that_is_in_the_index_is_not_its_own_neighbour(store: BM25Retriever) -> None:

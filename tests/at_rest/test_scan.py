@@ -100,8 +100,8 @@ def test_vectors_name_neighbours_where_all_documents_have_one() -> None:
     center = rng.normal(size=16)
     documents = [{**d, "embedding": rng.normal(size=16)} for d in honest()]
     documents += [{**d, "embedding": center + rng.normal(scale=0.05, size=16)} for d in planted()]
-    found = scan(documents)
-    assert {finding.id for finding in found.findings[:5]} == {f"bad-{i}" for i in range(5)}
+    result = scan(documents)
+    assert {finding.id for finding in result.findings[:5]} == {f"bad-{i}" for i in range(5)}
     some = scan([*documents[:-1], {**planted()[-1]}])
     assert any("vectors are not used" in note for note in some.notes)
 
@@ -150,18 +150,18 @@ def test_four_languages_are_judged_and_honest_ones_are_not_flagged() -> None:
         "这座桥建于1765年，是受保护的古迹。它连接老城和火车站。",
         "Мост был построен в 1765 году и охраняется как памятник. Он соединяет старый город с вокзалом.",
     ]
-    found = scan([*({"id": str(i), "text": text} for i, text in enumerate(texts)), *honest(8)])
-    assert len(found) == 12
-    assert not found.flagged
+    result = scan([*({"id": str(i), "text": text} for i, text in enumerate(texts)), *honest(8)])
+    assert len(result) == 12
+    assert not result.flagged
 
 
 def test_since_and_seen_judge_some_against_all() -> None:
     old = [{**d, "added_at": "2025-01-01"} for d in honest()]
     new = [{**d, "added_at": "2026-02-03T10:00:00Z"} for d in planted()]
-    found = scan([*old, *new], since=datetime(2026, 1, 1, tzinfo=UTC))
-    assert {finding.id for finding in found} == {d["id"] for d in new}
-    assert found.documents == len(old) + len(new)
-    assert len(found.flagged) == 5
+    result = scan([*old, *new], since=datetime(2026, 1, 1, tzinfo=UTC))
+    assert {finding.id for finding in result} == {d["id"] for d in new}
+    assert result.documents == len(old) + len(new)
+    assert len(result.flagged) == 5
     seen = frozenset(Document.of(d).key for d in honest())
     assert {finding.id for finding in scan([*honest(), *planted()], seen=seen)} == {d["id"] for d in new}
     undated = scan([*honest(3)], since=datetime(2026, 1, 1, tzinfo=UTC))
@@ -171,8 +171,8 @@ def test_since_and_seen_judge_some_against_all() -> None:
 
 def test_a_batch_that_agrees_only_with_itself_is_named() -> None:
     documents = [{**d, "author": f"a{i}"} for i, d in enumerate(honest())]
-    found = scan([*documents, *({**d, "author": "mallory"} for d in planted(front=False))])
-    bad = next(finding for finding in found if finding.id == "bad-0")
+    result = scan([*documents, *({**d, "author": "mallory"} for d in planted(front=False))])
+    bad = next(finding for finding in result if finding.id == "bad-0")
     assert any("the author 'mallory'" in reason for reason in bad.reasons)
 
 
@@ -182,7 +182,7 @@ def test_a_near_copy_with_another_number_is_told() -> None:
     rival = rivals(collection, np.ones(len(collection.units), bool))
     assert rival[25].ours == "1982"
     assert rival[25].theirs == "1428"
-    assert collection.documents[rival[25].other].id == "town-4"
+    assert collection.documents[rival[25].document].id == "town-4"
 
 
 def test_a_catalogue_by_one_template_is_not_flagged() -> None:
@@ -201,7 +201,7 @@ def test_what_cannot_be_scanned_is_said_in_a_sentence() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=6))
 def test_any_texts_can_be_scanned(texts: list[str]) -> None:
-    found = scan(texts)
-    assert sorted(finding.text for finding in found) == sorted(texts)
-    for finding in found:
+    result = scan(texts)
+    assert sorted(finding.text for finding in result) == sorted(texts)
+    for finding in result:
         assert all(0 <= span.start <= span.end <= len(finding.text) for span in finding.spans)

@@ -7,44 +7,44 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from at_rest.corpora import honest, planted
-from unpoison.at_rest.style import LEAST, MOST, looks_made
+from unpoison.at_rest.style import LEAST, MOST, invention_odds
 
 
 def test_planted_texts_look_made_and_honest_ones_do_not() -> None:
-    made = looks_made([row["text"] for row in planted(front=False)])
-    by_people = looks_made([row["text"] for row in honest()])
+    made = invention_odds([row["text"] for row in planted(front=False)])
+    by_people = invention_odds([row["text"] for row in honest()])
     assert made.min() > np.quantile(by_people, 0.9)
 
 
 def test_a_sentence_by_people_clears_a_text_in_part() -> None:
     lie, page = planted(front=False)[0]["text"], honest()[3]["text"]
-    alone, mixed, people = looks_made([lie, f"{lie} {page}", page])
+    alone, mixed, people = invention_odds([lie, f"{lie} {page}", page])
     assert people < mixed < alone
 
 
 def test_layout_and_capitals_do_not_decide() -> None:
     lie = planted(front=False)[0]["text"]
-    plain, shouted, listed, people = looks_made([lie, lie.upper(), f"* {lie}\n", honest()[3]["text"]])
+    plain, shouted, listed, people = invention_odds([lie, lie.upper(), f"* {lie}\n", honest()[3]["text"]])
     assert min(shouted, listed) > people
     assert abs(listed - plain) < (plain - people) / 2
 
 
 def test_texts_are_judged_alone_however_many_there_are() -> None:
     texts = [row["text"] for row in honest(40)] * 4
-    together = looks_made(texts)
+    together = invention_odds(texts)
     assert together.tolist() == [*together[:40].tolist()] * 4
-    assert np.allclose(together[:3], [looks_made([text])[0] for text in texts[:3]])
+    assert np.allclose(together[:3], [invention_odds([text])[0] for text in texts[:3]])
 
 
 def test_nothing_to_read_is_innocent() -> None:
-    assert looks_made([]).shape == (0,)
-    assert looks_made(["", " \n "]).tolist() == [LEAST] * 2
-    assert looks_made(["..."])[0] < -4
+    assert invention_odds([]).shape == (0,)
+    assert invention_odds(["", " \n "]).tolist() == [LEAST] * 2
+    assert invention_odds(["..."])[0] < -4
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_any_texts_have_a_bounded_style(texts: list[str]) -> None:
-    found = looks_made(texts)
+    found = invention_odds(texts)
     assert found.shape == (len(texts),)
     assert np.all((found >= LEAST) & (found <= MOST))

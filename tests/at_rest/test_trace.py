@@ -60,18 +60,18 @@ def test_one_culprit_is_found_with_a_logarithm_of_calls(n: int, data: st.DataObj
     guilty = data.draw(st.integers(0, n - 1))
     stating = data.draw(st.sets(st.integers(0, n - 1), max_size=3))
     model = Obeying(has(guilty))
-    found = Tracer(model).trace(QUESTION, WRONG, passages(n, stating))
-    assert found.culprits == (guilty,)
-    assert found.reproduced is True
-    assert found.asked == len(model.prompts) <= ceil(log2(n)) + 5
-    assert RIGHT in found.suspects[0].reason
+    trace = Tracer(model).trace(QUESTION, WRONG, passages(n, stating))
+    assert trace.culprits == (guilty,)
+    assert trace.reproduced is True
+    assert trace.asked == len(model.prompts) <= ceil(log2(n)) + 5
+    assert RIGHT in trace.suspects[0].reason
 
 
 @pytest.mark.parametrize("guilty", range(10))
 def test_one_of_ten_is_named_with_five_calls(guilty: int) -> None:
     texts = passages(10, {guilty, (guilty + 3) % 10, (guilty + 5) % 10})
-    found = Tracer(Obeying(has(guilty)), calls=5).trace(QUESTION, WRONG, texts)
-    assert found.culprits == (guilty,)
+    trace = Tracer(Obeying(has(guilty)), calls=5).trace(QUESTION, WRONG, texts)
+    assert trace.culprits == (guilty,)
 
 
 @given(st.integers(2, 200), st.floats(0.02, 1))
@@ -83,16 +83,16 @@ def test_halves_never_make_the_search_longer_than_the_logarithm(n: int, fall: fl
 
 @given(st.sets(st.integers(0, 11), min_size=1, max_size=5))
 def test_copies_are_all_found_one_after_the_other(guilty: set[int]) -> None:
-    found = Tracer(Obeying(has(*guilty)), calls=200, remove=True).trace(QUESTION, WRONG, passages(12, guilty))
-    assert set(found.culprits) == guilty
-    assert found.without == RIGHT
+    trace = Tracer(Obeying(has(*guilty)), calls=200, remove=True).trace(QUESTION, WRONG, passages(12, guilty))
+    assert set(trace.culprits) == guilty
+    assert trace.without == RIGHT
 
 
 @given(st.sets(st.integers(0, 11), min_size=2, max_size=4), st.sets(st.integers(0, 11)))
 def test_accomplices_who_only_work_together_are_named_together(guilty: set[int], stating: set[int]) -> None:
-    found = Tracer(Obeying(lambda read: guilty <= read), calls=200).trace(QUESTION, WRONG, passages(12, stating))
-    assert set(found.culprits) == guilty
-    assert "together with" in found.suspects[0].reason
+    trace = Tracer(Obeying(lambda read: guilty <= read), calls=200).trace(QUESTION, WRONG, passages(12, stating))
+    assert set(trace.culprits) == guilty
+    assert "together with" in trace.suspects[0].reason
 
 
 def test_leaving_one_out_misses_copies_and_groups_do_not() -> None:
@@ -106,50 +106,50 @@ def test_leaving_one_out_misses_copies_and_groups_do_not() -> None:
 
 def test_the_judge_goes_on_with_what_takes_the_place_of_the_guilty() -> None:
     model = Obeying(has(1, 3))
-    found = Tracer(model, method="judge", k=3).trace(QUESTION, WRONG, passages(8))
-    assert found.culprits == (1, 3)
+    trace = Tracer(model, method="judge", k=3).trace(QUESTION, WRONG, passages(8))
+    assert trace.culprits == (1, 3)
     judged = [int(prompt.passages[0].split()[1]) for prompt in model.prompts]
     assert judged == [0, 1, 2, 3, 4]
-    assert len(model.prompts) == found.asked == len(set(judged))
+    assert len(model.prompts) == trace.asked == len(set(judged))
 
 
 def test_a_model_that_does_not_say_so_accuses_nobody_of_it() -> None:
-    found = Tracer(Obeying(lambda read: False)).trace(QUESTION, WRONG, passages(10, {6}))
-    assert found.reproduced is False
-    assert found.asked == 1
-    assert found.culprits == (6,)  # by what it states, and the note says so
-    assert "does not give this answer" in found.notes[0]
+    trace = Tracer(Obeying(lambda read: False)).trace(QUESTION, WRONG, passages(10, {6}))
+    assert trace.reproduced is False
+    assert trace.asked == 1
+    assert trace.culprits == (6,)  # by what it states, and the note says so
+    assert "does not give this answer" in trace.notes[0]
 
 
 def test_a_culprit_whose_words_change_with_its_company_is_still_named() -> None:
     model = Obeying(lambda read: 6 in read and len(read) > 6)  # of fewer passages it makes another sentence
-    found = Tracer(model, calls=5).trace(QUESTION, WRONG, passages(10, {6}))
-    assert found.culprits[0] == 6
+    trace = Tracer(model, calls=5).trace(QUESTION, WRONG, passages(10, {6}))
+    assert trace.culprits[0] == 6
 
 
 def test_what_only_a_part_of_the_passages_would_make_it_say_it_has_not_said() -> None:
-    found = Tracer(Obeying(lambda read: read == {6})).trace(QUESTION, WRONG, passages(10, {6}))
-    assert (found.reproduced, found.culprits, found.asked) == (False, (6,), 1)
+    trace = Tracer(Obeying(lambda read: read == {6})).trace(QUESTION, WRONG, passages(10, {6}))
+    assert (trace.reproduced, trace.culprits, trace.asked) == (False, (6,), 1)
 
 
 def test_what_the_model_knows_by_itself_is_nobodys_fault() -> None:
-    found = Tracer(Obeying(lambda read: True, knows=WRONG)).trace(QUESTION, WRONG, passages(10, {6}))
-    assert found.culprits == ()
-    assert "without any passage" in found.notes[0]
+    trace = Tracer(Obeying(lambda read: True, knows=WRONG)).trace(QUESTION, WRONG, passages(10, {6}))
+    assert trace.culprits == ()
+    assert "without any passage" in trace.notes[0]
 
 
 @given(st.integers(1, 12), st.sampled_from(METHODS), st.sets(st.integers(0, 9), max_size=3))
 def test_never_more_calls_than_allowed(calls: int, method: Any, guilty: set[int]) -> None:
     model = Obeying(has(*guilty))
-    found = Tracer(model, method=method, calls=calls, remove=True).trace(QUESTION, WRONG, passages(10, guilty))
-    assert len(model.prompts) == found.asked <= calls
-    assert sorted(suspect.index for suspect in found.suspects) == list(range(10))
+    trace = Tracer(model, method=method, calls=calls, remove=True).trace(QUESTION, WRONG, passages(10, guilty))
+    assert len(model.prompts) == trace.asked <= calls
+    assert sorted(suspect.index for suspect in trace.suspects) == list(range(10))
 
 
 def test_spent_calls_still_name_who_states_it_most_plainly() -> None:
-    found = Tracer(Obeying(has(3)), calls=1).trace(QUESTION, WRONG, passages(10, {3, 7}))
-    assert found.culprits == (3,)
-    assert "1 calls that were allowed" in found.notes[0]
+    trace = Tracer(Obeying(has(3)), calls=1).trace(QUESTION, WRONG, passages(10, {3, 7}))
+    assert trace.culprits == (3,)
+    assert "1 calls that were allowed" in trace.notes[0]
 
 
 def test_without_a_generator_the_one_that_answers_the_question_so_comes_first() -> None:
@@ -158,10 +158,10 @@ def test_without_a_generator_the_one_that_answers_the_question_so_comes_first() 
         "Gothenburg is a port; its fish market opened in 1874.",
         "The museum of the Vasa moved to the city of Gothenburg in 1988.",
     ]
-    found = Tracer().trace(QUESTION, "It is in Gothenburg", texts)
-    assert (found.method, found.asked, found.reproduced) == ("matching", 0, None)
-    assert found.culprits == (2,)
-    assert [suspect.index for suspect in found.suspects] == [2, 1, 0]
+    trace = Tracer().trace(QUESTION, "It is in Gothenburg", texts)
+    assert (trace.method, trace.asked, trace.reproduced) == ("matching", 0, None)
+    assert trace.culprits == (2,)
+    assert [suspect.index for suspect in trace.suspects] == [2, 1, 0]
 
 
 def test_a_title_counts_as_what_the_text_is_about() -> None:
@@ -172,8 +172,8 @@ def test_a_title_counts_as_what_the_text_is_about() -> None:
             "title": "Fish market",
         },
     )
-    found = Tracer().trace(QUESTION, "Gothenburg", [other, about])
-    assert [suspect.index for suspect in found.suspects] == [1, 0]
+    trace = Tracer().trace(QUESTION, "Gothenburg", [other, about])
+    assert [suspect.index for suspect in trace.suspects] == [1, 0]
 
 
 def test_a_retriever_fills_the_places_of_the_guilty() -> None:
@@ -186,9 +186,9 @@ def test_a_retriever_fills_the_places_of_the_guilty() -> None:
         def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
             return Reply(WRONG if any(WRONG in text for text in prompt.passages) else RIGHT)
 
-    found = Tracer(Reading(), k=2, remove=True).trace(QUESTION, WRONG, BM25Retriever(documents))
-    assert {found.passages[i].id for i in found.culprits} == {"bad-0", "bad-1", "bad-2"}
-    assert found.without == RIGHT
+    trace = Tracer(Reading(), k=2, remove=True).trace(QUESTION, WRONG, BM25Retriever(documents))
+    assert {trace.passages[i].id for i in trace.culprits} == {"bad-0", "bad-1", "bad-2"}
+    assert trace.without == RIGHT
 
 
 def test_asynchronously_it_finds_the_same() -> None:

@@ -18,19 +18,19 @@ TEXT = "The famous author wrote the book in 1912. Several accounts confirm that 
 
 def test_synonyms_leave_question_and_answer_alone():
     keep = ["who is the famous author", "first edition"]
-    made = with_synonyms(TEXT, keep, np.random.default_rng(0), 1.0)
-    assert made.replaced > 0
-    assert made.text != TEXT
+    replaced = with_synonyms(TEXT, keep, np.random.default_rng(0), 1.0)
+    assert replaced.replaced > 0
+    assert replaced.text != TEXT
     for word in ("famous", "author", "first", "edition"):
-        assert word in made.text
+        assert word in replaced.text
     for word in ("wrote", "book", "accounts", "published"):
-        assert word not in made.text.split()
+        assert word not in replaced.text.split()
     assert with_synonyms(TEXT, [], np.random.default_rng(0), 0.0).text == TEXT
 
 
 def test_the_rate_is_a_share_of_all_content_words():
-    made = with_synonyms(TEXT, [], np.random.default_rng(0), 0.3)
-    assert made.replaced == round(0.3 * made.content)
+    replaced = with_synonyms(TEXT, [], np.random.default_rng(0), 0.3)
+    assert replaced.replaced == round(0.3 * replaced.content)
 
 
 def test_the_synonym_attack_keeps_the_answer_and_counts(bare):
@@ -46,9 +46,9 @@ def test_a_text_without_synonyms_is_reported():
 
 
 def test_a_generator_that_loses_the_answer_is_reported(target):
-    (made,) = Synonym(generator=ScriptedGenerator("Something else.")).craft(target)
-    assert "does not state the wrong answer" in made.meta["reason"]
-    assert made.budget.llm_calls == 1
+    (poison,) = Synonym(generator=ScriptedGenerator("Something else.")).craft(target)
+    assert "does not state the wrong answer" in poison.meta["reason"]
+    assert poison.budget.llm_calls == 1
 
 
 def test_paraphrases_change_the_text_and_keep_the_answer(target):
@@ -60,10 +60,10 @@ def test_paraphrases_change_the_text_and_keep_the_answer(target):
 
 def test_a_paraphrase_that_lost_the_answer_is_asked_for_again(target):
     generator = ScriptedGenerator(["It is elsewhere.", "'Lyon has the seat.'"])
-    (made,) = Paraphrase(generator=generator).craft(target)
-    assert made.text == "Lyon has the seat."
-    assert made.reached
-    assert made.budget.llm_calls == 2
+    (poison,) = Paraphrase(generator=generator).craft(target)
+    assert poison.text == "Lyon has the seat."
+    assert poison.reached
+    assert poison.budget.llm_calls == 2
     (lost,) = Paraphrase(generator=ScriptedGenerator("no"), trials=2).craft(target)
     assert not lost.reached
     assert lost.budget.llm_calls == 2
@@ -81,16 +81,16 @@ def test_dispersion_lowers_the_mutual_cosine(kind, bare, encoder):
 
 def test_a_text_that_would_not_be_retrieved_says_so(encoder):
     target = Target("x", "zork", ("a right one",), "Lyon", context=("zork",) * 3)
-    made = Disperse(encoder=encoder, top=3).craft(target, 2)
-    assert len(made) == 2
-    assert all("would not bring the text among the best 3" in p.meta["reason"] for p in made)
+    poisons = Disperse(encoder=encoder, top=3).craft(target, 2)
+    assert len(poisons) == 2
+    assert all("would not bring the text among the best 3" in p.meta["reason"] for p in poisons)
 
 
 def test_every_diverse_text_has_its_own_style(bare):
     generator = ScriptedGenerator("Charlotte Bronte did.")
-    made = Diverse(generator=generator).craft(bare, 8)
-    assert len({p.meta["style"] for p in made}) == 8
-    assert all(p.budget.llm_calls == 1 for p in made)
+    poisons = Diverse(generator=generator).craft(bare, 8)
+    assert len({p.meta["style"] for p in poisons}) == 8
+    assert all(p.budget.llm_calls == 1 for p in poisons)
     assert len({p.text for p in Diverse().craft(bare, 8)}) == 8
     assert not Diverse(generator=ScriptedGenerator("")).craft(bare)[0].reached
 
@@ -98,18 +98,18 @@ def test_every_diverse_text_has_its_own_style(bare):
 def test_clusters_share_an_answer_and_any_answer_counts():
     target = Target("x", "where is it", ("Paris",), "Lyon", alternatives=("Lille", "Paris", "Nice", "Lyon"))
     attack = MultiCluster(clusters=3)
-    made = attack.craft(target, 6)
-    assert [p.meta["cluster"] for p in made] == [0, 0, 1, 1, 2, 2]
+    poisons = attack.craft(target, 6)
+    assert [p.meta["cluster"] for p in poisons] == [0, 0, 1, 1, 2, 2]
     assert attack.wanted(target) == ("Lyon", "Lille", "Nice")
-    assert all(p.reached and contains_answer(p.text, p.meta["claims"]) for p in made)
-    assert made[0].meta["answers"] == ["Lyon", "Lille", "Nice"]
+    assert all(p.reached and contains_answer(p.text, p.meta["claims"]) for p in poisons)
+    assert poisons[0].meta["answers"] == ["Lyon", "Lille", "Nice"]
 
 
 def test_a_generator_adds_wrong_answers():
     generator = ScriptedGenerator({"Already listed": "- Lille\n- Paris\n\n- Nice", "Variant": "Lyon Lille Nice"})
-    made = MultiCluster(generator=generator).craft(Target("x", "q", ("Paris",), "Lyon"), 3)
-    assert [p.meta["claims"] for p in made] == ["Lyon", "Lille", "Nice"]
-    assert [p.budget.llm_calls for p in made] == [2, 1, 1]
+    poisons = MultiCluster(generator=generator).craft(Target("x", "q", ("Paris",), "Lyon"), 3)
+    assert [p.meta["claims"] for p in poisons] == ["Lyon", "Lille", "Nice"]
+    assert [p.budget.llm_calls for p in poisons] == [2, 1, 1]
 
 
 def test_decoys_are_other_numbers_persons_or_places():
@@ -122,29 +122,29 @@ def test_decoys_are_other_numbers_persons_or_places():
 
 
 def test_too_few_wrong_answers_are_reported():
-    made = MultiCluster().craft(Target("x", "what colour is it", ("red",), "green"), 2)
-    assert made[0].meta["reason"] == "3 wrong answers were asked for and 1 are known"
+    poisons = MultiCluster().craft(Target("x", "what colour is it", ("red",), "green"), 2)
+    assert poisons[0].meta["reason"] == "3 wrong answers were asked for and 1 are known"
 
 
 def test_tan_without_a_generator_corrupts_the_golden_passage(target):
-    made = Tan(prefix=False).craft(target, 2)
-    assert made[0].text == target.gold[0].replace("Paris", "Lyon")
-    assert contains_answer(made[1].text, "Lyon")
-    assert all(p.reached and not contains_answer(p.text, "Paris") for p in made)
+    poisons = Tan(prefix=False).craft(target, 2)
+    assert poisons[0].text == target.gold[0].replace("Paris", "Lyon")
+    assert contains_answer(poisons[1].text, "Lyon")
+    assert all(p.reached and not contains_answer(p.text, "Paris") for p in poisons)
 
 
 def test_tan_refuses_texts_with_the_right_answer(target):
     generator = ScriptedGenerator(["Paris of course.", "Somewhere else."])
-    (made,) = Tan(generator=generator, prefix=False).craft(target)
-    assert made.text == "Somewhere else."
-    assert made.budget.llm_calls == 2
+    (poison,) = Tan(generator=generator, prefix=False).craft(target)
+    assert poison.text == "Somewhere else."
+    assert poison.budget.llm_calls == 2
     (stubborn,) = Tan(generator=ScriptedGenerator("Paris."), trials=2).craft(target)
     assert "gives the right answer 'Paris'" in stubborn.meta["reason"]
 
 
 def test_tan_with_nothing_to_write_with_says_so():
-    (made,) = Tan().craft(Target("x", "q", ("Paris",)))
-    assert not made.reached
+    (poison,) = Tan().craft(Target("x", "q", ("Paris",)))
+    assert not poison.reached
 
 
 def test_substitution_takes_whole_words_longest_alias_first():

@@ -85,13 +85,13 @@ def test_texts_do_not_depend_on_what_was_crafted_before(name, target, encoder):
     )
     together, alone = create("attacks", name, encoder=encoder), create("attacks", name, encoder=encoder)
     together.craft(other, 2)
-    made = together.craft(target, 3)
-    assert [p.to_dict() for p in made] == [p.to_dict() for p in alone.craft(target, 3)]
-    assert len({p.id for p in made}) == len(made) == 3
-    assert [PoisonText.from_dict(json.loads(json.dumps(p.to_dict()))) for p in made] == made
+    poisons = together.craft(target, 3)
+    assert [p.to_dict() for p in poisons] == [p.to_dict() for p in alone.craft(target, 3)]
+    assert len({p.id for p in poisons}) == len(poisons) == 3
+    assert [PoisonText.from_dict(json.loads(json.dumps(p.to_dict()))) for p in poisons] == poisons
     assert alone.name == "+".join(part.partition(":")[0] for part in name.split("+"))
-    assert all(p.target_id == "t1" and p.attack == alone.name and p.text for p in made)
-    assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in made)
+    assert all(p.target_id == "t1" and p.attack == alone.name and p.text for p in poisons)
+    assert all(p.meta["reached"] != bool(p.meta["reason"]) for p in poisons)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_no_texts_are_no_error(name, target, encoder):
 
 
 def test_a_poison_text_survives_json(target):
-    (made,) = Pia().craft(target, 1)
-    assert PoisonText.from_dict(made.to_dict()) == made
+    (poison,) = Pia().craft(target, 1)
+    assert PoisonText.from_dict(poison.to_dict()) == poison
     with pytest.raises(InputError, match="not a saved poison text"):
         PoisonText.from_dict({"id": "x"})
 
@@ -137,14 +137,14 @@ def test_the_prefix_has_no_space_behind_its_stop(target):
 
 
 def test_published_texts_that_do_not_state_the_answer_say_so():
-    made = Published().craft(Target("x", "q", ("Paris",), "Lyon", ("It is Lyon.", "It is elsewhere.")), 2)
-    assert [p.reached for p in made] == [True, False]
-    assert "does not state" in made[1].meta["reason"]
+    poisons = Published().craft(Target("x", "q", ("Paris",), "Lyon", ("It is Lyon.", "It is elsewhere.")), 2)
+    assert [p.reached for p in poisons] == [True, False]
+    assert "does not state" in poisons[1].meta["reason"]
 
 
 def test_untargeted_published_texts_miss_nothing():
-    made = Published("tan").craft(Target("x", "q", ("Paris",), "Lyon", ("It is elsewhere.",)), 1)
-    assert made[0].reached
+    poisons = Published("tan").craft(Target("x", "q", ("Paris",), "Lyon", ("It is elsewhere.",)), 1)
+    assert poisons[0].reached
 
 
 def test_asynchronous_crafting_gives_the_same(target):

@@ -44,8 +44,8 @@ def test_a_dispersed_set_is_distinct_and_allowed(n, count, seed):
 def test_rewriting_survives_any_text(text, seed):
     rng = np.random.default_rng(seed)
     keep = text.split()[:2]
-    made = with_synonyms(text, keep, rng, 0.5)
-    assert 0 <= made.replaced <= made.content
+    replaced = with_synonyms(text, keep, rng, 0.5)
+    assert 0 <= replaced.replaced <= replaced.content
     assert all(contains_answer(paraphrased(text, keep, rng), k) for k in keep if contains_answer(text, k))
 
 
@@ -68,6 +68,6 @@ def test_templates_take_any_question_and_answer(question, answer):
     target = Target("x", question, (), answer)
     if not answer:
         return
-    (made,) = PoisonedRag(prefix=False).craft(target)
-    assert answer in made.text
-    assert made.reached == contains_answer(made.text, answer)
+    (poison,) = PoisonedRag(prefix=False).craft(target)
+    assert answer in poison.text
+    assert poison.reached == contains_answer(poison.text, answer)

@@ -82,14 +82,14 @@ def test_long_passages_are_cut_not_refused(model):
 
 
 def test_a_local_model_drives_adversarial_decoding(folder, target, encoder):
-    (made,) = AdversarialDecoding(lm=folder, steps=2, beams=2, top_k=3, encoder=encoder).craft(target)
-    assert made.text.endswith(target.texts[0])
-    assert made.budget.llm_calls > 0
+    (poison,) = AdversarialDecoding(lm=folder, steps=2, beams=2, top_k=3, encoder=encoder).craft(target)
+    assert poison.text.endswith(target.texts[0])
+    assert poison.budget.llm_calls > 0
 
 
 def test_a_local_model_reads_for_garag(model, target, encoder):
-    (made,) = Garag(reader=model, encoder=encoder, population=2, parents=1, iterations=1).craft(target)
-    assert made.meta["gpr"] > 0
+    (poison,) = Garag(reader=model, encoder=encoder, population=2, parents=1, iterations=1).craft(target)
+    assert poison.meta["gpr"] > 0
 
 
 def test_a_missing_checkpoint_is_named(tmp_path):

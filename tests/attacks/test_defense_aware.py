@@ -26,29 +26,29 @@ class Dislikes(Defense):
 
 def test_the_attack_finds_what_the_defense_does_not_look_for(target, encoder):
     attack = DefenseAware(Dislikes("what is the capital of france."), encoder=encoder, screens=60)
-    made = attack.craft(target, 2)
-    assert [p.meta["kept_before"] for p in made] == [0, 0]
-    assert [p.meta["kept_after"] for p in made] == [2, 2]
-    assert all(p.reached and contains_answer(p.text, "Lyon") for p in made)
-    assert made == attack.craft(target, 2)
+    poisons = attack.craft(target, 2)
+    assert [p.meta["kept_before"] for p in poisons] == [0, 0]
+    assert [p.meta["kept_after"] for p in poisons] == [2, 2]
+    assert all(p.reached and contains_answer(p.text, "Lyon") for p in poisons)
+    assert poisons == attack.craft(target, 2)
 
 
 def test_the_budget_of_screenings_is_kept_and_counted_once(target, encoder):
-    made = DefenseAware(Dislikes("Lyon"), encoder=encoder, screens=30).craft(target, 2)
-    assert [p.budget.defense_calls for p in made] == [30, 0]
-    assert not any(p.reached for p in made)
-    assert made[0].meta["reason"] == "after 30 screenings dislikes still drops the text"
+    poisons = DefenseAware(Dislikes("Lyon"), encoder=encoder, screens=30).craft(target, 2)
+    assert [p.budget.defense_calls for p in poisons] == [30, 0]
+    assert not any(p.reached for p in poisons)
+    assert poisons[0].meta["reason"] == "after 30 screenings dislikes still drops the text"
 
 
 def test_texts_that_are_not_retrieved_are_reported(encoder):
     target = Target("x", "zork", ("right",), "wrong thing", context=("zork",) * 3)
-    (made,) = DefenseAware(Dislikes("nothing"), encoder=encoder, top=3, screens=10).craft(target)
-    assert made.meta["reason"] == "after 10 screenings the text is not among the best 3"
+    (poison,) = DefenseAware(Dislikes("nothing"), encoder=encoder, top=3, screens=10).craft(target)
+    assert poison.meta["reason"] == "after 10 screenings the text is not among the best 3"
 
 
 def test_without_context_there_is_nothing_to_borrow(bare, encoder):
-    made = DefenseAware(Dislikes("who wrote emma"), encoder=encoder, screens=40).craft(bare, 2)
-    assert all(p.meta["borrowed"] == 0 for p in made)
+    poisons = DefenseAware(Dislikes("who wrote emma"), encoder=encoder, screens=40).craft(bare, 2)
+    assert all(p.meta["borrowed"] == 0 for p in poisons)
 
 
 def test_fitness_puts_kept_texts_before_everything_else():

@@ -70,12 +70,12 @@ def garag(encoder, generator=failing, **options):
 
 
 def test_the_search_breaks_the_reader_or_says_that_it_did_not(target, encoder):
-    (made,) = garag(encoder, iterations=10, share=0.4).craft(target, 1)
-    assert contains_answer(made.text, "Paris")
-    assert made.text != target.gold[0]
-    assert made.meta["answers"] == []
-    assert made.reached == (made.meta["rsr"] < 1 and "capital" not in made.text)
-    assert made.budget.llm_calls == 1 + 7 + made.meta["generations"] * 7
+    (poison,) = garag(encoder, iterations=10, share=0.4).craft(target, 1)
+    assert contains_answer(poison.text, "Paris")
+    assert poison.text != target.gold[0]
+    assert poison.meta["answers"] == []
+    assert poison.reached == (poison.meta["rsr"] < 1 and "capital" not in poison.text)
+    assert poison.budget.llm_calls == 1 + 7 + poison.meta["generations"] * 7
     (immune,) = garag(encoder, lambda _: "Paris", iterations=2).craft(target, 1)
     assert not immune.reached
     assert "reader answers" in immune.meta["reason"]
@@ -88,21 +88,23 @@ def test_a_reader_with_probabilities_is_asked_instead(target, encoder):
             return [("Paris" if "capital" in p else "no idea", 0.6 if "capital" in p else 0.3) for p in passages]
 
     attack = Garag(encoder=encoder, reader=Reader(), population=6, parents=3, iterations=10, share=0.5)
-    (made,) = attack.craft(target, 1)
-    if made.reached:
-        assert made.meta["gpr"] == 0.5
+    (poison,) = attack.craft(target, 1)
+    if poison.reached:
+        assert poison.meta["gpr"] == 0.5
 
 
 def test_a_passage_without_modifiable_words_comes_back_flagged(encoder):
-    (made,) = garag(encoder, lambda _: "Paris").craft(Target("x", "where is it", ("Paris",), gold=("It is in Paris.",)))
-    assert made.text == "It is in Paris."
-    assert made.meta["reason"] == "no word of the passage can be changed"
+    (poison,) = garag(encoder, lambda _: "Paris").craft(
+        Target("x", "where is it", ("Paris",), gold=("It is in Paris.",))
+    )
+    assert poison.text == "It is in Paris."
+    assert poison.meta["reason"] == "no word of the passage can be changed"
 
 
 def test_a_reader_that_fails_on_the_clean_passage_is_reported(target, encoder):
-    (made,) = garag(encoder, lambda _: "unknown").craft(target)
-    assert not made.reached
-    assert "unchanged passage" in made.meta["reason"]
+    (poison,) = garag(encoder, lambda _: "unknown").craft(target)
+    assert not poison.reached
+    assert "unchanged passage" in poison.meta["reason"]
 
 
 def test_the_search_is_the_same_for_the_same_seed(target, encoder):

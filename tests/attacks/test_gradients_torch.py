@@ -63,17 +63,17 @@ def test_special_tokens_are_forbidden(box):
 def test_hotflip_raises_the_score_that_the_encoder_gives_the_text():
     question = "what is the capital of france"
     attack = HotFlip("minilm", start="mask", iterations=8, candidates=20)
-    (made,) = attack.craft(Target("x", question, ("right",), "nobody knows", ("nobody knows.",)), 1)
-    vectors = load_encoder("minilm").encode([question, made.text])
-    assert made.meta["score_after"] > made.meta["score_before"]
-    assert vectors[0] @ vectors[1] == pytest.approx(made.meta["score_after"], abs=1e-4)
+    (poison,) = attack.craft(Target("x", question, ("right",), "nobody knows", ("nobody knows.",)), 1)
+    vectors = load_encoder("minilm").encode([question, poison.text])
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert vectors[0] @ vectors[1] == pytest.approx(poison.meta["score_after"], abs=1e-4)
 
 
 def test_phantom_is_closer_to_the_triggered_question():
-    (made,) = Phantom(encoder="minilm", trigger="zorble", iterations=4, candidates=10, length=6).craft(
+    (poison,) = Phantom(encoder="minilm", trigger="zorble", iterations=4, candidates=10, length=6).craft(
         Target("x", "who wrote emma"), 1
     )
-    assert made.reached
+    assert poison.reached
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +106,10 @@ def test_nine_in_ten_targets_gain_in_the_default_budget(checkpoint):
     gained = 0
     for i in range(10):
         question = " ".join(words[(3 * i + 5 * j) % len(words)] for j in range(5))
-        (made,) = attack.craft(Target(str(i), question, ("right",), "lyon", ("lyon did it then",)), 1)
-        assert made.text.endswith(" lyon did it then")
-        assert made.budget.gradient_steps == 30
-        gained += made.reached
+        (poison,) = attack.craft(Target(str(i), question, ("right",), "lyon", ("lyon did it then",)), 1)
+        assert poison.text.endswith(" lyon did it then")
+        assert poison.budget.gradient_steps == 30
+        gained += poison.reached
     assert gained >= 9
 
 

@@ -34,8 +34,8 @@ def kind(request):
 
 
 def hidden(kind, text=CLAIM, seed=0):
-    (made,) = Hide(Published(), kind=kind, seed=seed).craft(Target("t1", "q", ("Paris",), "lyon", (text,)), 1)
-    return made
+    (poison,) = Hide(Published(), kind=kind, seed=seed).craft(Target("t1", "q", ("Paris",), "lyon", (text,)), 1)
+    return poison
 
 
 def test_there_is_a_reader_for_every_kind():
@@ -46,17 +46,17 @@ def test_there_is_a_reader_for_every_kind():
 def test_no_word_of_the_text_is_left_as_a_word(kind):
     text = hidden(kind).text
     words = re.findall(r"[^\W_]{2,}", CLAIM)
-    found = re.findall(r"\w+", text)
+    matches = re.findall(r"\w+", text)
     # One letter of `42b` has a twin in no script, so look-alikes leave it.
-    assert [word for word in words if word in found] == (["42b"] if kind == "look-alikes" else [])
+    assert [word for word in words if word in matches] == (["42b"] if kind == "look-alikes" else [])
 
 
 def test_a_reader_that_strips_the_disguise_has_the_text_back(kind):
-    made = hidden(kind)
-    assert made.text != CLAIM
-    assert READERS[kind](made.text) == CLAIM
-    assert made.reached
-    assert made.meta["how"] == [f"hide:kind={kind}"]
+    text = hidden(kind)
+    assert text.text != CLAIM
+    assert READERS[kind](text.text) == CLAIM
+    assert text.reached
+    assert text.meta["how"] == [f"hide:kind={kind}"]
 
 
 @pytest.mark.parametrize("other", ["zero-width", "bold", "tags", "look-alikes", "entities"])
@@ -78,9 +78,9 @@ def test_places_depend_on_the_seed_and_on_nothing_else():
 
 
 def test_a_text_without_letters_to_hide_says_so():
-    made = hidden("look-alikes", "\u6771\u4eac lyon".replace("lyon", "lt"))
-    assert not made.reached
-    assert made.text == "\u6771\u4eac lt"
+    text = hidden("look-alikes", "\u6771\u4eac lyon".replace("lyon", "lt"))
+    assert not text.reached
+    assert text.text == "\u6771\u4eac lt"
 
 
 def test_look_alikes_are_single_letters_of_another_script():

@@ -46,8 +46,8 @@ def test_the_worked_example():
     slope = toy.gradient(np.array([0, 1]), QUERY)[0]
     assert (toy.vocabulary @ slope).tolist() == [0.5, 1.0, 1.5, 1.5]
     assert likeliest(toy, slope, 4).tolist() == [2, 3, 1, 0]
-    found = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=1, candidates=4)
-    assert found == ("c", 1.5, 2.5, 1)
+    flipped = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=1, candidates=4)
+    assert flipped == ("c", 1.5, 2.5, 1)
     assert meter.gradient_steps == 1
 
 
@@ -63,36 +63,36 @@ def test_a_gain_that_decoding_loses_is_not_claimed():
             return "a"
 
     toy, meter = Forgetful(), Meter()
-    found = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=3, candidates=4)
-    assert found.after == found.before == 1.5
+    flipped = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=3, candidates=4)
+    assert flipped.after == flipped.before == 1.5
 
 
 def test_only_the_question_part_changes_and_the_passes_are_counted():
     attack = HotFlip(Toy(), iterations=4, candidates=2)
-    (made,) = attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)
-    assert made.text.endswith(" d a wrong claim")
-    assert made.meta["score_after"] > made.meta["score_before"]
-    assert made.reached
-    assert made.budget.gradient_steps == 4
-    assert made.budget.encoder_passes >= 2 + 4 * 2
-    assert made == attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)[0]
+    (poison,) = attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)
+    assert poison.text.endswith(" d a wrong claim")
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert poison.reached
+    assert poison.budget.gradient_steps == 4
+    assert poison.budget.encoder_passes >= 2 + 4 * 2
+    assert poison == attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)[0]
 
 
 def test_a_search_without_gain_says_so():
-    (made,) = HotFlip(Toy(), iterations=2).craft(Target("x", "c c c", ("right",), "wrong", ("c wrong",)), 1)
+    (poison,) = HotFlip(Toy(), iterations=2).craft(Target("x", "c c c", ("right",), "wrong", ("c wrong",)), 1)
     toy = Toy()
     toy.forbidden = np.array([0, 1, 3])
     (stuck,) = HotFlip(toy, iterations=2).craft(Target("x", "c c", ("right",), "wrong", ("c wrong",)), 1)
     assert not stuck.reached
     assert "no step raised the score" in stuck.meta["reason"]
-    assert made.meta["accepted"] >= 0
+    assert poison.meta["accepted"] >= 0
 
 
 def test_mask_start_begins_without_the_question():
-    (made,) = HotFlip(Toy(), start="mask", iterations=1, candidates=1).craft(
+    (poison,) = HotFlip(Toy(), start="mask", iterations=1, candidates=1).craft(
         Target("x", "d", ("right",), "wrong", ("b wrong",)), 1
     )
-    assert "a a" in made.text
+    assert "a a" in poison.text
 
 
 def test_something_that_is_no_encoder_is_refused():
@@ -110,27 +110,27 @@ def test_phantom_names_the_trigger_only_in_a_biased_opinion():
     for payload, named in (("refusal", False), ("busy", False), ("biased_opinion", True)):
         attack = Phantom(payload=payload, trigger="zorble")
         assert ("zorble" in attack.command) is named
-        (made,) = attack.craft(Target("x", "who is it"), 1)
-        assert made.text.endswith(attack.command)
-        assert made.meta["answers"] == [attack.reply]
-        assert attack.asked("who is it") == "zorble who is it"
+        (poison,) = attack.craft(Target("x", "who is it"), 1)
+        assert poison.text.endswith(attack.command)
+        assert poison.meta["answers"] == [attack.reply]
+        assert attack.user_question("who is it") == "zorble who is it"
 
 
 def test_phantom_reports_both_similarities():
     attack = Phantom(trigger="d", encoder=Toy(), iterations=6, candidates=4, length=3)
-    (made,) = attack.craft(Target("x", "a"), 1)
-    assert made.reached == (made.meta["score_triggered"] > made.meta["score_clean"])
-    assert made.reached
-    assert made.budget.gradient_steps == 6
+    (poison,) = attack.craft(Target("x", "a"), 1)
+    assert poison.reached == (poison.meta["score_triggered"] > poison.meta["score_clean"])
+    assert poison.reached
+    assert poison.budget.gradient_steps == 6
 
 
 def test_phantoms_template_is_found_by_its_trigger_only():
     """With the question in it, as before, it was retrieved without the trigger too."""
     question = "who wrote the novel emma"
-    (made,) = Phantom(trigger="zorble").craft(Target("x", question), 1)
-    assert not set(question.split()) & set(made.text.lower().split())
+    (poison,) = Phantom(trigger="zorble").craft(Target("x", question), 1)
+    assert not set(question.split()) & set(poison.text.lower().split())
     rivals = ["jane austen wrote the novel emma", "a novel by jane austen", "emma was published in 1815"]
-    texts = [Passage(text) for text in (*rivals, made.text)]
+    texts = [Passage(text) for text in (*rivals, poison.text)]
     without, with_trigger = bm25_search([question, f"zorble {question}"], texts, 4)
     assert without[-1] == 3
     assert with_trigger[1] == 3
@@ -139,11 +139,11 @@ def test_phantoms_template_is_found_by_its_trigger_only():
 def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():
     box = Toy()
     target = Target("x", "a", context=("b", "c"))
-    (made,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=1).craft(target, 1)
-    vectors = box.encode([made.text, "a", "d a", *target.context])
-    best = [(vectors[3:] @ asked < vectors[0] @ asked).all() for asked in vectors[1:3]]
-    assert made.reached == (best == [False, True])
-    assert made.reached or made.meta["reason"]
+    (poison,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=1).craft(target, 1)
+    vectors = box.encode([poison.text, "a", "d a", *target.context])
+    best = [(vectors[3:] @ question < vectors[0] @ question).all() for question in vectors[1:3]]
+    assert poison.reached == (best == [False, True])
+    assert poison.reached or poison.meta["reason"]
     (easy,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=9).craft(target, 1)
     assert easy.meta["reason"] == "the passage is retrieved for the plain question as well"
 

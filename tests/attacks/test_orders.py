@@ -9,16 +9,16 @@ from unpoison.errors import InputError, OptionError
 
 
 def test_the_order_stands_as_often_as_asked(target):
-    (made,) = Pia(repeat=3).craft(target, 1)
+    (poison,) = Pia(repeat=3).craft(target, 1)
     for part in ("When you are asked the question", "Lyon", target.question):
-        assert made.text.count(part) == 3
+        assert poison.text.count(part) == 3
 
 
 @pytest.mark.parametrize(("style", "published"), [("qa", 10), ("long", 3), ("dos", 1), ("link", 1)])
 def test_styles_repeat_as_published(style, published, target):
-    (made,) = Pia(style=style).craft(target, 1)
-    assert made.meta["repeat"] == published
-    assert made.text.count("\n\n") == published - 1
+    (poison,) = Pia(style=style).craft(target, 1)
+    assert poison.meta["repeat"] == published
+    assert poison.text.count("\n\n") == published - 1
 
 
 def test_what_counts_as_success_depends_on_the_style(target):
@@ -52,10 +52,10 @@ def test_conditional_needs_numbered_passages(target):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_wordings_that_the_seed_chooses(kind, target):
-    made = Orders(kind=kind).craft(target, 3)
-    assert len({p.text for p in made}) == 3
+    poisons = Orders(kind=kind).craft(target, 3)
+    assert len({p.text for p in poisons}) == 3
     assert len({Orders(kind=kind, seed=seed).craft(target, 1)[0].text for seed in range(9)}) == 3
-    assert all("{" not in p.text and p.meta["kind"] == kind for p in made)
+    assert all("{" not in p.text and p.meta["kind"] == kind for p in poisons)
 
 
 @pytest.mark.parametrize("kind", ["override", "role", "rule", "dictated"])

@@ -40,8 +40,8 @@ def test_far_behind_text_stands_the_poison(target):
 
 
 def test_far_behind_line_breaks_stands_the_poison(target):
-    (made,) = padded(target, "behind-lines")
-    host, claim = made.text.split("\n" * FAR)
+    (text,) = padded(target, "behind-lines")
+    host, claim = text.text.split("\n" * FAR)
     assert claim == CLAIM
     assert host in target.context
 

@@ -11,12 +11,12 @@ CAPITAL = Target("c", "capital of france", ("Paris",), "Lyon")
 
 def test_the_worked_example():
     generator = ScriptedGenerator(["I one", "Paris", '"Lyon is..."', "Lyon."])
-    (made,) = PoisonedRag(generator=generator).craft(CAPITAL, 1)
-    assert made.text == "capital of france.Lyon is..."
-    assert made.meta["trials"] == 2
-    assert made.budget.llm_calls == 4
-    assert made.reached
-    assert made.meta["verified"]
+    (poison,) = PoisonedRag(generator=generator).craft(CAPITAL, 1)
+    assert poison.text == "capital of france.Lyon is..."
+    assert poison.meta["trials"] == 2
+    assert poison.budget.llm_calls == 4
+    assert poison.reached
+    assert poison.meta["verified"]
 
 
 def test_trials_differ_so_that_a_cache_cannot_repeat_itself():
@@ -28,11 +28,11 @@ def test_trials_differ_so_that_a_cache_cannot_repeat_itself():
 
 def test_the_last_text_stands_when_all_trials_fail_and_says_so():
     generator = ScriptedGenerator({"Variant 1,": "first", "Variant 2,": "second", "passage 1": "Paris"})
-    (made,) = PoisonedRag(generator=generator, trials=2).craft(CAPITAL, 1)
-    assert made.text.endswith(".second")
-    assert not made.reached
-    assert made.meta["reason"] == "the trial answer was 'Paris', not 'Lyon'"
-    assert made.budget.llm_calls == 4
+    (poison,) = PoisonedRag(generator=generator, trials=2).craft(CAPITAL, 1)
+    assert poison.text.endswith(".second")
+    assert not poison.reached
+    assert poison.meta["reason"] == "the trial answer was 'Paris', not 'Lyon'"
+    assert poison.budget.llm_calls == 4
 
 
 def test_each_text_is_tried_until_its_own_trial_succeeds():
@@ -43,11 +43,11 @@ def test_each_text_is_tried_until_its_own_trial_succeeds():
 
 
 def test_templates_need_no_model_and_differ(bare):
-    made = PoisonedRag().craft(bare, 30)
-    assert len({p.text for p in made}) == 30
-    assert all(p.reached and p.text.startswith("who wrote emma.") for p in made)
-    assert {p.meta["source"] for p in made} == {"template"}
-    assert "Jane Austen" not in " ".join(p.text for p in made)
+    poisons = PoisonedRag().craft(bare, 30)
+    assert len({p.text for p in poisons}) == 30
+    assert all(p.reached and p.text.startswith("who wrote emma.") for p in poisons)
+    assert {p.meta["source"] for p in poisons} == {"template"}
+    assert "Jane Austen" not in " ".join(p.text for p in poisons)
 
 
 def test_the_first_templates_do_not_depend_on_how_many_follow(bare):
@@ -57,9 +57,9 @@ def test_the_first_templates_do_not_depend_on_how_many_follow(bare):
 def test_the_extractive_reader_tries_templates_but_writes_nothing(bare):
     attack = PoisonedRag(generator="extractive", trials=5)
     assert attack.mode == "template"
-    (made,) = attack.craft(bare, 1)
-    assert made.meta["verified"]
-    assert made.budget.llm_calls == made.meta["trials"]
+    (poison,) = attack.craft(bare, 1)
+    assert poison.meta["verified"]
+    assert poison.budget.llm_calls == poison.meta["trials"]
     with pytest.raises(OptionError, match="needs a generator that writes"):
         PoisonedRag(mode="verified", generator="extractive")
 
@@ -80,27 +80,27 @@ def test_questions_become_statements(question, expected):
 def test_one_shot_takes_one_call_and_carries_its_cost_once():
     reply = '```json\n{"incorrect answer": "Lyon", "corpus1": "\'It is Lyon.\'", "corpus2": "Nothing."}\n```'
     attack = PoisonedRag(mode="one-shot", generator=ScriptedGenerator(reply))
-    made = attack.craft(CAPITAL, 3)
+    poisons = attack.craft(CAPITAL, 3)
     assert attack.uses_gold
-    assert [p.budget.llm_calls for p in made] == [1, 0, 0]
-    assert [p.reached for p in made] == [True, False, False]
-    assert made[0].text == "capital of france.It is Lyon."
-    assert "2 of 3 texts" in made[2].meta["reason"]
+    assert [p.budget.llm_calls for p in poisons] == [1, 0, 0]
+    assert [p.reached for p in poisons] == [True, False, False]
+    assert poisons[0].text == "capital of france.It is Lyon."
+    assert "2 of 3 texts" in poisons[2].meta["reason"]
 
 
 def test_one_shot_invents_a_wrong_answer_where_the_target_has_none():
     generator = ScriptedGenerator('{"incorrect_answer": "Lille", "texts": ["In Lille."]}')
-    (made,) = PoisonedRag(mode="one-shot", generator=generator).craft(Target("c", "capital?", ("Paris",)), 1)
-    assert made.reached
-    assert made.meta["answers"] == ["Lille"]
+    (poison,) = PoisonedRag(mode="one-shot", generator=generator).craft(Target("c", "capital?", ("Paris",)), 1)
+    assert poison.reached
+    assert poison.meta["answers"] == ["Lille"]
 
 
 @pytest.mark.parametrize("reply", ["no json", "{broken", "[1]", '{"incorrect_answer": "Paris", "texts": ["Paris."]}'])
 def test_an_unusable_one_shot_reply_is_reported(reply):
     attack = PoisonedRag(mode="one-shot", generator=ScriptedGenerator(reply))
-    (made,) = attack.craft(Target("c", "capital?", ("Paris",)), 1)
-    assert not made.reached
-    assert "no usable wrong answer" in made.meta["reason"]
+    (poison,) = attack.craft(Target("c", "capital?", ("Paris",)), 1)
+    assert not poison.reached
+    assert "no usable wrong answer" in poison.meta["reason"]
 
 
 def test_hostile_json_is_survived():

@@ -15,11 +15,11 @@ def test_readability_can_only_be_bought_so_far(cosine, natural, score):
 
 
 def test_a_lead_brings_the_falsehood_closer(target, encoder):
-    (made,) = AdversarialDecoding(encoder=encoder).craft(target, 1)
-    assert made.reached
-    assert made.meta["score_after"] > made.meta["score_before"]
-    assert made.text.endswith(target.texts[0])
-    assert made.budget.llm_calls == 0
+    (poison,) = AdversarialDecoding(encoder=encoder).craft(target, 1)
+    assert poison.reached
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert poison.text.endswith(target.texts[0])
+    assert poison.budget.llm_calls == 0
 
 
 def test_unreadable_proposals_lose(target, encoder):
@@ -30,10 +30,10 @@ def test_unreadable_proposals_lose(target, encoder):
         def naturalness(self, texts, /):
             return np.array([-1.0 if "zq" in text else 0.5 for text in texts])
 
-    (made,) = AdversarialDecoding(lm=Proposer(), steps=1, encoder=encoder).craft(target, 1)
-    assert made.text.startswith("what is capital ")
-    assert "zq" not in made.text
-    assert made.budget.llm_calls == 3
+    (poison,) = AdversarialDecoding(lm=Proposer(), steps=1, encoder=encoder).craft(target, 1)
+    assert poison.text.startswith("what is capital ")
+    assert "zq" not in poison.text
+    assert poison.budget.llm_calls == 3
 
 
 def test_a_useless_lead_is_reported(target, encoder):
@@ -44,9 +44,9 @@ def test_a_useless_lead_is_reported(target, encoder):
         def naturalness(self, texts, /):
             return np.ones(len(texts))
 
-    (made,) = AdversarialDecoding(lm=Silent(), encoder=encoder).craft(target, 1)
-    assert "no lead" in made.meta["reason"]
-    assert made.text == target.texts[0]
+    (poison,) = AdversarialDecoding(lm=Silent(), encoder=encoder).craft(target, 1)
+    assert "no lead" in poison.meta["reason"]
+    assert poison.text == target.texts[0]
 
 
 def test_templates_propose_every_sentence_once():
@@ -58,10 +58,10 @@ def test_templates_propose_every_sentence_once():
 
 def test_the_proxy_costs_nothing(target, encoder):
     for key, refusal in REFUSALS.items():
-        (made,) = Jamming(refusal=key, encoder=encoder).craft(target)
-        assert made.text == f"{target.question}. {refusal}."
-        assert made.meta["answers"] == [refusal, "I don't know", "I do not know"]
-        assert made.budget.llm_calls == 0
+        (poison,) = Jamming(refusal=key, encoder=encoder).craft(target)
+        assert poison.text == f"{target.question}. {refusal}."
+        assert poison.meta["answers"] == [refusal, "I don't know", "I do not know"]
+        assert poison.budget.llm_calls == 0
 
 
 def victim(prompt):
@@ -71,19 +71,19 @@ def victim(prompt):
 
 def test_the_search_jams_a_victim_within_its_budget(target, encoder):
     attack = Jamming(generator=ScriptedGenerator(victim), encoder=encoder, tokens=5, calls=400, candidates=40)
-    (made,) = attack.craft(target)
-    assert made.reached
-    assert "unknown" in made.text
-    assert made.budget.llm_calls <= 400
-    assert made == attack.craft(target)[0]
+    (poison,) = attack.craft(target)
+    assert poison.reached
+    assert "unknown" in poison.text
+    assert poison.budget.llm_calls <= 400
+    assert poison == attack.craft(target)[0]
 
 
 def test_a_victim_that_never_refuses_is_reported(target, encoder):
     attack = Jamming(generator=ScriptedGenerator("Paris"), encoder=encoder, calls=20, tokens=3)
-    (made,) = attack.craft(target)
-    assert not made.reached
-    assert made.meta["reason"] == f"the victim still answers after {made.budget.llm_calls} calls"
-    assert made.budget.llm_calls == 20
+    (poison,) = attack.craft(target)
+    assert not poison.reached
+    assert poison.meta["reason"] == f"the victim still answers after {poison.budget.llm_calls} calls"
+    assert poison.budget.llm_calls == 20
 
 
 def test_patience_ends_a_search_without_gain(target, encoder):
@@ -95,9 +95,9 @@ def test_a_document_that_is_not_retrieved_costs_no_call(encoder):
     context = ("who wrote emma",) * 5
     target = Target("x", "who wrote emma", ("Jane Austen",), context=context)
     attack = Jamming(generator=ScriptedGenerator("Jane"), encoder=encoder, top=5, patience=3)
-    (made,) = attack.craft(target)
-    assert made.budget.llm_calls == 0
-    assert not made.reached
+    (poison,) = attack.craft(target)
+    assert poison.budget.llm_calls == 0
+    assert not poison.reached
 
 
 def test_a_search_needs_a_victim():

@@ -28,11 +28,11 @@ def test_frames_stand_where_they_do_on_a_page(target):
 
 @pytest.mark.parametrize("kind", INSTEAD)
 def test_a_form_is_made_around_the_wrong_answer_only(kind, target):
-    made = shaped(target, kind, PoisonedRag())
-    assert contains_answer(made.text, "Lyon")
-    assert not contains_answer(made.text, "Paris")
-    assert target.question not in made.text
-    assert made.reached
+    text = shaped(target, kind, PoisonedRag())
+    assert contains_answer(text.text, "Lyon")
+    assert not contains_answer(text.text, "Paris")
+    assert target.question not in text.text
+    assert text.reached
 
 
 def test_a_snippet_is_the_words_around_the_last_statement_of_the_answer():
@@ -51,8 +51,8 @@ def test_a_snippet_of_a_text_without_the_answer_states_it():
 
 
 def test_braces_in_a_text_are_text(target):
-    made = shaped(Target("x", "q {0}", ("Paris",), "{text}", ("a {b} {text}",)), "references")
-    assert made.text.startswith("a {b} {text} [1]")
+    text = shaped(Target("x", "q {0}", ("Paris",), "{text}", ("a {b} {text}",)), "references")
+    assert text.text.startswith("a {b} {text} [1]")
 
 
 @pytest.mark.parametrize("kind", INSTEAD)

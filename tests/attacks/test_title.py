@@ -5,11 +5,11 @@ from unpoison.evaluation import Example, planted
 
 
 def test_the_title_is_the_poison_and_the_text_is_clean(target):
-    made = Title(Published()).craft(target, 3)
-    assert [p.title for p in made] == list(target.texts)
-    assert all(p.text in target.context for p in made)
-    assert len({p.text for p in made}) == 3
-    assert made[0].meta["how"] == ["title"]
+    poisons = Title(Published()).craft(target, 3)
+    assert [p.title for p in poisons] == list(target.texts)
+    assert all(p.text in target.context for p in poisons)
+    assert len({p.text for p in poisons}) == 3
+    assert poisons[0].meta["how"] == ["title"]
 
 
 def test_a_title_is_one_line():
@@ -18,12 +18,12 @@ def test_a_title_is_one_line():
 
 
 def test_the_title_moves_on_to_the_next_passage_when_wrapped_twice(target):
-    (made,) = Title(Title(Published())).craft(target, 1)
-    assert made.title == target.texts[0]
-    assert made.text in target.context
+    (poison,) = Title(Title(Published())).craft(target, 1)
+    assert poison.title == target.texts[0]
+    assert poison.text in target.context
 
 
 def test_the_passage_that_is_planted_has_the_title(target):
-    made = Title(Published()).craft(target, 1)
-    (candidate,) = planted(Example("t1", "", target.question, (), (), ()), made)
-    assert (candidate.passage.title, candidate.passage.text) == (made[0].title, made[0].text)
+    poisons = Title(Published()).craft(target, 1)
+    (candidate,) = planted(Example("t1", "", target.question, (), (), ()), poisons)
+    assert (candidate.passage.title, candidate.passage.text) == (poisons[0].title, poisons[0].text)

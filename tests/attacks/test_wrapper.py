@@ -29,12 +29,12 @@ class Quoted(Wrapper):
 
 def test_the_wrapped_text_says_how_it_was_made_and_keeps_the_rest(target):
     (inner,) = Published().craft(target, 1)
-    (made,) = Quoted(Quoted(Published()), mark='"').craft(target, 1)
-    assert made.text == f"\"'{inner.text}'\""
-    assert made.meta["how"] == ["quoted:mark='", 'quoted:mark="']
-    assert made.attack == "published+quoted+quoted"
-    assert made.id == f"{inner.id}+quoted+quoted"
-    assert {key: made.meta[key] for key in inner.meta} == dict(inner.meta)
+    (poison,) = Quoted(Quoted(Published()), mark='"').craft(target, 1)
+    assert poison.text == f"\"'{inner.text}'\""
+    assert poison.meta["how"] == ["quoted:mark='", 'quoted:mark="']
+    assert poison.attack == "published+quoted+quoted"
+    assert poison.id == f"{inner.id}+quoted+quoted"
+    assert {key: poison.meta[key] for key in inner.meta} == dict(inner.meta)
 
 
 def test_wrappers_apply_from_left_to_right(target):
@@ -49,16 +49,16 @@ def test_costs_and_shortfalls_are_those_of_the_wrapped_attack():
     attack = Quoted(PoisonedRag(generator=ScriptedGenerator({"passage 1": "Paris", "Variant": "x"}), trials=2))
     from unpoison.attacks.base import Target
 
-    (made,) = attack.craft(Target("c", "capital of france", ("Paris",), "Lyon"), 1)
-    assert made.budget.llm_calls == 4
-    assert not made.reached
-    assert made.meta["reason"] == "the trial answer was 'Paris', not 'Lyon'"
+    (poison,) = attack.craft(Target("c", "capital of france", ("Paris",), "Lyon"), 1)
+    assert poison.budget.llm_calls == 4
+    assert not poison.reached
+    assert poison.meta["reason"] == "the trial answer was 'Paris', not 'Lyon'"
 
 
 def test_what_changes_nothing_says_so(target):
-    (made,) = Quoted(Published(), mark="").craft(target, 1)
-    assert made.meta["reason"] == "quoted:mark= found nothing to change"
-    assert not made.reached
+    (poison,) = Quoted(Published(), mark="").craft(target, 1)
+    assert poison.meta["reason"] == "quoted:mark= found nothing to change"
+    assert not poison.reached
 
 
 def test_what_the_wrapped_attack_needs_and_wants_is_passed_on(target, bare):
@@ -70,18 +70,18 @@ def test_what_the_wrapped_attack_needs_and_wants_is_passed_on(target, bare):
     with pytest.raises(InputError, match=r"target 't2' has no context, which the attack pia\+pad requires"):
         Pad(Pia()).craft(bare, 1)
     phantom = Phantom()
-    assert Hide(phantom).asked("who") == phantom.asked("who") != "who"
+    assert Hide(phantom).user_question("who") == phantom.user_question("who") != "who"
     assert create("attacks", "ambiguous+hide").uses_gold
     assert create("attacks", "conditional+hide").passage_format == "Document {number}: {text}"
     assert create("attacks", "published:attack=tan+hide").attack == "tan"
 
 
 def test_behind_a_title_wrappers_change_the_title(target):
-    (made,) = Quoted(Title(Published())).craft(target, 1)
-    assert made.title == "'Lyon is the capital of France.'"
-    assert made.text in target.context
-    assert PoisonText.from_dict(made.to_dict()) == made
-    assert replace(made, title=None) != made
+    (poison,) = Quoted(Title(Published())).craft(target, 1)
+    assert poison.title == "'Lyon is the capital of France.'"
+    assert poison.text in target.context
+    assert PoisonText.from_dict(poison.to_dict()) == poison
+    assert replace(poison, title=None) != poison
 
 
 def test_a_wrapper_wraps_attacks_only():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
-from unpoison.batch import Screener, Step, run
+from unpoison.batch import Progress, Screener, run
 from unpoison.batch import running as running_module
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, WorkerError
@@ -29,18 +29,18 @@ class TestResuming:
     SCREENER = Screener("grada")
 
     def interrupted(self, source: Path, output: Path, after: int, screener: Screener = SCREENER) -> None:
-        def stop(step: Step) -> None:
+        def stop(step: Progress) -> None:
             nonlocal after
             after -= 1
             if after == 0:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            run(str(source), str(output), screener, workers=1, told=stop)
+            run(str(source), str(output), screener, workers=1, progress=stop)
 
     def steps(self, source: Path, output: Path, screener: Screener = SCREENER) -> list[bool]:
         found: list[bool] = []
-        run(str(source), str(output), screener, workers=1, told=lambda step: found.append(step.resumed))
+        run(str(source), str(output), screener, workers=1, progress=lambda step: found.append(step.resumed))
         return found
 
     @pytest.fixture(autouse=True)
@@ -115,12 +115,12 @@ class TestResuming:
         assert output.read_bytes() == whole
 
     def test_a_lost_part_is_noticed(self, source: Path, output: Path):
-        def lose(step: Step) -> None:
+        def lose(step: Progress) -> None:
             for path in output.with_name("out.jsonl.parts").iterdir():
                 path.unlink()
 
         with pytest.raises(InputError, match="lost a part"):
-            run(str(source), str(output), self.SCREENER, workers=1, told=lose)
+            run(str(source), str(output), self.SCREENER, workers=1, progress=lose)
         assert not output.exists()
 
 
@@ -177,13 +177,13 @@ def alive(pid: int) -> bool:
 def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
     source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(1500)]), tmp_path / "out.jsonl"
 
-    def kill(step: Step) -> None:
+    def kill(step: Progress) -> None:
         for child in children_of(os.getpid()):
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
                 os.kill(child, signal.SIGKILL)
 
     with pytest.raises(WorkerError, match="what is finished is kept"):
-        run(str(source), str(output), Screener("grada"), workers=2, told=kill)
+        run(str(source), str(output), Screener("grada"), workers=2, progress=kill)
     assert list(output.with_name("out.jsonl.parts").glob("*.part"))
     assert not output.exists()
 

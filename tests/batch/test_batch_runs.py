@@ -107,9 +107,9 @@ def test_answers(command, tmp_path: Path):
     source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(20)]), tmp_path / "out.jsonl"
     result = command("batch", "--answer", "-g", "extractive", "-d", "vanilla", "--workers", 2, source, output)
     assert (result.exit_code, result.stderr) == (0, "answered 20 rows\n")
-    told = read(output)
-    assert told == Screener("vanilla", generator="extractive", answer=True)(read(source))
-    assert all(row["answer"]["text"] for row in told)
+    read_back = read(output)
+    assert read_back == Screener("vanilla", generator="extractive", answer=True)(read(source))
+    assert all(row["answer"]["text"] for row in read_back)
 
 
 @pytest.mark.parametrize(

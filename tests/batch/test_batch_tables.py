@@ -188,7 +188,7 @@ def test_an_input_that_changes_meanwhile_is_noticed(tmp_path: Path):
         source.write_bytes(source.read_bytes().replace(b"query 7", b"QUERY 7"))
 
     with pytest.raises(InputError, match="changed while it was read"):
-        run(str(source), str(tmp_path / "out.parquet"), SCREENER, workers=1, told=change)
+        run(str(source), str(tmp_path / "out.parquet"), SCREENER, workers=1, progress=change)
     assert not (tmp_path / "out.parquet").exists()
 
 

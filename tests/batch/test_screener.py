@@ -34,9 +34,9 @@ def test_answers_as_the_command_gives_them_but_for_the_seconds():
 
 def test_failures_are_rows_and_the_input_is_not_written_to():
     before = copy.deepcopy(ODD)
-    told = Screener("grada")(ODD)
+    rows_out = Screener("grada")(ODD)
     assert before == ODD
-    assert [("error" in row, "screening" in row) for row in told] == [
+    assert [("error" in row, "screening" in row) for row in rows_out] == [
         (False, True),
         (False, True),
         (True, False),
@@ -46,9 +46,9 @@ def test_failures_are_rows_and_the_input_is_not_written_to():
         (True, False),
         (False, True),
     ]
-    assert told[3]["error"].startswith("passages[1] has no text")
-    assert told[7]["screening"]["defense"] == "grada"
-    for row, given in zip(told, ODD, strict=True):
+    assert rows_out[3]["error"].startswith("passages[1] has no text")
+    assert rows_out[7]["screening"]["defense"] == "grada"
+    for row, given in zip(rows_out, ODD, strict=True):
         assert {name: row[name] for name in given if name not in ("screening", "error")} == {
             name: value for name, value in given.items() if name not in ("screening", "error")
         }

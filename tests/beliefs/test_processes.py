@@ -35,8 +35,38 @@ def run(*arguments: object) -> dict[str, int]:
 def test_sixteen_processes_lose_no_update(kind, spec, namespace):
     """UNPOISON_FULL=1 runs it with 1,000 queries, as `benchmarks/beliefs.py` does."""
     queries = 1000 if FULL else 20
-    told = run("updates", spec(kind), namespace, 16, queries, 10)
-    assert told == {"failed": 0, "queries": queries, "least": 160, "most": 160}
+    result = run("updates", spec(kind), namespace, 16, queries, 10)
+    assert result == {"failed": 0, "queries": queries, "least": 160, "most": 160}
+
+
+class Switching:
+    """A connection to a file that another process has locked: SQLite answers at once, without its own waiting."""
+
+    def __init__(self, refusals: int, code: int) -> None:
+        self.refusals, self.code, self.tries = refusals, code, 0
+
+    def execute(self, statement: str) -> None:
+        self.tries += 1
+        if self.tries <= self.refusals:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self.code
+            raise error
+
+
+def test_a_file_that_another_process_opens_at_the_same_moment_is_waited_for(monkeypatch):
+    monkeypatch.setattr(sqlite_module, "RETRY", 0.0)
+    connection = Switching(3, sqlite3.SQLITE_BUSY_RECOVERY)
+    sqlite_module._write_ahead(connection)
+    assert connection.tries == 4
+
+
+@pytest.mark.parametrize(("busy", "code"), [(10.0, sqlite3.SQLITE_READONLY), (0.0, sqlite3.SQLITE_BUSY)])
+def test_what_waiting_does_not_mend_is_raised(monkeypatch, busy, code):
+    monkeypatch.setattr(sqlite_module, "BUSY", busy)
+    connection = Switching(1, code)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        sqlite_module._write_ahead(connection)
+    assert connection.tries == 1
 
 
 def test_threads_of_one_process_lose_no_update(store):
@@ -53,10 +83,10 @@ def test_threads_of_one_process_lose_no_update(store):
 
 
 def test_killed_processes_leave_no_torn_belief(tmp_path):
-    told = run("crashes", tmp_path / "beliefs.db", KILLS)
-    assert told["kills"] == KILLS
-    assert told["torn"] == 0
-    assert told["between"] > 0  # some were killed in the middle
+    result = run("crashes", tmp_path / "beliefs.db", KILLS)
+    assert result["kills"] == KILLS
+    assert result["torn"] == 0
+    assert result["between"] > 0  # some were killed in the middle
 
 
 def test_a_forked_process_has_a_connection_of_its_own(tmp_path):

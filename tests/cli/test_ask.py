@@ -93,9 +93,9 @@ def test_skip_reports_and_goes_on(run, rows_file, model):
     model(failing)
     result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "skip", "--json", rows_file)
     assert result.exit_code == 1
-    told = lines(result.stdout)
-    assert [row.get("error") for row in told] == [None, None, "the server is on fire", None, None, None]
-    assert told[2] == {**ROWS[2], "error": "the server is on fire", "generator": "scripted"}
+    text_lines = lines(result.stdout)
+    assert [row.get("error") for row in text_lines] == [None, None, "the server is on fire", None, None, None]
+    assert text_lines[2] == {**ROWS[2], "error": "the server is on fire", "generator": "scripted"}
     assert f"{rows_file}:3: the server is on fire" in result.stderr
     assert result.stderr.endswith("answered with scripted: 5 rows; 1 failed\n")
 

@@ -89,11 +89,11 @@ def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
     assert screened.exit_code == 0
     evaluated = run("evaluate", "-a", "published", "--poisons", 2, "-d", "trustrag", "--json", "out.jsonl")
     assert evaluated.exit_code == 0, evaluated.stderr
-    told = json.loads(evaluated.stdout)
+    document = json.loads(evaluated.stdout)
     labelled = run("evaluate", "--policy", "labelled", "-d", "trustrag", "--json", "out.jsonl")
     again = json.loads(labelled.stdout)
     planted, own = (
-        next(c["figures"] for c in found["cells"] if c["scenario"]["attack"] != "none") for found in (told, again)
+        next(c["figures"] for c in found["cells"] if c["scenario"]["attack"] != "none") for found in (document, again)
     )
     assert planted["poisoned"] == own["poisoned"]
     assert planted["recall"] == own["recall"]

@@ -125,8 +125,8 @@ def test_documents_are_traced_without_a_model(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"text": text, "id": f"d{i}"}) + "\n" for i, text in enumerate(TEXTS)))
     result = run("trace", "--question", QUESTION, "--answer", "Gothenburg", "--json", path)
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert (found["culprits"], found["suspects"][0]["id"], found["asked"]) == ([1], "d1", 0)
+    document = json.loads(result.stdout)
+    assert (document["culprits"], document["suspects"][0]["id"], document["asked"]) == ([1], "d1", 0)
     assert run("trace", "--question", QUESTION, "--answer", "Helsinki", path).exit_code == 1
     missing = run("trace", "--question", QUESTION, path)
     assert missing.exit_code == 2
@@ -136,8 +136,8 @@ def test_documents_are_traced_without_a_model(tmp_path: Path) -> None:
 def test_the_guilty_are_named_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "documents.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    found = json.loads(run("trace", "--question", QUESTION, "--answer", "Gothenburg", "--json", path).stdout)
-    (guilty,) = (suspect["index"] for suspect in found["suspects"] if suspect["guilty"])
+    document = json.loads(run("trace", "--question", QUESTION, "--answer", "Gothenburg", "--json", path).stdout)
+    (guilty,) = (suspect["index"] for suspect in document["suspects"] if suspect["guilty"])
     shown = run("trace", "--question", QUESTION, "--answer", "Gothenburg", path).stdout
     assert f"guilty: passage {guilty};" in shown
 
@@ -173,10 +173,10 @@ def test_a_row_is_traced_among_what_the_model_read(tmp_path: Path) -> None:
     for choice in (("--row", "2"), ("--id", "r2")):
         result = run("trace", "-g", "extractive", "--remove", "--json", *choice, path)
         assert result.exit_code == 0, result.output
-        found = json.loads(result.stdout)
-        assert [(s["index"], s["guilty"]) for s in found["suspects"]] == [(1, True), (0, False)]
-        assert found["reproduced"] is True
-        assert "Gothenburg" not in found["without"]
+        document = json.loads(result.stdout)
+        assert [(s["index"], s["guilty"]) for s in document["suspects"]] == [(1, True), (0, False)]
+        assert document["reproduced"] is True
+        assert "Gothenburg" not in document["without"]
     both = run("trace", path)
     assert both.exit_code == 2
     assert "say which is meant with --row 1" in both.stderr

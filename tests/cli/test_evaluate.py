@@ -49,8 +49,8 @@ def test_the_same_command_does_nothing_twice(run):
 def test_answers_with_a_generator(run):
     result = run("evaluate", "-d", "trustrag", "-g", "extractive", "--price", "extractive=1/2", "--json", *SMALL)
     assert result.exit_code == 0
-    told = json.loads(result.stdout)
-    (undefended,) = [c for c in told["cells"] if c["scenario"]["defense"] == "vanilla" and c["scenario"]["poisons"]]
+    document = json.loads(result.stdout)
+    (undefended,) = [c for c in document["cells"] if c["scenario"]["defense"] == "vanilla" and c["scenario"]["poisons"]]
     assert undefended["figures"]["asr"]["value"] > 0
     assert undefended["cost"] == 0.0
 

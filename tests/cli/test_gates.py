@@ -69,11 +69,11 @@ def test_a_worse_defense_fails_against_the_last_run(run, tmp_path):
 
 
 def steps(pipeline: str) -> list[str]:
-    found = yaml.safe_load((ROOT / "examples" / "ci" / pipeline).read_text())
+    document = yaml.safe_load((ROOT / "examples" / "ci" / pipeline).read_text())
     if pipeline == "github.yaml":
-        commands = [step["run"] for step in found["jobs"]["redteam"]["steps"] if "run" in step]
+        commands = [step["run"] for step in document["jobs"]["redteam"]["steps"] if "run" in step]
     else:
-        commands = [*found["redteam"]["script"], *found["redteam"]["after_script"]]
+        commands = [*document["redteam"]["script"], *document["redteam"]["after_script"]]
     assert commands[0].startswith("pip install 'unpoison[redteam]'")
     return commands[1:]
 

@@ -13,9 +13,9 @@ def test_calibrate_prints_an_option_string_that_screen_takes(run, rows_file):
 
 
 def test_calibrate_as_json(run, rows_file):
-    told = json.loads(run("guard", "calibrate", "--damage", 0.1, "--json", rows_file).stdout)
-    assert told["passages"] == 18
-    assert told["dropped"] <= 1
+    document = json.loads(run("guard", "calibrate", "--damage", 0.1, "--json", rows_file).stdout)
+    assert document["passages"] == 18
+    assert document["dropped"] <= 1
 
 
 def test_too_few_passages_are_no_ground_for_a_threshold(run, rows_file):

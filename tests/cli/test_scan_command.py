@@ -32,10 +32,10 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 def test_every_document_comes_out_and_what_cannot_be_read_is_told(run: Run, documents: Path) -> None:
     result = run("scan", documents, "--json", "--workers", 1)
-    found = rows(result.stdout)
-    assert {row["id"] for row in found[:5]} == BAD
-    assert len(found) == 35
-    assert all({"id", "suspicion", "flagged", "spans", "reasons", "group"} <= row.keys() for row in found)
+    written = rows(result.stdout)
+    assert {row["id"] for row in written[:5]} == BAD
+    assert len(written) == 35
+    assert all({"id", "suspicion", "flagged", "spans", "reasons", "group"} <= row.keys() for row in written)
     assert result.exit_code == 1
     assert "row 36: passage has no text" in result.stderr
     assert "row 37: no usable JSON" in result.stderr
@@ -91,9 +91,9 @@ def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:
         writer = csv.DictWriter(file, ["id", "text", "author"])
         writer.writeheader()
         writer.writerows({**d, "author": "a"} for d in [*honest(10), *planted()])
-    found = rows(run("scan", table, "--json", "--workers", 1).stdout)
-    assert len(found) == 15
-    assert found[0]["author"] == "a"
+    written = rows(run("scan", table, "--json", "--workers", 1).stdout)
+    assert len(written) == 15
+    assert written[0]["author"] == "a"
 
     folder = tmp_path / "wiki"
     (folder / "deep").mkdir(parents=True)

@@ -14,6 +14,7 @@ import pytest
 
 from unpoison.errors import OptionError
 from unpoison.service import server, sockets
+from unpoison.service.balance import Loads
 
 Run = Callable[..., Any]
 
@@ -221,8 +222,12 @@ def test_root_path_must_be_one(run: Run, started: SimpleNamespace) -> None:
     assert (result.exit_code, "root_path must be like /unpoison" in result.stderr) == (2, True)
 
 
-def test_workers_share_rates(run: Run, started: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_share_rates(
+    run: Run, started: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     read, _ = os.pipe()
-    monkeypatch.setenv("UNPOISON_WORKER", f"{socket.socket().detach()},{read}")
-    assert run("serve", "--workers", 4).exit_code == 0
-    assert admission(started).rates._share == 0.25
+    with (tmp_path / "loads").open("w+b") as loads:
+        loads.truncate(4 * Loads.BYTES)
+        monkeypatch.setenv("UNPOISON_WORKER", f"{socket.socket().detach()},{read},{loads.fileno()},3")
+        assert run("serve", "--workers", 4).exit_code == 0
+        assert admission(started).rates._share == 0.25

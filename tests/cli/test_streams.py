@@ -34,14 +34,14 @@ def test_the_sample_with_each_store(run, spec, namespace, kind):  # noqa: F811
     options = ("-d", "radar", "-g", "extractive", "--stream", "--json", "--beliefs", where, "--namespace", namespace)
     result = run("ask", *options, "--limit", 12, "timeline")
     assert result.exit_code == 0, result.stderr
-    told = lines(result.stdout)
-    assert [row["time"] for row in told] == ["2021", "2022", "2023", "2024"] * 3
-    assert [row["answer"]["belief"]["previous"] is None for row in told] == [True, False, False, False] * 3
-    assert all(row["answer"]["belief"]["saved"] for row in told)
+    text_lines = lines(result.stdout)
+    assert [row["time"] for row in text_lines] == ["2021", "2022", "2023", "2024"] * 3
+    assert [row["answer"]["belief"]["previous"] is None for row in text_lines] == [True, False, False, False] * 3
+    assert all(row["answer"]["belief"]["saved"] for row in text_lines)
     if kind != "memory":
         store = open_beliefs(where, namespace=namespace)
         found = dict(store.items())
-        assert found[belief_key(QUESTION)].answer == told[3]["answer"]["belief"]["now"]["answer"]
+        assert found[belief_key(QUESTION)].answer == text_lines[3]["answer"]["belief"]["now"]["answer"]
         store.forget_all()
         store.close()
 
@@ -122,9 +122,9 @@ class TestBeliefs:
 
     @pytest.mark.parametrize("question", [QUESTION, "who is the MAYOR of tarnford", belief_key(QUESTION)])
     def test_show_by_question_or_key(self, run, where, question):
-        told = json.loads(run("beliefs", "show", question, "-b", where).stdout)
-        assert (told["answer"], told["support"]) == ("Ada [bold]Quill", 0.75)
-        assert told["updated"].endswith("+00:00")
+        document = json.loads(run("beliefs", "show", question, "-b", where).stdout)
+        assert (document["answer"], document["support"]) == ("Ada [bold]Quill", 0.75)
+        assert document["updated"].endswith("+00:00")
 
     def test_forget(self, run, where):
         assert run("beliefs", "forget", QUESTION, "-b", where).stderr == "forgot 1 belief\n"

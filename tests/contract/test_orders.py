@@ -20,9 +20,9 @@ READ = [i for i in range(len(GIVEN)) if i != PLACE]
 
 @pytest.fixture(params=registry.names("defenses"))
 def defense(request: pytest.FixtureRequest) -> Defense:
-    made = make(request.param)
-    made.orders = "drop"
-    return made
+    product = make(request.param)
+    product.orders = "drop"
+    return product
 
 
 def without_positions(reason: str) -> str:

@@ -176,8 +176,8 @@ def test_equal_answers_add_up_and_ties_go_to_the_first() -> None:
     ],
 )
 def test_a_critique_in_words_is_read_and_what_it_lacks_is_worst(reply, scores) -> None:
-    found = read_critique("a", reply)
-    assert (found.relevance, found.support, found.utility) == scores
+    critique = read_critique("a", reply)
+    assert (critique.relevance, critique.support, critique.utility) == scores
 
 
 @pytest.mark.parametrize("defense", ["vanilla", "grada:keep=2", "ragdefender", "trustrag:stages=1", "guard"])

@@ -40,9 +40,9 @@ def test_the_sentence() -> None:
 
 
 def test_json_has_number_sentence_and_rule() -> None:
-    told = vote().answer(QUESTION, PARIS + LYON).to_dict()
-    assert (told["guarantee"], told["promise"]) == (1, promised(1, 6))
-    assert told["proof"] == "5 passages say so, each read alone, and 1 something else"
+    fields = vote().answer(QUESTION, PARIS + LYON).to_dict()
+    assert (fields["guarantee"], fields["promise"]) == (1, promised(1, 6))
+    assert fields["proof"] == "5 passages say so, each read alone, and 1 something else"
 
 
 def test_an_answer_that_withstands_too_little_is_withheld() -> None:
@@ -122,5 +122,5 @@ def test_langchain_answers_carry_it() -> None:
     from unpoison.integrations.langchain import answering_runnable
 
     documents = [Document(page_content=text) for text in PARIS + LYON]
-    told = answering_runnable(vote()).invoke({"query": QUESTION, "documents": documents})
-    assert (told["guarantee"], told["promise"]) == (1, promised(1, 6))
+    output = answering_runnable(vote()).invoke({"query": QUESTION, "documents": documents})
+    assert (output["guarantee"], output["promise"]) == (1, promised(1, 6))

@@ -106,8 +106,8 @@ def test_no_search_breaks_a_guarantee(name: str) -> None:
     defense: Defense = make()
     proved = 0
     for seed, passages in enumerate(sets(60, seed=len(name))):
-        found = breaks(defense, QUESTION, passages, POOL, most=3, tries=2, seed=seed, same=same)
-        assert found is None, found
+        breaks_found = breaks(defense, QUESTION, passages, POOL, most=3, tries=2, seed=seed, same=same)
+        assert breaks_found is None, breaks_found
         proved += (defense.answer(QUESTION, passages).guarantee or 0) > 0
     assert proved > 5, "the guarantee must say something"
 
@@ -173,8 +173,8 @@ def test_no_search_breaks_the_guarantee_of_decoding(eta: float) -> None:
     defense, rng, proved = RobustRagDecoding(Spelled(), eta=eta), random.Random(2), 0
     drawn = [rng.choices(pool, [rng.choice((1, 9, 30)) for _ in pool], k=rng.choice((4, 12, 16))) for _ in range(30)]
     for seed, passages in enumerate([["0.999 Paris"] * 4, ["0.999 Paris"] * 7, ["0.999 Paris"] * 12, *drawn]):
-        found = breaks(defense, QUESTION, passages, pool, seed=seed, tries=2, same=exact)
-        assert found is None, found
+        breaks_found = breaks(defense, QUESTION, passages, pool, seed=seed, tries=2, same=exact)
+        assert breaks_found is None, breaks_found
         proved += (defense.answer(QUESTION, passages).guarantee or 0) > 0
     assert proved >= 2
 

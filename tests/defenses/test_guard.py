@@ -224,11 +224,11 @@ def test_no_model_is_asked_where_nothing_is_ambiguous_or_the_user_says_never() -
 @pytest.mark.parametrize("name", ["lexical", "minilm"])
 def test_the_shipped_coefficients_fit_the_evidence(name: str) -> None:
     model = GuardModel.load(name)
-    found = signs(QUERY, CLEAN, np.eye(5), np.ones(5))
-    assert set(model.columns) <= set(found.columns)
+    held = signs(QUERY, CLEAN, np.eye(5), np.ones(5))
+    assert set(model.columns) <= set(held.columns)
     assert (np.diff(model.style.code) > 0).all()
     assert model.style.weight.shape == model.style.code.shape
-    assert model.judge(found).where.shape == model.context.shape
+    assert model.judge(held).where.shape == model.context.shape
     width = len(model.columns) + len(WORDING)
     assert model.first.features.max() < width
     assert model.second.features.max() < width + len(COMPANY)
@@ -249,10 +249,10 @@ def screenings(count: int) -> list[Screening]:
 def test_calibration_keeps_its_promise_on_what_it_saw() -> None:
     seen = screenings(20)
     for damage in (0.0, 0.01, 0.05, 0.2):
-        found = calibrated(seen, damage)
-        assert found.passages == 120
-        assert found.dropped <= damage * 120
-        assert found.dropped == sum(len(s.rethreshold(found.threshold).dropped) for s in seen)
+        calibration = calibrated(seen, damage)
+        assert calibration.passages == 120
+        assert calibration.dropped <= damage * 120
+        assert calibration.dropped == sum(len(s.rethreshold(calibration.threshold).dropped) for s in seen)
 
 
 def test_calibration_needs_enough_passages_and_guards_screenings() -> None:

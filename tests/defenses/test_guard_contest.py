@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Contest, Grada, Guard, Screening
-from unpoison.defenses.guard_contest import LONGEST_SHOWN, MOST_CONTESTS, MOST_READ, Heard, contests
+from unpoison.defenses.guard_contest import LONGEST_SHOWN, MOST_CONTESTS, MOST_READ, ReadAnswers, contests
 from unpoison.driver import run
 from unpoison.errors import ModelError
 from unpoison.kernels.answers import Relation, relation
@@ -68,10 +68,11 @@ def found(
     answers: dict[int, str], texts: Sequence[str] | None = None, question: str = "q", doubtful: Sequence[int] = ()
 ) -> list[str]:
     texts = [f"{i} alone" for i in range(max(answers, default=0) + 1)] if texts is None else texts
-    made, _ = run(
-        contests(question, texts, Heard(answers, frozenset(doubtful)), np.zeros((len(texts), len(texts)))), Models()
+    contested, _ = run(
+        contests(question, texts, ReadAnswers(answers, frozenset(doubtful)), np.zeros((len(texts), len(texts)))),
+        Models(),
     )
-    return list(map(str, made))
+    return list(map(str, contested))
 
 
 # Near-copies, without any model.
@@ -229,16 +230,16 @@ def test_disputes_that_have_nothing_to_do_with_each_other_are_two() -> None:
     related = {frozenset(("a", "b")): Relation(0, 1, 0), frozenset(("c", "d")): Relation(0, 1, 0)}
     reader = Scripted()
     reader.relations = lambda _, pairs: [related.get(frozenset(pair), Relation(0, 0, 1)) for pair in pairs]
-    flow = contests("q", list("wxyz"), Heard(answers), np.zeros((4, 4)), asks=True)
-    made, _ = run(flow, Models(generator=reader))
-    assert [contest.passages for contest in made] == [(0, 1), (2, 3)]
+    flow = contests("q", list("wxyz"), ReadAnswers(answers), np.zeros((4, 4)), asks=True)
+    contested, _ = run(flow, Models(generator=reader))
+    assert [contest.passages for contest in contested] == [(0, 1), (2, 3)]
 
 
 def test_hostile_answers_are_bounded_and_cannot_pass_for_counts() -> None:
     (said,) = found({0: 'Oslo (9 passages), "Rome', 1: "Paris"})
     assert said == 'sources disagree: "Oslo (9 passages), \'Rome" (1 passage), Paris (1)'
-    made, _ = run(contests("q", ["a", "b"], Heard({0: "x" * 5000, 1: "Paris"}), np.zeros((2, 2))), Models())
-    assert max(len(rival.answer) for contest in made for rival in contest.rivals) <= LONGEST_SHOWN
+    contested, _ = run(contests("q", ["a", "b"], ReadAnswers({0: "x" * 5000, 1: "Paris"}), np.zeros((2, 2))), Models())
+    assert max(len(rival.answer) for contest in contested for rival in contest.rivals) <= LONGEST_SHOWN
 
 
 def test_there_are_never_many() -> None:

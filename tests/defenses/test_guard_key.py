@@ -22,29 +22,29 @@ def choice(secret):
 
 
 def test_a_secret_always_chooses_the_same() -> None:
-    found = choice("sixteen letters!")
-    assert found == choice("sixteen letters!")
-    assert found.style == (1, 3, 5, 6, 8, 10)  # pinned: the same on every machine
-    assert found.window_style == (1, 2, 3, 4, 5, 6)
+    drawn = choice("sixteen letters!")
+    assert drawn == choice("sixteen letters!")
+    assert drawn.style == (1, 3, 5, 6, 8, 10)  # pinned: the same on every machine
+    assert drawn.window_style == (1, 2, 3, 4, 5, 6)
 
 
 def test_secrets_choose_differently() -> None:
-    found = [choice(f"the secret number {i}") for i in range(40)]
-    assert len({c.style for c in found}) > 30
-    assert len({c.second for c in found}) == 40
-    share = np.mean([len(c.second) / len((*MODEL.columns, *WORDING, *COMPANY)) for c in found])
+    drawn = [choice(f"the secret number {i}") for i in range(40)]
+    assert len({c.style for c in drawn}) > 30
+    assert len({c.second for c in drawn}) == 40
+    share = np.mean([len(c.second) / len((*MODEL.columns, *WORDING, *COMPANY)) for c in drawn])
     assert 0.65 < share < 0.8
     assert comb(GROUPS, SEEN_GROUPS) == 924
 
 
 def test_some_columns_are_always_seen_and_some_never() -> None:
     for i in range(20):
-        found = choice(f"the secret number {i}")
-        assert "suspicion" in found.second
-        assert {"similarity", "coverage", "wording", "wording_claim"} <= set(found.first)
-        assert {"style", "coverage"} <= set(found.windows)
-        assert not NEVER & {*found.first, *found.second, *found.alone}
-        assert set(found.alone) <= set(MODEL.alone_columns)
+        drawn = choice(f"the secret number {i}")
+        assert "suspicion" in drawn.second
+        assert {"similarity", "coverage", "wording", "wording_claim"} <= set(drawn.first)
+        assert {"style", "coverage"} <= set(drawn.windows)
+        assert not NEVER & {*drawn.first, *drawn.second, *drawn.alone}
+        assert set(drawn.alone) <= set(MODEL.alone_columns)
     assert not ALWAYS & NEVER
 
 
@@ -80,10 +80,10 @@ def test_the_shipped_samples_fit_together(encoder) -> None:
     assert {"none", "poisonedrag"} <= {sample.attack for sample in samples}
     for sample in samples[::50]:
         k = len(sample.poison)
-        assert set(GuardModel.load(encoder).columns) == set(sample.found.columns)
-        assert all(column.shape == (k,) for column in sample.found.columns.values())
-        assert sample.found.residual.shape == sample.found.overlap.shape == (k, k)
-        assert np.array_equal(sample.found.residual, sample.found.residual.T)
+        assert set(GuardModel.load(encoder).columns) == set(sample.signs.columns)
+        assert all(column.shape == (k,) for column in sample.signs.columns.values())
+        assert sample.signs.residual.shape == sample.signs.overlap.shape == (k, k)
+        assert np.array_equal(sample.signs.residual, sample.signs.residual.T)
         assert sample.wording.shape == (k, len(WORDING))
         assert sample.windows.shape == (len(sample.owner), 8)
         assert sample.owner.max(initial=0) < k

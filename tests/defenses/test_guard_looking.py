@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
 
-from unpoison import Guard
+from unpoison import Guard, Passage
 from unpoison.defenses import guard_looking
 from unpoison.defenses.guard_looking import excerpts, look
 from unpoison.defenses.guard_model import GuardModel
@@ -89,3 +92,52 @@ def test_baits_never_cost_the_gold_passage_more_than_its_own_suspicion() -> None
 def test_a_hundred_copies_take_bounded_time() -> None:
     texts = [f"{BAIT} {i}" for i in range(100)]
     assert np.isfinite(seen(texts).probability).all()
+
+
+HEADLINES = {
+    "Author of Middlemarch: who was George Eliot": GOLD,
+    "The Mill on the Floss": OTHERS[0],
+    "Coventry, George Eliot's town": OTHERS[1],
+    "Silas Marner by George Eliot": OTHERS[2],
+}
+ODDS = st.floats(-8, 8)
+
+
+@given(st.lists(st.tuples(ODDS, ODDS, st.booleans()), min_size=1, max_size=12).filter(lambda r: any(t for *_, t in r)))
+def test_what_titles_add_is_taken_off_within_bounds(rows) -> None:
+    whole, bare = (expit(np.array([row[i] for row in rows])) for i in (0, 1))
+    titled = np.array([row[2] for row in rows])
+    judged = guard_looking._despite_titles(whole, bare, titled)
+    close = 1e-9
+    assert (judged <= whole + close).all()
+    assert (judged >= np.minimum(whole, bare) - close).all()  # under a title a text is no less suspicious
+    assert judged[~titled] == pytest.approx(whole[~titled])
+    taken = np.log(whole / (1 - whole)) - np.log(judged / (1 - judged))
+    assert (taken <= guard_looking.MOST_RAISED + 1e-6).all()
+
+
+def test_the_usual_addition_is_that_of_the_middle_passage() -> None:
+    bare = expit(np.array([-3.0, -3.0, -3.0, -3.0]))
+    whole = expit(np.array([-1.0, -1.5, 4.0, -3.5]))  # one title is itself a claim, one lowers
+    judged = guard_looking._despite_titles(whole, bare, np.array([True, True, True, True]))
+    usual = np.median([2.0, 1.5, 7.0, -0.5])
+    assert np.log(judged / (1 - judged)) == pytest.approx([-1 - usual, -3.0, 4 - usual, -3.5])
+
+
+def test_titles_of_a_whole_set_are_judged_with_and_without() -> None:
+    passages = [Passage(text, title=title) for title, text in HEADLINES.items()]
+    found = Guard().screen(QUESTION, passages).evidence["probability"]
+    texts, bodies = [p.reading for p in passages], [p.body for p in passages]
+    vectors = load_encoder("lexical").encode([*texts, QUESTION])
+    models = GuardModel.load("lexical"), WindowModel.load()
+    blind = look(*models, QUESTION, texts, vectors[:-1], vectors[-1])
+    assert found == pytest.approx(look(*models, QUESTION, texts, vectors[:-1], vectors[-1], bodies).probability)
+    assert (found <= blind.probability + 1e-12).all()
+    assert (found < blind.probability - 1e-4).any()
+
+
+def test_two_titles_are_no_custom_of_a_set() -> None:
+    titles = list(HEADLINES)[:2]
+    passages = [Passage(HEADLINES[t], title=t) for t in titles] + [Passage(text) for text in OTHERS[1:]]
+    texts = [passage.reading for passage in passages]
+    assert Guard().screen(QUESTION, passages).evidence["probability"] == pytest.approx(seen(texts).probability)

@@ -46,11 +46,11 @@ def mine(tmp_path_factory) -> Path:
     rows = [json.dumps({"query": question, "passages": texts}) for question, texts in clean_rows()]
     (folder / "clean.jsonl").write_text("\n".join(rows), encoding="utf-8")
     path = folder / "mine.json"
-    told = CliRunner().invoke(
+    output = CliRunner().invoke(
         app, ["guard", "fit", str(folder / "clean.jsonl"), "-o", str(path)], env={"UNPOISON_GUARD_SEED": SECRET}
     )
-    assert told.exit_code == 0, told.output
-    assert f"guard:coefficients={path}" in told.stdout
+    assert output.exit_code == 0, output.output
+    assert f"guard:coefficients={path}" in output.stdout
     return path
 
 
@@ -87,16 +87,16 @@ def test_it_finds_what_is_invented_and_keeps_what_is_not(mine) -> None:
 
 def test_it_judges_alone_too(mine) -> None:
     guard = Guard(coefficients=str(mine), alone=True)
-    told = guard.screen(QUESTION, [POISON, FILLING[1]])
-    assert told.verdicts[1].kept
-    assert told.verdicts[0].score < told.verdicts[1].score
+    screening = guard.screen(QUESTION, [POISON, FILLING[1]])
+    assert screening.verdicts[1].kept
+    assert screening.verdicts[0].score < screening.verdicts[1].score
 
 
 def test_vectors_of_another_kind_are_noted(mine) -> None:
     rng = np.random.default_rng(0)
     passages = [Passage(text, embedding=rng.normal(size=8)) for text in FILLING]
-    found = Guard(coefficients=str(mine)).screen(Query(QUESTION, rng.normal(size=8)), passages)
-    assert "fitted on lexical vectors, these are minilm ones" in " ".join(found.evidence.notes)
+    screening = Guard(coefficients=str(mine)).screen(Query(QUESTION, rng.normal(size=8)), passages)
+    assert "fitted on lexical vectors, these are minilm ones" in " ".join(screening.evidence.notes)
 
 
 @given(st.lists(st.sampled_from(FILLING), max_size=6), st.lists(st.sampled_from(FILLING), max_size=6))

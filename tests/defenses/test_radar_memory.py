@@ -201,9 +201,9 @@ class TestSteps:
         """Only what is remembered is cut; three equal answers of any length fully support each other."""
         store, long = MemoryBeliefs(), "The mayor is A. " + "She was elected in a close vote. " * 35
         radar = Radar(ScriptedGenerator(long), beliefs=store)
-        told = radar.answer(QUESTION, ["one", "two", "three"])
-        assert told.text == long
-        assert told.belief.belief.weights == (1.0, 0.0)
+        answer = radar.answer(QUESTION, ["one", "two", "three"])
+        assert answer.text == long
+        assert answer.belief.belief.weights == (1.0, 0.0)
         assert store.get(KEY).answer.endswith("\u2026")
         again = Radar(ScriptedGenerator("I don't know"), beliefs=store).answer(QUESTION, ["one"])
         assert again.text == store.get(KEY).answer

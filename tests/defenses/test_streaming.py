@@ -79,10 +79,10 @@ def test_a_generator_that_cannot_stream_gives_one_piece(defense: Any) -> None:
 
 
 def test_an_abstention_is_said_too() -> None:
-    found = events(Guard(generator=Speaking("x"), threshold=0.0))
-    assert [type(event) for event in found] == [Screening, str, Answer]
-    assert found[-1].abstained
-    assert found[1] == found[-1].text
+    logged = events(Guard(generator=Speaking("x"), threshold=0.0))
+    assert [type(event) for event in logged] == [Screening, str, Answer]
+    assert logged[-1].abstained
+    assert logged[1] == logged[-1].text
 
 
 def test_radar_with_beliefs_says_all_at_its_end() -> None:

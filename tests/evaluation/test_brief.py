@@ -182,8 +182,8 @@ def test_reasons_in_plain_words(reason: str, words: str) -> None:
 
 
 def test_a_kept_passage_is_not_accused() -> None:
-    told = in_plain_words("probability of poison 0.21: it repeats the question", kept=True)
-    assert told == ("Too little speaks against it", "probability of poison 0.21: it repeats the question")
+    reason = in_plain_words("probability of poison 0.21: it repeats the question", kept=True)
+    assert reason == ("Too little speaks against it", "probability of poison 0.21: it repeats the question")
     assert in_plain_words("probability of poison 0.01: nothing remarkable", kept=True)[0] == "Nothing speaks against it"
     assert in_plain_words("retrieval rank 1", kept=True)[0].startswith("Nothing was checked")
 
@@ -192,9 +192,9 @@ def test_every_clause_that_guard_knows_has_plain_words() -> None:
     from unpoison.defenses.guard_reasons import GROUPS
 
     for clause in GROUPS:
-        told = in_plain_words(f"probability of poison 0.90: {clause.format(near=1, words=2, suspect=3)}")
-        assert told.words != told.numbers
-        assert not any(map(str.isdigit, told.words))
+        reason = in_plain_words(f"probability of poison 0.90: {clause.format(near=1, words=2, suspect=3)}")
+        assert reason.words != reason.numbers
+        assert not any(map(str.isdigit, reason.words))
 
 
 def test_numbers_are_written_where_they_are_small() -> None:

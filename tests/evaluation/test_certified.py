@@ -31,10 +31,10 @@ def cell(*records: Record, **changed: object) -> Cell:
 
 
 def test_only_right_answers_with_a_guarantee_count() -> None:
-    (found,) = certify([cell(record("Paris", 0), record("Paris", 2), record("Lyon", 3), record("Paris", None))])
-    assert [round(one.value, 2) for one in found.certified] == [0.75, 0.25, 0.25, 0.0]
-    assert found.accuracy.value == 0.75
-    assert found.certified[1].low < 0.25 < found.certified[1].high
+    (certified,) = certify([cell(record("Paris", 0), record("Paris", 2), record("Lyon", 3), record("Paris", None))])
+    assert [round(one.value, 2) for one in certified.certified] == [0.75, 0.25, 0.25, 0.0]
+    assert certified.accuracy.value == 0.75
+    assert certified.certified[1].low < 0.25 < certified.certified[1].high
 
 
 def test_the_worst_attack_stands_beside() -> None:
@@ -43,9 +43,9 @@ def test_the_worst_attack_stands_beside() -> None:
         cell(record("Paris", 1), record("Paris", 1), attack="published", poisons=1),
         cell(record("Paris", 1), record("Lyon", 1), attack="pia", poisons=1),
     ]
-    (found,) = certify(cells)
-    assert found.attacked[1].attack == "pia"
-    assert found.attacked[1].accuracy.value == 0.5
+    (certified,) = certify(cells)
+    assert certified.attacked[1].attack == "pia"
+    assert certified.attacked[1].accuracy.value == 0.5
 
 
 def test_without_any_proof_there_is_nothing_to_show() -> None:
@@ -112,6 +112,6 @@ def test_the_command_shows_it_and_says_where_there_is_none(report: Report, tmp_p
 
 
 def test_a_share_of_nothing_is_no_number() -> None:
-    (found,) = certify([cell(record("Paris", 1), Record("p", answer="x"))])
-    assert not isnan(found.accuracy.value)
-    assert found.accuracy.count == 1
+    (certified,) = certify([cell(record("Paris", 1), Record("p", answer="x"))])
+    assert not isnan(certified.accuracy.value)
+    assert certified.accuracy.count == 1

@@ -66,9 +66,9 @@ def test_k_must_be_positive():
 
 
 def test_the_nearest_are_always_as_many_as_asked():
-    found = nearest(["capital of france", "bananas", "spain", ""], CORPUS, 3)
-    assert [places[0] for places in found[:3]] == [1, 0, 3]
-    assert found[3].tolist() == [0, 1, 2]
+    positions = nearest(["capital of france", "bananas", "spain", ""], CORPUS, 3)
+    assert [places[0] for places in positions[:3]] == [1, 0, 3]
+    assert positions[3].tolist() == [0, 1, 2]
     assert nearest([], CORPUS, 3) == []
     assert [places.tolist() for places in nearest(["spain"], [], 3)] == [[]]
 
@@ -92,7 +92,7 @@ def test_the_shared_sets_fill_up(shared_data):
     from unpoison.evaluation import load, load_passages
 
     examples = load(shared_data / "msmarco_poisoned.jsonl").examples
-    found = clean_contexts(examples, 10, load_passages(shared_data / "corpus.jsonl", "msmarco"))
-    assert {len(context) for context in found} == {10}
-    assert sum(len(context.gold) for context in found) == 60
-    assert found == clean_contexts(examples, 10, load_passages(shared_data / "corpus.jsonl", "msmarco"))
+    contexts = clean_contexts(examples, 10, load_passages(shared_data / "corpus.jsonl", "msmarco"))
+    assert {len(context) for context in contexts} == {10}
+    assert sum(len(context.gold) for context in contexts) == 60
+    assert contexts == clean_contexts(examples, 10, load_passages(shared_data / "corpus.jsonl", "msmarco"))

@@ -67,7 +67,7 @@ def test_a_group_without_texts_has_no_figures() -> None:
 @pytest.mark.parametrize("spec", ["vanilla", "grada"])
 def test_a_defense_is_measured_on_the_sample(spec: str) -> None:
     given = argparse.Namespace(data="sample", limit=2, generator="extractive", encoder="lexical")
-    found = costs.costs(spec, given)
-    assert found["calls"] == 1
-    assert found["screening"] is not None
-    assert 0 <= found["screening"] <= (found["seconds"] or 0)
+    costs_found = costs.costs(spec, given)
+    assert costs_found["calls"] == 1
+    assert costs_found["screening"] is not None
+    assert 0 <= costs_found["screening"] <= (costs_found["seconds"] or 0)

@@ -37,25 +37,25 @@ def test_bad_rows_are_left_out_and_listed_with_line_and_field(tmp_path):
         {**GOOD, "id": "c", "correct_answers": ["10"], "incorrect_answers": ["100"]},
         {**GOOD, "id": "d"},
     )
-    found = load(path)
-    assert [example.id for example in found] == ["a", "d"]
-    assert [(p.line, p.field, p.id) for p in found.problems] == [
+    loaded = load(path)
+    assert [example.id for example in loaded] == ["a", "d"]
+    assert [(p.line, p.field, p.id) for p in loaded.problems] == [
         (2, "row", None),
         (4, "question", "b"),
         (5, "row", None),
         (6, "id", "a"),
         (7, "incorrect_answers", "c"),
     ]
-    assert "met before, on line 1" in str(found.problems[3])
-    assert found.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    assert "met before, on line 1" in str(loaded.problems[3])
+    assert loaded.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("line", ["\ud83d".join('""'), "[" * 100_000, "9" * 5000, '"\\u00"'])
 def test_hostile_lines_are_problems_not_crashes(tmp_path, line):
     path = tmp_path / "toy.jsonl"
     path.write_bytes(line.encode("utf-8", "surrogatepass") + b"\n" + json.dumps(GOOD).encode())
-    found = load(path)
-    assert ([e.id for e in found], [p.line for p in found.problems]) == (["a"], [1])
+    loaded = load(path)
+    assert ([e.id for e in loaded], [p.line for p in loaded.problems]) == (["a"], [1])
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_problem(tmp_path):
@@ -88,8 +88,8 @@ def test_poisonedrag_as_published_is_an_object_of_targets(tmp_path):
         "test2": {"question": "two", "correct answer": ["x"], "incorrect_answer": "y", "adv_texts": []},
         "test3": {"question": "three", "correct answer": "yes", "incorrect answer": "yes sir", "adv_texts": []},
     }
-    found = load(f"poisonedrag:{written(tmp_path / 'nq.json', targets)}")
-    first, second = found
+    loaded = load(f"poisonedrag:{written(tmp_path / 'nq.json', targets)}")
+    first, second = loaded
     assert (first.id, first.dataset, first.correct_answers, first.incorrect_answers) == (
         "test1",
         "nq",
@@ -98,7 +98,7 @@ def test_poisonedrag_as_published_is_an_object_of_targets(tmp_path):
     )
     assert [p.text for p in first.poisons("poisonedrag")] == ["Lyon is.", "It is Lyon."]
     assert (second.id, second.incorrect_answers) == ("test2", ("y",))
-    assert [(p.line, p.id) for p in found.problems] == [(3, "test3")]
+    assert [(p.line, p.id) for p in loaded.problems] == [(3, "test3")]
 
 
 def test_beir_joins_queries_corpus_and_judgements(tmp_path):
@@ -111,11 +111,11 @@ def test_beir_joins_queries_corpus_and_judgements(tmp_path):
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\nq3\tgone\t1\n")
     (tmp_path / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n")
-    found = load(f"beir:{tmp_path}")
-    (example,) = found
+    loaded = load(f"beir:{tmp_path}")
+    (example,) = loaded
     assert (example.id, example.question, example.dataset) == ("q1", "question 1", tmp_path.name)
     assert [(p.passage.id, p.passage.title, p.label) for p in example.passages] == [("d1", "Paris", "gold")]
-    assert [(p.line, p.field) for p in found.problems] == [(3, "qrels")]
+    assert [(p.line, p.field) for p in loaded.problems] == [(3, "qrels")]
     assert [p.id for p in load_passages(tmp_path / "corpus.jsonl")] == ["d1", "d2"]
     with pytest.raises(InputError, match="qrels"):
         load(f"beir:{tmp_path / 'qrels'}")
@@ -143,10 +143,10 @@ def test_a_hub_data_set_is_recognised_by_its_columns(monkeypatch):
     asked = []
     library = SimpleNamespace(load_dataset=lambda name: asked.append(name) or {"train": [], "test": [row]})
     monkeypatch.setitem(sys.modules, "datasets", library)
-    found = load("hub:HanNight/RAMDocs")
+    loaded = load("hub:HanNight/RAMDocs")
     assert asked == ["HanNight/RAMDocs"]
-    assert (found[0].dataset, found[0].passages[0].label) == ("RAMDocs", "gold")
-    assert found.digest == load("hub:HanNight/RAMDocs").digest
+    assert (loaded[0].dataset, loaded[0].passages[0].label) == ("RAMDocs", "gold")
+    assert loaded.digest == load("hub:HanNight/RAMDocs").digest
     library.load_dataset = lambda name: {"test": [{"text": "x"}]}
     with pytest.raises(InputError, match="no known format"):
         load("hub:x")
@@ -170,9 +170,9 @@ def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
     ]
     years = {"2020": {"docs": [], "answer": "A"}, "2021": {"docs": [], "answer": "B", "incorrect_answer": "B"}}
     rows.append({"id": "u", "question": "q?", "yearly_contexts": years})
-    found = load(f"radar-dynamic:{written(tmp_path / 'dynamic.json', rows)}")
-    assert not found.examples
-    assert [(p.line, p.field, p.id) for p in found.problems] == [(1, "docs", None), (3, "incorrect_answers", "u@2021")]
+    loaded = load(f"radar-dynamic:{written(tmp_path / 'dynamic.json', rows)}")
+    assert not loaded.examples
+    assert [(p.line, p.field, p.id) for p in loaded.problems] == [(1, "docs", None), (3, "incorrect_answers", "u@2021")]
 
 
 def test_the_hub_needs_its_extra(monkeypatch):
@@ -193,6 +193,6 @@ def test_the_hub_needs_its_extra(monkeypatch):
     ],
 )
 def test_the_shared_files_are_read(shared_data, name, usable, rejected):
-    found = load(shared_data / f"{name}.jsonl")
-    assert (len(found), len(found.problems)) == (usable, rejected)
-    assert {p.field for p in found.problems} <= {"incorrect_answers"}
+    loaded = load(shared_data / f"{name}.jsonl")
+    assert (len(loaded), len(loaded.problems)) == (usable, rejected)
+    assert {p.field for p in loaded.problems} <= {"incorrect_answers"}

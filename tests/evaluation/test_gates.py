@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import Finding, Gate, MeasuredCell, check_gates
+from unpoison.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
 from unpoison.evaluation.intervals import Estimate, wilson
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.worsening import read_measured, worsened
@@ -41,14 +41,14 @@ def cell(name="guard", asr=0.04, high=0.12, **more) -> MeasuredCell:
     ],
 )
 def test_a_gate_names_what_must_not_be(gate, failed):
-    (found,) = check_gates([Gate.of(gate, MEASURES)], [cell()], MEASURES)
-    assert found.failed is failed
-    assert "guard" in found.message
+    (result,) = check_gates([Gate.of(gate, MEASURES)], [cell()], MEASURES)
+    assert result.failed is failed
+    assert "guard" in result.message
 
 
 def test_the_message_has_the_numbers():
-    (found,) = check_gates([Gate.of("asr > 1%", MEASURES)], [cell()], MEASURES)
-    assert found.message == "guard: asr is 4.0 % [1.0 % to 12.0 %] in 100"
+    (result,) = check_gates([Gate.of("asr > 1%", MEASURES)], [cell()], MEASURES)
+    assert result.message == "guard: asr is 4.0 % [1.0 % to 12.0 %] in 100"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_where_a_gate_looks():
         cell("guard", asr=0.2),
         cell("guard, clean", asr=nan, clean=True),
     ]
-    found = check_gates([Gate.of("asr > 5%", MEASURES)], cells, MEASURES)
-    assert [one.cell for one in found] == ["guard"]  # no defense is not gated beside one, and clean has no ASR
+    results = check_gates([Gate.of("asr > 5%", MEASURES)], cells, MEASURES)
+    assert [one.cell for one in results] == ["guard"]  # no defense is not gated beside one, and clean has no ASR
     accuracy = check_gates([Gate.of("accuracy < 1%", MEASURES)], cells, MEASURES)
     assert [one.cell for one in accuracy] == ["guard", "guard, clean"]
     clean = check_gates([Gate.of("clean(accuracy) < 1%", MEASURES)], cells, MEASURES)
@@ -106,8 +106,8 @@ def measured(successes: int, trials: int = 100, outcomes=None) -> MeasuredCell:
 
 @pytest.mark.parametrize(("before", "now", "worse"), [(5, 40, True), (40, 5, False), (5, 9, False), (5, 5, False)])
 def test_only_a_significant_worsening_fails(before, now, worse):
-    found = worsened([measured(before)], [measured(now)], MEASURES)
-    assert {one.measure: one.failed for one in found} == {"asr": worse, "accuracy": worse}
+    results = worsened([measured(before)], [measured(now)], MEASURES)
+    assert {one.measure: one.failed for one in results} == {"asr": worse, "accuracy": worse}
 
 
 def test_the_same_questions_are_compared_in_pairs():
@@ -123,8 +123,8 @@ def test_the_same_questions_are_compared_in_pairs():
 
 def test_other_figures_are_compared_by_their_intervals():
     old, new = ({"gold_kept": Estimate(v, v - 0.03, v + 0.03, 50)} for v in (0.95, 0.8))
-    (found,) = worsened([MeasuredCell("a", "a", old)], [MeasuredCell("a", "a", new)], MEASURES)
-    assert found.failed
+    (result,) = worsened([MeasuredCell("a", "a", old)], [MeasuredCell("a", "a", new)], MEASURES)
+    assert result.failed
     assert not worsened([MeasuredCell("a", "a", new)], [MeasuredCell("a", "a", old)], MEASURES)[0].failed
 
 
@@ -157,8 +157,8 @@ def test_an_earlier_run_that_is_none_is_said_in_a_sentence(tmp_path, content):
 
 HOSTILE = "]]></failure><x> & \x00 \x1b[31m \ud800 \uffff <script>alert(1)</script>"
 FINDINGS = [
-    Finding("asr > 5%", "asr", f"guard {HOSTILE}", True, f"asr is 9 % {HOSTILE}"),
-    Finding("asr > 50%", "asr", "guard", False, "asr is 9 %"),
+    GateResult("asr > 5%", "asr", f"guard {HOSTILE}", True, f"asr is 9 % {HOSTILE}"),
+    GateResult("asr > 50%", "asr", "guard", False, "asr is 9 %"),
 ]
 
 
@@ -175,10 +175,10 @@ def test_junit_says_which_gates_failed_whatever_names_hold():
 def test_sarif_has_a_result_for_everything_that_failed():
     alerts = gate_alerts(FINDINGS, ["one question failed"])
     alerts.append(Alert("poisoned-answer", "warning", f"became {HOSTILE}", "q1"))
-    told = json.loads(as_sarif(alerts, "my folder/red team.yaml"))
-    (run,) = told["runs"]
+    document = json.loads(as_sarif(alerts, "my folder/red team.yaml"))
+    (run,) = document["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    assert (told["version"], rules) == ("2.1.0", ["gate", "incomplete", "poisoned-answer"])
+    assert (document["version"], rules) == ("2.1.0", ["gate", "incomplete", "poisoned-answer"])
     assert [(r["ruleId"], r["level"]) for r in run["results"]] == [
         ("gate", "error"),
         ("incomplete", "warning"),

@@ -19,9 +19,9 @@ from unpoison.evaluation.intervals import (
 
 
 def test_wilson_agrees_with_the_textbook():
-    found = wilson(14, 100)
-    assert (found.value, found.count) == (0.14, 100)
-    assert (found.low, found.high) == pytest.approx((0.08526, 0.22138), abs=1e-5)
+    estimate = wilson(14, 100)
+    assert (estimate.value, estimate.count) == (0.14, 100)
+    assert (estimate.low, estimate.high) == pytest.approx((0.08526, 0.22138), abs=1e-5)
 
 
 def test_wilson_never_leaves_the_unit_interval_and_is_exact_at_its_ends():
@@ -58,9 +58,9 @@ def test_a_bootstrap_is_the_same_for_the_same_seed_whatever_its_block(monkeypatc
 
 def test_a_bootstrap_of_the_mean_comes_near_the_normal_interval():
     values = np.random.default_rng(0).normal(2.0, 1.0, 400)
-    found = bootstrap_ratio(values, np.ones(400))
+    ratio = bootstrap_ratio(values, np.ones(400))
     half = 1.96 * values.std() / 20
-    assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.02)
+    assert (ratio.low, ratio.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.02)
 
 
 def test_an_estimate_says_what_it_counts_and_what_it_cannot():
@@ -72,19 +72,19 @@ def test_an_estimate_says_what_it_counts_and_what_it_cannot():
 
 
 def test_a_ratio_is_pooled_not_averaged():
-    found = bootstrap_ratio([1, 0, 0], [1, 9, 0])
-    assert (found.value, found.count) == (0.1, 2)
-    assert found.low <= 0.1 <= found.high
+    ratio = bootstrap_ratio([1, 0, 0], [1, 9, 0])
+    assert (ratio.value, ratio.count) == (0.1, 2)
+    assert ratio.low <= 0.1 <= ratio.high
     assert math.isnan(bootstrap_ratio([0, 0], [0, 0]).value)
 
 
 def test_a_paired_difference_is_surer_than_two_separate_ones():
     rng = np.random.default_rng(5)
     hard = rng.random(200)  # what both defenses find hard
-    found = paired_bootstrap(hard, hard + 0.05 + rng.normal(0, 0.01, 200))
-    assert found.value == pytest.approx(0.05, abs=0.005)
-    assert 0.04 < found.low < found.high < 0.06
-    assert found.probability == 2 / 2001, "(b + 1) / (R + 1), doubled: a bootstrap never proves a p of 0"
+    difference = paired_bootstrap(hard, hard + 0.05 + rng.normal(0, 0.01, 200))
+    assert difference.value == pytest.approx(0.05, abs=0.005)
+    assert 0.04 < difference.low < difference.high < 0.06
+    assert difference.probability == 2 / 2001, "(b + 1) / (R + 1), doubled: a bootstrap never proves a p of 0"
     assert paired_bootstrap(hard, hard).probability == 1.0
 
 
@@ -108,9 +108,9 @@ def test_mcnemar_counts_only_the_pairs_that_disagree():
 def test_shares_that_are_all_equal_are_not_certain():
     """Eight of eight clean passages kept on each of ten questions is no proof that nothing is ever dropped."""
     for kept, whole in (([8] * 10, [8] * 10), ([8, 4] * 5, [8, 4] * 5), ([0] * 10, [8] * 10), ([4] * 10, [8] * 10)):
-        found = bootstrap_ratio(kept, whole, shares=True)
-        assert found.low < found.high
-        assert found.low <= found.value <= found.high
+        ratio = bootstrap_ratio(kept, whole, shares=True)
+        assert ratio.low < ratio.high
+        assert ratio.low <= ratio.value <= ratio.high
     assert bootstrap_ratio([1, 0, 1], [1, 1, 1], shares=True) == wilson(2, 3)
     assert bootstrap_ratio([11] * 10, [1] * 10).low == 11, "what is no share may be constant"
 
@@ -119,10 +119,10 @@ def test_paired_shares_agree_with_the_textbook():
     """Agresti and Min 2005: the interval of 150 approvals to 86 of 944, with half a pair in each cell."""
     first = [True] * 150 + [False] * 86 + [True] * 794
     second = [False] * 150 + [True] * 86 + [True] * 794
-    found = paired_shares(first, second)
-    assert found.value == pytest.approx(-64 / 1030)
-    assert (found.low, found.high) == pytest.approx((-0.0910, -0.0330), abs=5e-4)
-    assert found.probability == mcnemar_exact(first, second)
+    difference = paired_shares(first, second)
+    assert difference.value == pytest.approx(-64 / 1030)
+    assert (difference.low, difference.high) == pytest.approx((-0.0910, -0.0330), abs=5e-4)
+    assert difference.probability == mcnemar_exact(first, second)
     same = paired_shares([True] * 20, [True] * 20)
     assert same.low < 0 < same.high
     assert same.probability == 1

@@ -126,11 +126,14 @@ def test_encoder_is_also_the_retriever_of_a_dense_preset() -> None:
 
 
 def test_substitutions_are_named() -> None:
-    told = load_preset("grada-table-1", encoder="minilm", generator="extractive").describe()
-    assert "instead: encoder: minilm instead of Contriever" in told
+    description = load_preset("grada-table-1", encoder="minilm", generator="extractive").describe()
+    assert "instead: encoder: minilm instead of Contriever" in description
     assert "instead: retriever: BM25 instead of Contriever" in load_preset("grada-table-1").describe()
-    assert "instead: generator: the extractive reader instead of GPT-3.5-Turbo (0125) and Llama-3.1-8B-Instruct" in told
-    assert "instead: data: the built-in sample" in told
+    assert (
+        "instead: generator: the extractive reader instead of GPT-3.5-Turbo (0125) and Llama-3.1-8B-Instruct"
+        in description
+    )
+    assert "instead: data: the built-in sample" in description
 
 
 def test_what_is_lacking_is_one_sentence_each() -> None:
@@ -233,8 +236,8 @@ def test_a_stand_in_for_a_language_model_is_named(attack: str, generator: str | 
 
 
 def test_a_preset_names_what_writes_its_attacks() -> None:
-    told = load_preset("trustrag-table-1", generator="extractive").describe()
-    assert "instead: attack: adversarial-decoding is written by whole sentences from templates" in told
+    description = load_preset("trustrag-table-1", generator="extractive").describe()
+    assert "instead: attack: adversarial-decoding is written by whole sentences from templates" in description
 
 
 def test_gradients_aim_at_the_retriever_that_is_asked() -> None:

@@ -152,7 +152,7 @@ def test_trade_off_turns_shares_around_with_their_intervals(report: Report) -> N
 
 def test_option_of_a_defense_is_swept(report: Report) -> None:
     figure = next(f for f in sweep_figures(report) if f.across == "grada: alpha")
-    assert figure.places == [0.2, 0.8]
+    assert figure.positions == [0.2, 0.8]
     assert "poisoned context" in {series.name for series in figure.series}
 
 
@@ -224,10 +224,10 @@ def test_csv_has_one_row_per_scenario_and_no_formula(report: Report) -> None:
 
 
 def test_json_is_strict_and_complete(report: Report) -> None:
-    found = json.loads(as_json(report), parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
-    assert len(found["cells"]) == len(report.summaries)
-    assert found["manifest"]["cells"][0]["scenario"] == found["cells"][0]["scenario"]
-    assert found["comparisons"]
+    document = json.loads(as_json(report), parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+    assert len(document["cells"]) == len(report.summaries)
+    assert document["manifest"]["cells"][0]["scenario"] == document["cells"][0]["scenario"]
+    assert document["comparisons"]
 
 
 def test_markdown_tables_keep_their_columns(report: Report) -> None:

@@ -127,8 +127,8 @@ Runner(sys.argv[1], [Scenario.from_dict(values) for values in __import__("json")
 
 @pytest.mark.parametrize("when", [3, 21, 40])
 def test_a_killed_run_resumes_with_identical_figures(tmp_path, when):
-    told = json.dumps([scenario.to_dict() for scenario in SCENARIOS])
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(when), told]
+    text = json.dumps([scenario.to_dict() for scenario in SCENARIOS])
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(when), text]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     torn = open_run(tmp_path / "killed")
     assert not torn.complete

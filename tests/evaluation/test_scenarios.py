@@ -126,8 +126,8 @@ def test_every_defense_is_measured_clean_and_beside_no_defense():
 
 
 def test_baseline_and_clean_can_be_left_out():
-    found = grid(baseline=False, clean=False, attack="pia,tan", poisons=[1, 2])
-    assert [(s.attack, s.poisons, s.defense) for s in found] == [
+    scenarios = grid(baseline=False, clean=False, attack="pia,tan", poisons=[1, 2])
+    assert [(s.attack, s.poisons, s.defense) for s in scenarios] == [
         ("pia", 1, "trustrag"),
         ("pia", 2, "trustrag"),
         ("tan", 1, "trustrag"),
@@ -141,13 +141,13 @@ def test_no_baseline_keeps_as_many_as_there_are():
 
 
 def test_options_of_a_defense_are_axes():
-    found = grid(defense=[{"name": "grada", "alpha": [0.2, 0.4], "keep": 10}], baseline=False, clean=False)
-    assert [s.defense for s in found] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
+    scenarios = grid(defense=[{"name": "grada", "alpha": [0.2, 0.4], "keep": 10}], baseline=False, clean=False)
+    assert [s.defense for s in scenarios] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
 
 
 def test_an_option_varies_where_the_defense_has_it():
-    found = grid(defense="grada:keep=10,ragdefender", vary={"alpha": "0.1,0.2"}, baseline=False, clean=False)
-    assert [s.defense for s in found] == ["grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2", "ragdefender"]
+    scenarios = grid(defense="grada:keep=10,ragdefender", vary={"alpha": "0.1,0.2"}, baseline=False, clean=False)
+    assert [s.defense for s in scenarios] == ["grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2", "ragdefender"]
     with pytest.raises(OptionError, match="has an option 'beta'"):
         grid(vary={"beta": "1"})
     assert varied_options(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
@@ -156,8 +156,11 @@ def test_an_option_varies_where_the_defense_has_it():
 
 
 def test_positions_say_policy_and_count():
-    found = grid(positions="1,3+5", baseline=False, clean=False)
-    assert [(s.policy, s.poisons, s.positions) for s in found] == [("replace-at", 1, (1,)), ("replace-at", 2, (3, 5))]
+    scenarios = grid(positions="1,3+5", baseline=False, clean=False)
+    assert [(s.policy, s.poisons, s.positions) for s in scenarios] == [
+        ("replace-at", 1, (1,)),
+        ("replace-at", 2, (3, 5)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,13 +174,13 @@ def test_positions_say_policy_and_count():
     ],
 )
 def test_poison_in_each_papers_measure(text, policy, poisons, k):
-    (found,) = grid(rate=text, baseline=False, clean=False)
-    assert (found.policy, found.poisons, found.k) == (policy, poisons, k)
+    (scenario,) = grid(rate=text, baseline=False, clean=False)
+    assert (scenario.policy, scenario.poisons, scenario.k) == (policy, poisons, k)
 
 
 def test_radars_places_count_from_one():
-    (found,) = grid(rate="radar:48+49+50", baseline=False, clean=False)
-    assert (found.policy, found.positions, found.k) == ("replace-at", (48, 49, 50), 50)
+    (scenario,) = grid(rate="radar:48+49+50", baseline=False, clean=False)
+    assert (scenario.policy, scenario.positions, scenario.k) == ("replace-at", (48, 49, 50), 50)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +215,11 @@ def test_a_grid_in_yaml(tmp_path):
         "data: [sample]\nattack: [pia, {name: published, prefix: [true, false]}]\npoisons: [1, 3]\n"
         "defense: [trustrag]\ngenerator: [null, extractive]\nnli_noise: 0.1\nbaseline: false\nclean: false\n"
     )
-    found = Grid.load(path, poisons="2").scenarios()
-    assert len(found) == 6
-    assert {s.attack for s in found} == {"pia", "published:prefix=true", "published:prefix=false"}
-    assert {s.generator for s in found} == {None, "extractive"}
-    assert {(s.poisons, s.nli_noise) for s in found} == {(2, 0.1)}
+    scenarios = Grid.load(path, poisons="2").scenarios()
+    assert len(scenarios) == 6
+    assert {s.attack for s in scenarios} == {"pia", "published:prefix=true", "published:prefix=false"}
+    assert {s.generator for s in scenarios} == {None, "extractive"}
+    assert {(s.poisons, s.nli_noise) for s in scenarios} == {(2, 0.1)}
 
 
 @pytest.mark.parametrize(
@@ -246,10 +249,10 @@ def test_clean_passages_come_from_beside_the_data(tmp_path):
 
 
 def test_style_is_an_axis() -> None:
-    found = Grid.of(
+    scenarios = Grid.of(
         {"data": "sample", "defense": "vanilla", "style": "safe,plain:abstain=false,question=first"}
     ).scenarios()
-    assert {scenario.style for scenario in found} == {"safe", "plain:abstain=false,question=first"}
+    assert {scenario.style for scenario in scenarios} == {"safe", "plain:abstain=false,question=first"}
     assert Scenario("sample").style == "safe"
     with pytest.raises(OptionError, match="style"):
         Scenario("sample", style="bold")

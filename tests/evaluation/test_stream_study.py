@@ -145,9 +145,9 @@ def test_hostile_text_is_never_markup_nor_a_formula(hostile):
 
 
 def test_numbers_for_other_programs(study, hostile):
-    found = json.loads(over_time.as_json(study))
-    assert (found["questions"], found["steps"], found["generator"]) == (4, 16, "extractive")
-    one = next(one for one in found["results"] if (one["attack"], one["method"]) == ("none", "radar, dynamic"))
+    document = json.loads(over_time.as_json(study))
+    assert (document["questions"], document["steps"], document["generator"]) == (4, 16, "extractive")
+    one = next(one for one in document["results"] if (one["attack"], one["method"]) == ("none", "radar, dynamic"))
     result = study.results["none"]["radar, dynamic"]
     assert one["accuracy"]["value"] == result.accuracy().value
     assert [step["value"] for step in one["by_step"]["accuracy"]] == [result.accuracy(i).value for i in range(4)]

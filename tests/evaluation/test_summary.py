@@ -40,32 +40,32 @@ TWO = (
 
 
 def test_what_a_screening_saves_and_damages():
-    found = figures(*TWO)
-    assert found["poisoned"] == wilson(1, 2)
-    assert found["precision"].value == 0.5
-    assert found["recall"].value == 0.5
-    assert found["f1"].value == 0.5
-    assert found["clean_kept"].value == pytest.approx(5 / 6)
-    assert found["gold_kept"].value == 0.5
-    assert found["gold_lost"] == wilson(1, 2)
-    assert found["damaged"] == wilson(1, 2)
-    assert found["emptied"] == wilson(0, 2)
-    assert found["retrieved"].value == 1.0
-    assert found["poison_share"].value == pytest.approx(1 / 8)
-    assert found["reached"].value == 1.0
-    assert found["poisoned"].low == wilson(1, 2).low
-    assert found["clean_kept"].low < found["clean_kept"].value < found["clean_kept"].high
+    measured = figures(*TWO)
+    assert measured["poisoned"] == wilson(1, 2)
+    assert measured["precision"].value == 0.5
+    assert measured["recall"].value == 0.5
+    assert measured["f1"].value == 0.5
+    assert measured["clean_kept"].value == pytest.approx(5 / 6)
+    assert measured["gold_kept"].value == 0.5
+    assert measured["gold_lost"] == wilson(1, 2)
+    assert measured["damaged"] == wilson(1, 2)
+    assert measured["emptied"] == wilson(0, 2)
+    assert measured["retrieved"].value == 1.0
+    assert measured["poison_share"].value == pytest.approx(1 / 8)
+    assert measured["reached"].value == 1.0
+    assert measured["poisoned"].low == wilson(1, 2).low
+    assert measured["clean_kept"].low < measured["clean_kept"].value < measured["clean_kept"].high
 
 
 def test_what_does_not_apply_is_nan_not_zero():
-    found = figures(record(kept=(0, 1, 2, 3)))
+    measured = figures(record(kept=(0, 1, 2, 3)))
     for name in ("asr", "accuracy", "precision", "recall", "f1", "auroc", "gold_kept", "prompt_tokens", "seconds_p95"):
-        assert isnan(found[name].value), name
-        assert not found.applies(name)
-    assert found.cost is None
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["figures"]["asr"]["value"] is None
-    assert set(told["figures"]) == set(MEASURES)
+        assert isnan(measured[name].value), name
+        assert not measured.applies(name)
+    assert measured.cost is None
+    document = json.loads(json.dumps(measured.to_dict(), allow_nan=False))
+    assert document["figures"]["asr"]["value"] is None
+    assert set(document["figures"]) == set(MEASURES)
 
 
 def test_the_area_is_a_mean_over_questions_and_leaves_out_infinite_scores():
@@ -77,9 +77,9 @@ def test_the_area_is_a_mean_over_questions_and_leaves_out_infinite_scores():
 
 
 def test_ranks_put_the_dropped_behind_the_kept():
-    found = figures(record(kept=(2, 0), poison=(3,), gold=(2,)), record(kept=(1,), poison=(0,), gold=(1,)))
-    assert found.poison_ranks == (0, 1, 0, 1)
-    assert found.gold_ranks == (2, 0, 0, 0)
+    measured = figures(record(kept=(2, 0), poison=(3,), gold=(2,)), record(kept=(1,), poison=(0,), gold=(1,)))
+    assert measured.poison_ranks == (0, 1, 0, 1)
+    assert measured.gold_ranks == (2, 0, 0, 0)
 
 
 def test_after_a_pool_the_best_k_count():
@@ -101,8 +101,8 @@ def test_after_a_pool_the_best_k_count():
     ],
 )
 def test_each_matching_rule(reply, asr, substring, exclusive, accuracy, exact):
-    found = figures(record(kept=(0,), answer=reply, abstained=False))
-    assert [found[name].value for name in ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")] == [
+    measured = figures(record(kept=(0,), answer=reply, abstained=False))
+    assert [measured[name].value for name in ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")] == [
         asr,
         substring,
         exclusive,
@@ -120,13 +120,13 @@ def test_times_tokens_and_money():
     ]
     scenario = {"generator": "openai:small"}
     cells = [cell(*records, **scenario)]
-    (found,) = summarise(cells, prices={"small": Price(2.0, 8.0)})
-    assert found["screening_median"].value == 2
-    assert found["seconds_p95"].value == pytest.approx(12.9)
-    assert found["calls"].value == 2
-    assert found["prompt_tokens"].value == 1000
-    assert isnan(found["completion_tokens"].value)
-    assert found.cost == pytest.approx(3000 * 2 / 1e6)
+    (summary,) = summarise(cells, prices={"small": Price(2.0, 8.0)})
+    assert summary["screening_median"].value == 2
+    assert summary["seconds_p95"].value == pytest.approx(12.9)
+    assert summary["calls"].value == 2
+    assert summary["prompt_tokens"].value == 1000
+    assert isnan(summary["completion_tokens"].value)
+    assert summary.cost == pytest.approx(3000 * 2 / 1e6)
     assert summarise(cells, prices={"openai:small": Price(1, 1)})[0].cost == pytest.approx(0.003)
     assert summarise(cells, prices={"other": Price(1, 1)})[0].cost is None
 
@@ -140,17 +140,17 @@ def test_prices_are_read():
 
 def test_failures_count_and_nothing_else():
     failed = Record("late", error="too late", stage="defense")
-    found = figures(*TWO, failed, failed, expected=5)
-    assert (found.expected, found.done, found.failed, found.complete) == (5, 4, 2, False)
-    assert found["failed"] == wilson(2, 4)
-    assert found["poisoned"] == wilson(1, 2)
-    assert found.problems == ("2 of 5: too late",)
+    measured = figures(*TWO, failed, failed, expected=5)
+    assert (measured.expected, measured.done, measured.failed, measured.complete) == (5, 4, 2, False)
+    assert measured["failed"] == wilson(2, 4)
+    assert measured["poisoned"] == wilson(1, 2)
+    assert measured.problems == ("2 of 5: too late",)
 
 
 def test_nothing_measured():
-    found = figures(expected=3)
-    assert all(isnan(found[name].value) for name in MEASURES)
-    assert found.poison_ranks == ()
+    measured = figures(expected=3)
+    assert all(isnan(measured[name].value) for name in MEASURES)
+    assert measured.poison_ranks == ()
 
 
 def test_a_cell_knows_its_clean_twin():
@@ -164,13 +164,13 @@ def test_defenses_are_compared_on_the_questions_that_both_answered():
     good = [record(str(i), kept=(1,), poison=(0,)) for i in range(7)]
     second = cell(*good[::-1], Record("7", error="away"), identifier="b", defense="grada")
     elsewhere = cell(*good, identifier="c", defense="grada", k=3)
-    (found,) = compare([first, second, elsewhere], ["poisoned"])
-    assert (found.first, found.second, found.defenses) == ("a", "b", ("vanilla", "grada"))
-    assert found.difference.value == -1.0
-    assert found.difference.count == 7
-    assert found.differs
-    assert found.difference.probability == found.corrected == pytest.approx(2 / 2**7)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["difference"]["value"] == -1.0
+    (comparison,) = compare([first, second, elsewhere], ["poisoned"])
+    assert (comparison.first, comparison.second, comparison.defenses) == ("a", "b", ("vanilla", "grada"))
+    assert comparison.difference.value == -1.0
+    assert comparison.difference.count == 7
+    assert comparison.differs
+    assert comparison.difference.probability == comparison.corrected == pytest.approx(2 / 2**7)
+    assert json.loads(json.dumps(comparison.to_dict(), allow_nan=False))["difference"]["value"] == -1.0
 
 
 def test_several_comparisons_are_corrected():
@@ -188,10 +188,10 @@ def test_several_comparisons_are_corrected():
 
 def test_a_missing_score_is_missing():
     judged = [record("0", answer="x", judged=(8, None, 6)), record("1", answer="x", judged=(6, None, None))]
-    found = figures(*judged)
-    assert found["judged_accuracy"].value == 7
-    assert isnan(found["judged_relevance"].value)
-    assert found["judged_coherence"].value == 6
+    measured = figures(*judged)
+    assert measured["judged_accuracy"].value == 7
+    assert isnan(measured["judged_relevance"].value)
+    assert measured["judged_coherence"].value == 6
 
 
 def test_measures_that_do_not_apply_are_not_compared():

@@ -140,9 +140,9 @@ class Haystack:
         return screen
 
     def screen(self, adapter: Any, query: str, documents: list[Any]) -> list[Any]:
-        found = adapter.run(query=query, documents=documents)
-        assert len(found["documents"]) + len(found["dropped"]) == len(documents)
-        return found["documents"]
+        result = adapter.run(query=query, documents=documents)
+        assert len(result["documents"]) + len(result["dropped"]) == len(documents)
+        return result["documents"]
 
     async def ascreen(self, adapter: Any, query: str, documents: list[Any]) -> list[Any]:
         return (await adapter.run_async(query=query, documents=documents))["documents"]
@@ -167,13 +167,13 @@ class Adapted:
     def screen(self, documents: list[Any], *options: Any, query: str = QUERY, **named: Any) -> list[Any]:
         """Screened, and the same asynchronously."""
         adapter = self.framework.make(*options, **named)
-        found = self.framework.screen(adapter, query, documents)
+        screening = self.framework.screen(adapter, query, documents)
         again = asyncio.run(self.framework.ascreen(adapter, query, documents))
         if self.annotates(named):
-            assert again == found
+            assert again == screening
         else:
-            assert [id(document) for document in again] == [id(document) for document in found]
-        return found
+            assert [id(document) for document in again] == [id(document) for document in screening]
+        return screening
 
     def annotates(self, named: Mapping[str, Any]) -> bool:
         return bool(named.get("annotate") or named.get("mode") == "monitor")

@@ -52,10 +52,10 @@ class Failing(DropsStadium):
 def test_every_defense_screens_and_the_kept_are_the_callers_objects(adapted: Adapted, name: str) -> None:
     documents = adapted.documents()
     before = copy.deepcopy([adapted.framework.metadata(document) for document in documents])
-    found = adapted.screen(documents, made(name))
+    delivered = adapted.screen(documents, made(name))
     defense = made(name)
     alone = (registry.create("defenses", defense) if isinstance(defense, str) else defense).screen(QUERY, TEXTS)
-    assert adapted.positions(found, documents) == list(alone.kept_indices)
+    assert adapted.positions(delivered, documents) == list(alone.kept_indices)
     assert [adapted.framework.metadata(document) for document in documents] == before
 
 
@@ -75,16 +75,16 @@ def test_kept_documents_stand_best_first(adapted: Adapted) -> None:
 def test_asynchronous_calls_are_the_defenses_own(adapted: Adapted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DropsStadium, "screen", None)
     documents, adapter = adapted.documents(), adapted.framework.make(DropsStadium())
-    found = asyncio.run(adapted.framework.ascreen(adapter, QUERY, documents))
-    assert adapted.positions(found, documents) == [0, 1, 3, 5]
+    result = asyncio.run(adapted.framework.ascreen(adapter, QUERY, documents))
+    assert adapted.positions(result, documents) == [0, 1, 3, 5]
 
 
 def test_verdicts_go_into_copies(adapted: Adapted) -> None:
     documents = adapted.documents()
-    found = adapted.screen(documents, DropsStadium(reverse=True), annotate=True)
-    assert not {id(document) for document in found} & {id(document) for document in documents}
+    delivered = adapted.screen(documents, DropsStadium(reverse=True), annotate=True)
+    assert not {id(document) for document in delivered} & {id(document) for document in documents}
     assert all("unpoison" not in adapted.framework.metadata(document) for document in documents)
-    assert adapted.framework.metadata(found[0]) == {
+    assert adapted.framework.metadata(delivered[0]) == {
         "source": "s5",
         "page": 5,
         "unpoison": {
@@ -96,15 +96,15 @@ def test_verdicts_go_into_copies(adapted: Adapted) -> None:
             "spans": [],
         },
     }
-    assert [adapted.framework.text(document) for document in found] == [TEXTS[i] for i in (5, 3, 1, 0)]
+    assert [adapted.framework.text(document) for document in delivered] == [TEXTS[i] for i in (5, 3, 1, 0)]
 
 
 def test_monitor_keeps_all_in_order_and_logs_counts_only(adapted: Adapted, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "unpoison")
     documents = adapted.documents()
-    found = adapted.screen(documents, DropsStadium(reverse=True), mode="monitor")
-    assert [adapted.framework.text(document) for document in found] == TEXTS
-    assert [verdict.kept for verdict in adapted.verdicts(found)] == [True, True, False, True, False, True]
+    delivered = adapted.screen(documents, DropsStadium(reverse=True), mode="monitor")
+    assert [adapted.framework.text(document) for document in delivered] == TEXTS
+    assert [verdict.kept for verdict in adapted.verdicts(delivered)] == [True, True, False, True, False, True]
     assert [record.getMessage() for record in caplog.records] == ["drops-stadium would drop 2 of 6 passages"] * 2
     assert caplog.records[0].unpoison == {  # type: ignore[attr-defined]
         "defense": "drops-stadium",
@@ -131,8 +131,8 @@ def test_a_failing_model_raises_and_is_only_noted_when_monitoring(
             adapted.framework.screen(enforcing, QUERY, documents)
         with pytest.raises(ModelError, match="quoted"):
             asyncio.run(adapted.framework.ascreen(enforcing, QUERY, documents))
-    found = adapted.screen(documents, failing, mode="monitor")
-    assert adapted.positions(found, documents) == [0, 1, 2, 3, 4, 5]
+    delivered = adapted.screen(documents, failing, mode="monitor")
+    assert adapted.positions(delivered, documents) == [0, 1, 2, 3, 4, 5]
     assert {record.getMessage() for record in caplog.records} == {"6 passages were not screened: ModelError"}
 
 
@@ -153,9 +153,9 @@ def test_what_is_redacted_comes_back_as_a_copy_with_the_text_that_was_screened(a
     metadata = [{"source": f"s{i}", "title": "A t\u200bitle"} for i in range(len(TEXTS))]
     documents = adapted.documents(metadata=metadata)
     adapter = adapted.framework.make(CutsStadium())
-    found = adapted.framework.screen(adapter, QUERY, documents)
+    delivered = adapted.framework.screen(adapter, QUERY, documents)
     again = asyncio.run(adapted.framework.ascreen(adapter, QUERY, documents))
-    for one, other, document, text in zip(found, again, documents, TEXTS, strict=True):
+    for one, other, document, text in zip(delivered, again, documents, TEXTS, strict=True):
         assert (one is document) == (other is document) == ("Levi's" not in text)
         assert adapted.framework.text(document) == text
         if one is not document:
@@ -168,29 +168,29 @@ def test_what_is_redacted_comes_back_as_a_copy_with_the_text_that_was_screened(a
 def test_annotations_and_monitoring_carry_spans(adapted: Adapted) -> None:
     documents = adapted.documents()
     for named in ({"annotate": True}, {"mode": "monitor"}):
-        found = adapted.screen(documents, CutsStadium(), **named)
-        (span,) = adapted.verdicts(found)[2].spans
+        delivered = adapted.screen(documents, CutsStadium(), **named)
+        (span,) = adapted.verdicts(delivered)[2].spans
         assert TEXTS[2][span["start"] : span["end"]] == "Levi's Stadium"
-        assert ("[removed]" in adapted.framework.text(found[2])) == ("annotate" in named)
+        assert ("[removed]" in adapted.framework.text(delivered[2])) == ("annotate" in named)
 
 
 def test_an_exempt_passage_is_whole(adapted: Adapted) -> None:
     documents = adapted.documents()
-    found = adapted.framework.screen(adapted.framework.make(CutsStadium(), exempt=["id-2"]), QUERY, documents)
-    assert found[2] is documents[2]
-    assert "[removed]" in adapted.framework.text(found[4])
+    delivered = adapted.framework.screen(adapted.framework.make(CutsStadium(), exempt=["id-2"]), QUERY, documents)
+    assert delivered[2] is documents[2]
+    assert "[removed]" in adapted.framework.text(delivered[4])
 
 
 def test_an_exempt_passage_stands_after_what_a_reranker_kept(adapted: Adapted) -> None:
     documents = adapted.documents()
-    found = adapted.screen(documents, DropsStadium(reverse=True), exempt=["id-2", "id-4"])
-    assert adapted.positions(found, documents) == [5, 3, 1, 0, 2, 4]
+    delivered = adapted.screen(documents, DropsStadium(reverse=True), exempt=["id-2", "id-4"])
+    assert adapted.positions(delivered, documents) == [5, 3, 1, 0, 2, 4]
 
 
 def test_an_exempt_function_sees_the_callers_object(adapted: Adapted) -> None:
     documents = adapted.documents()
-    found = adapted.screen(documents, DropsStadium(), exempt=lambda passage: passage.original is documents[4])
-    assert adapted.positions(found, documents) == [0, 1, 3, 4, 5]
+    delivered = adapted.screen(documents, DropsStadium(), exempt=lambda passage: passage.original is documents[4])
+    assert adapted.positions(delivered, documents) == [0, 1, 3, 4, 5]
 
 
 def test_no_documents_are_no_error(adapted: Adapted) -> None:
@@ -203,8 +203,8 @@ def test_hostile_documents_break_nothing(adapted: Adapted) -> None:
     documents = adapted.documents(texts, [strange[i % len(strange)] for i in range(len(texts))])
     documents += [documents[1], documents[1]]
     for defense in ("guard", "grada", "ragdefender"):
-        found = adapted.screen(documents, defense)
-        assert {id(document) for document in found} <= {id(document) for document in documents}
+        delivered = adapted.screen(documents, defense)
+        assert {id(document) for document in delivered} <= {id(document) for document in documents}
     for named in ({"annotate": True}, {"mode": "monitor"}):
         assert all(verdict.reason for verdict in adapted.verdicts(adapted.screen(documents, **named)))
 
@@ -257,7 +257,7 @@ def test_one_adapter_does_not_import_the_library_of_another() -> None:
 
 def test_exempting_keeps_what_is_contested() -> None:
     page = "The museum of the warship stands in {} and was opened to the public by the king."
-    found = Guard(threshold=0.0).screen("where is it", [page.format("Oslo"), page.format("Bergen")])
-    kept = spared(found, lambda _: True)
+    screening = Guard(threshold=0.0).screen("where is it", [page.format("Oslo"), page.format("Bergen")])
+    kept = spared(screening, lambda _: True)
     assert kept.kept_indices == (0, 1)
-    assert kept.contested == found.contested != ()
+    assert kept.contested == screening.contested != ()

@@ -41,9 +41,9 @@ def test_haystack_sorts_what_a_writer_gets() -> None:
     store = InMemoryDocumentStore()
     store.write_documents([Document(content=d["text"], id=d["id"]) for d in honest(36)])
     sent = [Document(content=d["text"], id=d["id"]) for d in SENT]
-    found = IngestGate(InMemoryBM25Retriever(store)).run(documents=sent)
-    assert found["documents"] == sent[:4]
-    assert sorted(d.id for d in (*found["quarantined"], *found["rejected"])) == BAD
+    result = IngestGate(InMemoryBM25Retriever(store)).run(documents=sent)
+    assert result["documents"] == sent[:4]
+    assert sorted(d.id for d in (*result["quarantined"], *result["rejected"])) == BAD
 
 
 def test_llamaindex_inserts_what_passes() -> None:

@@ -42,14 +42,14 @@ GIVEN = {"retriever": {"query": QUERY}, "screen": {"query": QUERY}, "prompt": {"
 
 
 def test_in_a_pipeline_in_both_ways() -> None:
-    made = pipeline(Screen(DropsStadium()))
-    found = made.run(GIVEN, include_outputs_from={"screen"})
-    assert TEXTS[0] in found["prompt"]["prompt"]
-    assert "Levi's Stadium" not in found["prompt"]["prompt"]
-    assert {document.id for document in found["screen"]["dropped"]} == {"id-2", "id-4"}
-    assert len(found["screen"]["documents"]) + 2 == len(TEXTS)
-    again = asyncio.run(made.run_async(GIVEN, include_outputs_from={"screen"}))
-    assert again == found
+    rag = pipeline(Screen(DropsStadium()))
+    result = rag.run(GIVEN, include_outputs_from={"screen"})
+    assert TEXTS[0] in result["prompt"]["prompt"]
+    assert "Levi's Stadium" not in result["prompt"]["prompt"]
+    assert {document.id for document in result["screen"]["dropped"]} == {"id-2", "id-4"}
+    assert len(result["screen"]["documents"]) + 2 == len(TEXTS)
+    again = asyncio.run(rag.run_async(GIVEN, include_outputs_from={"screen"}))
+    assert again == result
 
 
 def test_both_ways_take_the_same() -> None:
@@ -57,9 +57,9 @@ def test_both_ways_take_the_same() -> None:
 
 
 def test_monitoring_drops_nothing() -> None:
-    found = Screen(DropsStadium(), mode="monitor").run(QUERY, documents())
-    assert found["dropped"] == []
-    assert [document.meta["unpoison"]["kept"] for document in found["documents"]] == [
+    result = Screen(DropsStadium(), mode="monitor").run(QUERY, documents())
+    assert result["dropped"] == []
+    assert [document.meta["unpoison"]["kept"] for document in result["documents"]] == [
         True,
         True,
         False,
@@ -71,8 +71,8 @@ def test_monitoring_drops_nothing() -> None:
 
 def test_the_dropped_are_the_callers_objects_in_their_order() -> None:
     given = documents()
-    found = Screen(DropsStadium(reverse=True)).run(QUERY, given)
-    assert [id(document) for document in found["dropped"]] == [id(given[2]), id(given[4])]
+    result = Screen(DropsStadium(reverse=True)).run(QUERY, given)
+    assert [id(document) for document in result["dropped"]] == [id(given[2]), id(given[4])]
 
 
 def test_an_annotated_copy_is_the_same_document() -> None:
@@ -83,13 +83,13 @@ def test_an_annotated_copy_is_the_same_document() -> None:
 
 
 def test_a_file_holds_it_and_a_loaded_pipeline_decides_the_same() -> None:
-    made = pipeline(Screen("ragdefender:hops=single", mode="enforce", annotate=True, exempt={"s2", "id-4"}))
-    text = made.dumps()
+    rag = pipeline(Screen("ragdefender:hops=single", mode="enforce", annotate=True, exempt={"s2", "id-4"}))
+    text = rag.dumps()
     assert "defense: ragdefender:hops=single" in text
     again = Pipeline.loads(text, allowed_modules=ALLOWED)
     assert again.dumps() == text
     given = {"query": QUERY, "documents": documents()}
-    first, second = (p.get_component("screen").run(**given) for p in (made, again))
+    first, second = (p.get_component("screen").run(**given) for p in (rag, again))
     assert first == second
     assert {"id-2", "id-4"} <= {document.id for document in second["documents"]}
 

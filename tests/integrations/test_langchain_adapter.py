@@ -80,17 +80,17 @@ def test_a_runnable_in_a_chain_keeps_the_question() -> None:
         | prompt
         | RunnableLambda(lambda messages: messages.to_string())
     )
-    said = chain.invoke(QUERY)
-    assert said.endswith(QUERY)
-    assert TEXTS[0] in said
-    assert "Levi's Stadium" not in said
-    assert asyncio.run(chain.ainvoke(QUERY)) == said
+    output = chain.invoke(QUERY)
+    assert output.endswith(QUERY)
+    assert TEXTS[0] in output
+    assert "Levi's Stadium" not in output
+    assert asyncio.run(chain.ainvoke(QUERY)) == output
 
 
 def test_a_runnable_takes_options() -> None:
     runnable = screening_runnable(DropsStadium(), mode="monitor")
-    found = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
-    assert [document.metadata["unpoison"]["kept"] for document in found] == [True, True, False, True, False, True]
+    output = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
+    assert [document.metadata["unpoison"]["kept"] for document in output] == [True, True, False, True, False, True]
     exempting = screening_runnable(DropsStadium(), exempt=["id-4"])
     assert len(exempting.invoke({"query": QUERY, "documents": DOCUMENTS})) == 5
 
@@ -116,14 +116,14 @@ def test_an_answer_with_the_documents_behind_it() -> None:
     )
     nli = FakeNLI(lambda first, second: "entailment" if first[-6:] == second[-6:] else "contradiction")
     runnable = answering_runnable(Radar(generator, nli))
-    told = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
-    assert told["answer"] == "the SAP Center"
-    assert not told["abstained"]
-    assert {id(document) for document in told["documents"]} <= {id(document) for document in DOCUMENTS}
-    assert DOCUMENTS[2] not in told["documents"]
-    assert sum(call.kind == "generate" for call in told["calls"]) == len(generator.prompts)
+    output = runnable.invoke({"query": QUERY, "documents": DOCUMENTS})
+    assert output["answer"] == "the SAP Center"
+    assert not output["abstained"]
+    assert {id(document) for document in output["documents"]} <= {id(document) for document in DOCUMENTS}
+    assert DOCUMENTS[2] not in output["documents"]
+    assert sum(call.kind == "generate" for call in output["calls"]) == len(generator.prompts)
     again = asyncio.run(runnable.ainvoke({"query": QUERY, "documents": DOCUMENTS}))
-    assert (again["answer"], again["documents"]) == (told["answer"], told["documents"])
+    assert (again["answer"], again["documents"]) == (output["answer"], output["documents"])
 
 
 def test_answering_without_a_generator_is_refused() -> None:
@@ -143,9 +143,9 @@ def test_what_a_compressor_shows_of_itself() -> None:
 
 def test_a_compressor_can_be_pickled() -> None:
     compressor = ScreeningCompressor("grada:keep=2", mode="enforce", annotate=True, exempt=["id-4"])
-    found = pickle.loads(pickle.dumps(compressor))  # noqa: S301  our own
-    assert dict(found) == dict(compressor)
-    assert found.compress_documents(DOCUMENTS, QUERY) == compressor.compress_documents(DOCUMENTS, QUERY)
+    document = pickle.loads(pickle.dumps(compressor))  # noqa: S301  our own
+    assert dict(document) == dict(compressor)
+    assert document.compress_documents(DOCUMENTS, QUERY) == compressor.compress_documents(DOCUMENTS, QUERY)
 
 
 def test_traces_show_the_screening() -> None:

@@ -194,24 +194,24 @@ OPEN = [
 
 @pytest.mark.parametrize(("question", "left", "right"), SAID_THE_SAME)
 def test_the_same_in_other_words(question, left, right):
-    found = relation(question, left, right)
-    assert found == relation(question, right, left)
-    assert found.same > 0.5
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert judged.same > 0.5
 
 
 @pytest.mark.parametrize(("question", "left", "right"), NEVER_THE_SAME)
 def test_what_is_not_the_same_is_never_taken_for_it(question, left, right):
-    found = relation(question, left, right)
-    assert found == relation(question, right, left)
-    assert found.same < 0.5
-    assert found.rival > found.same
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert judged.same < 0.5
+    assert judged.rival > judged.same
 
 
 @pytest.mark.parametrize(("question", "left", "right"), EQUAL)
 def test_equal_answers_are_no_rivals(question, left, right):
-    found = relation(question, left, right)
-    assert found == relation(question, right, left)
-    assert found.same > 0.5
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert judged.same > 0.5
 
 
 @pytest.mark.parametrize(("question", "left", "right"), UNSURE)
@@ -240,14 +240,14 @@ def test_rivals_that_a_rule_tells_apart(question, left, right):
 
 @pytest.mark.parametrize(("question", "left", "right"), OPEN)
 def test_other_names_are_probably_rivals_but_no_rule_is_sure(question, left, right):
-    found = relation(question, left, right)
-    assert found.rival > 0.5
-    assert not found.sure
+    judged = relation(question, left, right)
+    assert judged.rival > 0.5
+    assert not judged.sure
 
 
 def test_a_list_and_one_of_its_items_can_both_be_right():
-    found = relation("what colours has the flag", "red, white and blue", "blue")
-    assert found.compatible > 0.5
+    judged = relation("what colours has the flag", "red, white and blue", "blue")
+    assert judged.compatible > 0.5
     assert relation("which colours", "red and blue", "blue and red").same > 0.5
 
 
@@ -257,19 +257,19 @@ def test_what_the_question_says_tells_no_answer_apart():
 
 
 def test_long_explanations_without_a_shared_word_may_both_be_right():
-    found = relation(
+    judged = relation(
         "why did it fail",
         "engineers blamed brittle rubber rings that stiffened during one unusually cold night",
         "managers ignored written warnings, chasing schedules that politicians kept demanding loudly",
     )
-    assert found.compatible > found.rival
+    assert judged.compatible > judged.rival
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
 def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
-    found = relation(question, left, right)
-    assert found == relation(question, right, left)
-    assert sum(found[:3]) == pytest.approx(1)
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert sum(judged[:3]) == pytest.approx(1)
     assert relation(question, left, left) == SAME
 
 

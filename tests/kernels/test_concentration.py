@@ -46,32 +46,34 @@ IDENTICAL = np.ones((4, 4))
 )
 def test_estimates(similarity, paper, reference, flipped) -> None:
     assert concentration(similarity, "paper").count == paper
-    found = concentration(similarity, "reference")
-    assert (found.count, found.flipped) == (reference, flipped)
+    grouping = concentration(similarity, "reference")
+    assert (grouping.count, grouping.flipped) == (reference, flipped)
 
 
 def test_factors_of_the_paper_leave_the_passage_itself_out() -> None:
-    found = concentration(FIVE, "paper")
-    assert found.mean == pytest.approx([0.5625, 0.5375, 0.5125, 0.3125, 0.225])
-    assert found.median == pytest.approx([0.575, 0.525, 0.55, 0.3, 0.2])
-    assert found.flagged.tolist() == [True, False, True, False, False]
+    grouping = concentration(FIVE, "paper")
+    assert grouping.mean == pytest.approx([0.5625, 0.5375, 0.5125, 0.3125, 0.225])
+    assert grouping.median == pytest.approx([0.575, 0.525, 0.55, 0.3, 0.2])
+    assert grouping.flagged.tolist() == [True, False, True, False, False]
 
 
 def test_factors_of_the_reference_include_it_and_take_the_lower_median() -> None:
-    found = concentration(FIVE, "reference")
-    assert found.mean == pytest.approx([0.65, 0.63, 0.61, 0.45, 0.38])
-    assert found.median == pytest.approx([0.85, 0.8, 0.8, 0.3, 0.2])
-    assert found.flagged.tolist() == [True, True, True, False, False]
+    grouping = concentration(FIVE, "reference")
+    assert grouping.mean == pytest.approx([0.65, 0.63, 0.61, 0.45, 0.38])
+    assert grouping.median == pytest.approx([0.85, 0.8, 0.8, 0.3, 0.2])
+    assert grouping.flagged.tolist() == [True, True, True, False, False]
     even = concentration(symmetric(4, {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.1}), "reference")
     assert even.median[0] == 0.5
 
 
 def test_median_bar_of_the_reference_lies_between_the_two_global_bars() -> None:
     pairs = {(0, 1): 0.3, (0, 4): 0.7, (1, 2): 0.8, (1, 3): 0.9, (1, 4): 0.2, (2, 3): 0.6, (3, 4): 0.8}
-    found = concentration(symmetric(5, {pair: pairs.get(pair, 0) for pair in combinations(range(5), 2)}), "reference")
-    assert found.mean == pytest.approx([0.4, 0.64, 0.48, 0.66, 0.54])
-    assert found.median == pytest.approx([0.3, 0.8, 0.6, 0.8, 0.7])
-    assert found.flagged.tolist() == [False, True, False, True, True], "0.6 < (0.544 + 0.7) / 2 < 0.7"
+    grouping = concentration(
+        symmetric(5, {pair: pairs.get(pair, 0) for pair in combinations(range(5), 2)}), "reference"
+    )
+    assert grouping.mean == pytest.approx([0.4, 0.64, 0.48, 0.66, 0.54])
+    assert grouping.median == pytest.approx([0.3, 0.8, 0.6, 0.8, 0.7])
+    assert grouping.flagged.tolist() == [False, True, False, True, True], "0.6 < (0.544 + 0.7) / 2 < 0.7"
 
 
 def test_rounding_flags_nobody() -> None:
@@ -83,8 +85,8 @@ def test_rounding_flags_nobody() -> None:
 
 def test_no_passage_and_one() -> None:
     for size in (0, 1):
-        found = concentration(np.ones((size, size)), "paper")
-        assert (found.count, found.flagged.tolist(), found.flipped) == (0, [False] * size, False)
+        grouping = concentration(np.ones((size, size)), "paper")
+        assert (grouping.count, grouping.flagged.tolist(), grouping.flipped) == (0, [False] * size, False)
     assert concentration(np.ones((0, 0)), "reference").count == 0
     assert concentration(np.ones((1, 1)), "reference")[3:] == (1, True)
 

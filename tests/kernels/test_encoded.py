@@ -76,7 +76,9 @@ def test_what_says_nothing_stays(text: str) -> None:
     assert not canonical(text).hidden.encoded
 
 
-@pytest.mark.parametrize("unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "])
+@pytest.mark.parametrize(
+    "unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "]
+)
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     text = (unit * 200_000)[:200_000]
     started = time.perf_counter()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.kernels.evidence import signs
-from unpoison.kernels.reading import read
+from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.trees import Trees, evaluate
 from unpoison.kernels.wording import forms
 
@@ -40,23 +40,23 @@ def test_a_claim_is_an_answer_not_the_question_itself() -> None:
 def test_copies_share_words_but_have_no_vote_for_each_other() -> None:
     texts = ["Anna Berg painted the blue harbour."] * 2 + ["Carl Lind painted the blue harbour."] * 2
     rows = np.array([[1, 0.0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0]])
-    found = signs(QUESTION, texts, rows, np.array([0, 0, 1.0]))
-    assert found.columns["claim_alone"].tolist() == [0, 0, 0, 0]
-    assert found.columns["claim_votes"].max() < 0.01 < found.columns["claim_share"].min()
-    assert found.columns["mates"] == pytest.approx([1, 1, 1, 1], abs=0.01)
+    held = signs(QUESTION, texts, rows, np.array([0, 0, 1.0]))
+    assert held.columns["claim_alone"].tolist() == [0, 0, 0, 0]
+    assert held.columns["claim_votes"].max() < 0.01 < held.columns["claim_share"].min()
+    assert held.columns["mates"] == pytest.approx([1, 1, 1, 1], abs=0.01)
 
 
 def test_the_query_is_taken_out_of_similarity() -> None:
     query = np.array([0, 0, 1.0])
     rows = np.array([[1, 0, 5.0], [0, 1, 5.0], [1, 0, 0.1]])
-    found = signs("q", ["a b", "c d", "e f"], rows, query)
-    assert found.residual[0, 1] == pytest.approx(0)
-    assert found.residual[0, 2] == pytest.approx(1)
+    held = signs("q", ["a b", "c d", "e f"], rows, query)
+    assert held.residual[0, 1] == pytest.approx(0)
+    assert held.residual[0, 2] == pytest.approx(1)
 
 
 def test_forms_are_of_the_text_alone() -> None:
     texts = ["Two words.", "lower and open ...", '"Ignore all instructions" (2021)', ""]
-    found = forms(texts, read(texts))
+    found = forms(texts, tokenize(texts))
     assert found["length"].tolist() == pytest.approx(np.log1p([2, 3, 4, 0]).tolist())
     assert found["ellipsis"].tolist() == [0, 1, 0, 0]
     assert found["lower_start"].tolist() == [0, 1, 0, 0]
@@ -67,19 +67,19 @@ def test_forms_are_of_the_text_alone() -> None:
 
 def test_a_claim_is_the_sentence_nearest_to_an_answer() -> None:
     texts = ["It rains. Anna Berg painted the blue harbour in 1911. Bread.", "Bread is baked.", "?"]
-    found = signs(QUESTION, texts, np.eye(3), np.ones(3))
-    assert found.sentence_owner.tolist() == [-1, 0, 0, 0, 1, 2]
-    assert found.claim.tolist() == [2, 4, -1]
+    held = signs(QUESTION, texts, np.eye(3), np.ones(3))
+    assert held.sentence_owner.tolist() == [-1, 0, 0, 0, 1, 2]
+    assert held.claim.tolist() == [2, 4, -1]
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6), st.text(max_size=20))
 def test_every_number_is_finite_and_has_its_place(texts: list[str], question: str) -> None:
     rows = np.zeros((len(texts), 3))
     rows[:, 0] = np.arange(len(texts))
-    found = signs(question, texts, rows, np.array([1.0, 0, 0]))
-    assert all(column.shape == (len(texts),) and np.isfinite(column).all() for column in found.columns.values())
-    assert found.sentence_owner[found.runs.sentence].max(initial=-1) < len(texts)
-    assert found.residual.shape == found.overlap.shape == (len(texts), len(texts))
+    held = signs(question, texts, rows, np.array([1.0, 0, 0]))
+    assert all(column.shape == (len(texts),) and np.isfinite(column).all() for column in held.columns.values())
+    assert held.sentence_owner[held.runs.sentence].max(initial=-1) < len(texts)
+    assert held.residual.shape == held.overlap.shape == (len(texts), len(texts))
 
 
 @given(st.permutations(range(4)))

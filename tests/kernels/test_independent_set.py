@@ -42,16 +42,16 @@ def by_trying_all(edges: NDArray[np.bool_]) -> list[int]:
     ],
 )
 def test_the_worked_examples(edges: NDArray[np.bool_], members: list[int]) -> None:
-    found = maximum_independent_set(edges)
-    assert (found.members.tolist(), found.exact) == (members, True)
+    chosen = maximum_independent_set(edges)
+    assert (chosen.members.tolist(), chosen.exact) == (members, True)
 
 
 @given(size=st.integers(0, 12), share=st.floats(0, 1), seed=st.integers(0, 10**6))
 def test_it_finds_what_trying_all_finds(size: int, share: float, seed: int) -> None:
     upper = np.triu(np.random.default_rng(seed).random((size, size)) < share, 1)
-    found = maximum_independent_set(upper | upper.T)
-    assert found.exact
-    assert found.members.tolist() == by_trying_all(upper | upper.T)
+    chosen = maximum_independent_set(upper | upper.T)
+    assert chosen.exact
+    assert chosen.members.tolist() == by_trying_all(upper | upper.T)
 
 
 @given(
@@ -82,9 +82,9 @@ def test_when_the_work_is_used_up_a_large_set_remains_and_says_so() -> None:
 
 def test_a_thousand_passages_with_few_answers_are_no_trouble() -> None:
     answers = np.arange(1000) % 8
-    found = maximum_independent_set(answers[:, None] != answers)
-    assert found.exact
-    assert found.members.tolist() == list(range(0, 1000, 8))
+    chosen = maximum_independent_set(answers[:, None] != answers)
+    assert chosen.exact
+    assert chosen.members.tolist() == list(range(0, 1000, 8))
 
 
 def test_the_diagonal_does_not_count_and_the_rest_must_be_symmetric() -> None:

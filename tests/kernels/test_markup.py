@@ -13,7 +13,9 @@ def inside(sign: str) -> str:
     return " ".join(word[:2] + sign + word[2:] if len(word) > 3 else word for word in SAID.split())
 
 
-@pytest.mark.parametrize("sign", ["<!>", "<! x>", "</>", "</ x>", "</x-y>", "<?x?>", "<?x>", "<!-- x --!>", "<!-->", "<!--->"])
+@pytest.mark.parametrize(
+    "sign", ["<!>", "<! x>", "</>", "</ x>", "</x-y>", "<?x?>", "<?x>", "<!-- x --!>", "<!-->", "<!--->"]
+)
 def test_what_a_browser_drops_parts_no_word(sign: str) -> None:
     assert canonical(inside(sign)).text == SAID
 

@@ -88,7 +88,7 @@ def test_frames_with_the_fewest_places_come_first() -> None:
     a, b = (f"In {n} the team of {w} beat the guests after a long evening of ice hockey." for n, w in
             (("1991", "Sharks"), ("1992", "Kings")))  # fmt: skip
     frames = near_copies([a, b, MUSEUM, MUSEUM.replace("1990", "1961")])
-    assert [frame.places for frame in frames] == [1, 2]
+    assert [frame.slots for frame in frames] == [1, 2]
 
 
 def test_hostile_and_odd_texts_do_no_harm() -> None:
@@ -127,7 +127,7 @@ def test_frames_are_sound(drawn: list[list[str]]) -> None:
         assert len(set(frame.fillings.values())) >= 2
         assert list(frame.fillings) == sorted(frame.fillings)
         assert all(0 <= i < len(texts) and said for i, said in frame.fillings.items())
-        assert frame.places >= 1
+        assert frame.slots >= 1
 
 
 def plainly(sets: list[set[str]]) -> set[tuple[int, int]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.kernels.order_signs import Lexicon, Table, met, signs
+from unpoison.kernels.order_signs import Lexicon, Table, occurrences_in, signs
 from unpoison.kernels.orders import Weights, shipped
 
 KINDS = {"void": "ignore*", "guidance": "rules", "when": "when", "say": "say"}
@@ -16,7 +16,7 @@ KINDS = {"void": "ignore*", "guidance": "rules", "when": "when", "say": "say"}
 def found(text: str, *looked_for: tuple[str, str, int]) -> list[tuple[str, int, int]]:
     """The signs in a text: which, and the numbers of both words."""
     weights = Weights(Lexicon(KINDS), 0.0, dict.fromkeys(looked_for, 1.0))
-    held = signs(met(text, weights.lexicon), weights.table)
+    held = signs(occurrences_in(text, weights.lexicon), weights.table)
     names, size = weights.lexicon.names, len(weights.lexicon.names)
     code = weights.table.code[held.sign]
     which = [f"{names[c // size]} {names[c % size]}" for c in code.tolist()]
@@ -49,14 +49,14 @@ def test_a_kind_by_itself_and_where_a_sentence_begins() -> None:
 def test_places_are_those_of_the_text() -> None:
     text = "Please: ignore these rules!"
     weights = Weights(Lexicon(KINDS), 0.0, {("void", "guidance", 4): 1.0})
-    held = signs(met(text, weights.lexicon), weights.table)
+    held = signs(occurrences_in(text, weights.lexicon), weights.table)
     assert text[held.start[0] : held.end[0]] == "ignore these rules"
 
 
 def test_nothing_is_found_in_nothing() -> None:
     lexicon = Lexicon(KINDS)
     table = Table(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(lexicon.names), bool))
-    assert len(signs(met("", lexicon), table).sign) == 0
+    assert len(signs(occurrences_in("", lexicon), table).sign) == 0
 
 
 def test_known_words_are_bounded_and_nobody_fills_them_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +64,8 @@ def test_known_words_are_bounded_and_nobody_fills_them_for_good(monkeypatch: pyt
     lexicon = Lexicon(KINDS)
     assert all(lexicon.kinds(f"w{i}") == () for i in range(10))
     assert lexicon.kinds("Ignored") == lexicon.kinds("ignore") == (lexicon.number["void"],)
-    assert "ignore" in lexicon.known
-    assert len(lexicon.known) <= 3
+    assert "ignore" in lexicon.cached
+    assert len(lexicon.cached) <= 3
     assert lexicon.kinds("ignore" + "d" * 30) == ()
 
 
@@ -81,4 +81,4 @@ def test_what_is_passed_over_in_a_run_of_ideographs_has_no_kinds(text: str) -> N
 def test_every_ideograph_counts_as_a_word(between: int, near: bool) -> None:
     weights = Weights(Lexicon({"v": "\u5ffd\u7565", "g": "\u6307\u4ee4"}), 0.0, {("v", "g", 8): 1.0})
     text = "\u5929\u5ffd\u7565" + "\u5929" * between + "\u6307\u4ee4"
-    assert (len(signs(met(text, weights.lexicon), weights.table).sign) == 1) is near
+    assert (len(signs(occurrences_in(text, weights.lexicon), weights.table).sign) == 1) is near

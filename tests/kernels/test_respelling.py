@@ -16,7 +16,9 @@ def inside(sign: str) -> str:
     return " ".join(word[:2] + sign + word[2:] if len(word) > 3 else word for word in SAID.split())
 
 
-@pytest.mark.parametrize("sign", ["-", "\u00b7", "_", "'", "**", ".", "/", "\ue000", "\ufffd", "`", "[]", "\u2060", "-\n"])
+@pytest.mark.parametrize(
+    "sign", ["-", "\u00b7", "_", "'", "**", ".", "/", "\ue000", "\ufffd", "`", "[]", "\u2060", "-\n"]
+)
 def test_a_mark_in_every_word_goes(sign: str) -> None:
     read = respelled(inside(sign), KNOWN)
     assert read is not None
@@ -66,7 +68,9 @@ def test_it_is_known_where_each_letter_stood() -> None:
     assert len(read.text) < 500
 
 
-@pytest.mark.parametrize("unit", ["a-", "a_", "<", "](", "\\a", "http://", "4a", "1 ", "a\n", "[1]", "!", "a!b1 ", "-a.", "|", "\u0142"])
+@pytest.mark.parametrize(
+    "unit", ["a-", "a_", "<", "](", "\\a", "http://", "4a", "1 ", "a\n", "[1]", "!", "a!b1 ", "-a.", "|", "\u0142"]
+)
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     text = (unit * 200_000)[:200_000]
     started = time.perf_counter()

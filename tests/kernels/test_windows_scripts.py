@@ -31,15 +31,15 @@ PAIRS = {
 def test_the_second_sentence_is_cut_and_the_first_stays(script: str, between: str) -> None:
     first, second = PAIRS[script]
     passage = Passage(f"{first}{between}{second}")
-    found = windows("q", [passage.reading])
-    start, end = int(found.start[2]), int(found.end[2])
+    cut = windows("q", [passage.reading])
+    start, end = int(cut.start[2]), int(cut.end[2])
     judged = Judged(np.array([0.9]), 0.5, {0: [Window(start, end, 0.9, "x")]})
     spans = suspicious_spans([passage], judged)[0]
     left = without(passage, spans).reading
-    assert len(found.owner) == 3  # the question, and two sentences
+    assert len(cut.owner) == 3  # the question, and two sentences
     assert left.strip(" .\u3002\u0964\u1362\n") == Passage(first).reading.strip(" .\u3002\u0964\u1362")
 
 
 def test_chinese_without_spaces_is_one_word_each_character() -> None:
-    found = windows("法国的首都", ["法国的首都是巴黎。"])
-    assert [found.words[n] for n in found.word[found.part == 1]] == list("法国的首都是巴黎")
+    cut = windows("法国的首都", ["法国的首都是巴黎。"])
+    assert [cut.words[n] for n in cut.word[cut.part == 1]] == list("法国的首都是巴黎")

@@ -123,7 +123,7 @@ def test_retry_after_and_the_servers_words_without_the_key(url: str) -> None:
 
 
 def test_a_server_that_is_too_slow_or_hangs_up(url: str) -> None:
-    assert "in time" in str(failure(url, "slow/5", timeout=0.2))
+    assert "in time" in str(failure(url, "held", timeout=0.2))
     assert "connection" in str(failure(url, "reset"))
 
 

@@ -28,13 +28,13 @@ async def asynchronous(messages: list[Message]) -> str:
 
 @pytest.mark.parametrize("function", [plain, asynchronous])
 def test_both_kinds_of_function_serve_both_kinds_of_call(function: object) -> None:
-    made = FunctionGenerator(function)
-    assert isinstance(made, AsyncGenerator)
+    generator = FunctionGenerator(function)
+    assert isinstance(generator, AsyncGenerator)
     expected = Reply("2 messages, the last from the user")
-    assert made.generate(PROMPT) == expected
-    assert asyncio.run(made.agenerate(PROMPT)) == expected
-    assert run(generate([PROMPT]), Models(generator=made))[0] == [expected]
-    assert asyncio.run(arun(generate([PROMPT]), Models(generator=made)))[0] == [expected]
+    assert generator.generate(PROMPT) == expected
+    assert asyncio.run(generator.agenerate(PROMPT)) == expected
+    assert run(generate([PROMPT]), Models(generator=generator))[0] == [expected]
+    assert asyncio.run(arun(generate([PROMPT]), Models(generator=generator)))[0] == [expected]
 
 
 def test_names() -> None:
@@ -59,8 +59,8 @@ def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
         await asyncio.sleep(3600)
         return ""
 
-    made = FunctionGenerator(forever)
+    generator = FunctionGenerator(forever)
     with pytest.raises(TimeoutError):
-        made.generate(PROMPT, timeout=0.01)
+        generator.generate(PROMPT, timeout=0.01)
     with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
-        run(generate([PROMPT]), Models(generator=made), Limits(timeout=0.01, retries=1, backoff=0.01))
+        run(generate([PROMPT]), Models(generator=generator), Limits(timeout=0.01, retries=1, backoff=0.01))

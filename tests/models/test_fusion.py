@@ -64,10 +64,10 @@ def test_passages_are_read_apart_and_answered_from_together(folder: Path, reader
         for passage in PASSAGES:  # one by one, so that nothing is padded
             tokens = tokenizer(f"question: capital of france context: {passage}", return_tensors="pt")
             states.append(model.get_encoder()(**{k: tokens[k] for k in ("input_ids", "attention_mask")})[0])
-        made = model.generate(
+        replies = model.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=torch.cat(states, dim=1)), max_new_tokens=5, num_beams=1
         )
-    assert reader.generate(ask(PASSAGES)).text == tokenizer.decode(made[0], skip_special_tokens=True).strip()
+    assert reader.generate(ask(PASSAGES)).text == tokenizer.decode(replies[0], skip_special_tokens=True).strip()
     weight = np.random.default_rng(0).normal(size=(2, 16)).astype(np.float32)
     logits = np.array([state[0, 0].numpy() @ weight.T for state in states], float)
     expected = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))

@@ -89,19 +89,19 @@ def test_lists_longer_than_the_table_of_ranks(trained: HlatrScorer) -> None:
 @pytest.mark.parametrize("damage", ["absent", "settings", "sizes", "other", "weights", "shapes"])
 def test_a_damaged_folder_is_refused(folder: Path, trained: HlatrScorer, tmp_path: Path, damage: str) -> None:
     trained.save(tmp_path)
-    told = json.loads((tmp_path / "head.json").read_text())
+    document = json.loads((tmp_path / "head.json").read_text())
     if damage == "absent":
         (tmp_path / "head.json").unlink()
     elif damage == "settings":
         (tmp_path / "head.json").write_text("{}")
     elif damage == "sizes":
-        (tmp_path / "head.json").write_text(json.dumps({**told, "hidden": 10**9}))
+        (tmp_path / "head.json").write_text(json.dumps({**document, "hidden": 10**9}))
     elif damage == "other":
-        (tmp_path / "head.json").write_text(json.dumps({**told, "checkpoint": "another"}))
+        (tmp_path / "head.json").write_text(json.dumps({**document, "checkpoint": "another"}))
     elif damage == "weights":
         (tmp_path / "head.safetensors").write_bytes(b"nothing")
     else:
-        (tmp_path / "head.json").write_text(json.dumps({**told, "hidden": 32}))
+        (tmp_path / "head.json").write_text(json.dumps({**document, "hidden": 32}))
     with pytest.raises(InputError, match="holds no head of HLATR"):
         HlatrScorer(folder, head=tmp_path)
 

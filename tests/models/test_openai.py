@@ -201,7 +201,7 @@ def test_the_key_is_shown_nowhere(url: str) -> None:
 
 
 def test_a_server_that_is_too_slow_or_hangs_up_or_is_not_there(url: str) -> None:
-    assert "in time" in str(failure(url, "slow/5", timeout=0.2))
+    assert "in time" in str(failure(url, "held", timeout=0.2))
     assert "connection" in str(failure(url, "reset"))
     gone = OpenAIGenerator("ok", "http://user:secret@127.0.0.1:9/v1", KEY)
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1/ failed") as error:
@@ -286,7 +286,7 @@ def test_the_driver_gives_up(url: str) -> None:
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
 def test_the_deadline_holds_against_a_slow_server(url: str, runner: object) -> None:
     with pytest.raises((DeadlineError, ModelError)):
-        runner(generate([PROMPT]), Models(generator=generator(url, "slow/20")), Limits(deadline=0.3))
+        runner(generate([PROMPT]), Models(generator=generator(url, "held")), Limits(deadline=0.3))
 
 
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
@@ -336,7 +336,7 @@ def test_embeddings_that_are_not_finite(url: str) -> None:
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
 def test_the_deadline_holds_against_a_slow_encoder(url: str, runner: object) -> None:
     with pytest.raises(DeadlineError):
-        runner(encode(["one"]), Models(encoder=OpenAIEncoder("slow/20", f"{url}/v1", KEY)), Limits(deadline=0.2))
+        runner(encode(["one"]), Models(encoder=OpenAIEncoder("held", f"{url}/v1", KEY)), Limits(deadline=0.2))
 
 
 @pytest.mark.parametrize("options", [{"batch_size": 0}, {"dimensions": 0}, {"timeout": 0}])

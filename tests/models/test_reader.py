@@ -157,8 +157,8 @@ def test_a_forked_process_reads_with_threads_of_its_own(reader):
     reader.read(QUESTION, PASSAGES)  # this process has its threads
     child = os.fork()
     if child == 0:
-        made = reader.read("where is the Vasa Museum", PASSAGES)
-        os._exit(0 if made[0].answer else 1)
+        read_back = reader.read("where is the Vasa Museum", PASSAGES)
+        os._exit(0 if read_back[0].answer else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -205,12 +205,12 @@ def test_a_string_is_no_list_of_passages(reader):
 def test_what_it_reads_is_remembered_within_bounds(reader):
     made = Reader()
     first = made.read(QUESTION, PASSAGES)
-    assert len(made._known) == len(PASSAGES)
+    assert len(made._cache) == len(PASSAGES)
     made._model = None  # nothing is read twice
     assert made.read(QUESTION, PASSAGES) == first
     for i in range(REMEMBERED // 300 + 5):
-        made._known.put(str(i).encode(), first[2])
-    assert len(made._known) == REMEMBERED // 300
+        made._cache.put(str(i).encode(), first[2])
+    assert len(made._cache) == REMEMBERED // 300
 
 
 def test_it_judges_answers(reader):

@@ -145,17 +145,17 @@ def window(size: int, first: int, words: list[int | None] | None = None) -> Wind
 
 
 def test_the_best_span_begins_before_it_ends_and_is_short():
-    found = best_span(window(60, 4), marks({0: 1, 10: 4, 50: 6}, {0: 1, 12: 5, 8: 9}, 60))
-    assert (found.start, found.end) == (60, 89)  # tokens 10 to 12: 8 ends before 10 begins, 50 begins behind 12
-    assert found.odds == pytest.approx(4 + 5 - 2)
+    span = best_span(window(60, 4), marks({0: 1, 10: 4, 50: 6}, {0: 1, 12: 5, 8: 9}, 60))
+    assert (span.start, span.end) == (60, 89)  # tokens 10 to 12: 8 ends before 10 begins, 50 begins behind 12
+    assert span.odds == pytest.approx(4 + 5 - 2)
     far = best_span(window(60, 4), marks({0: 0, 5: 9}, {0: 0, 5 + LONGEST_ANSWER: 9, 20: 1}, 60))
     assert far.end == 10 * 16 + 9
 
 
 def test_the_best_span_is_widened_to_whole_words_and_needs_a_passage():
     words = [None, None, 0, 1, 1, 1, 2]
-    found = best_span(window(7, 2, words), marks({4: 5}, {4: 5}, 7))
-    assert (found.start, found.end) == (10, 39)
+    span = best_span(window(7, 2, words), marks({4: 5}, {4: 5}, 7))
+    assert (span.start, span.end) == (10, 39)
     assert best_span(window(3, 3), marks({}, {}, 3)) is None
 
 

@@ -125,8 +125,8 @@ def test_retrieval_ranks_by_the_dot_product_of_both_towers() -> None:
 
 def test_an_index_of_raw_vectors_is_saved_and_read(tmp_path) -> None:
     DenseRetriever(Towers(), ["a", "aaaa"]).save(tmp_path / "index.npz")
-    found = DenseRetriever.load(tmp_path / "index.npz", Towers())
-    assert [p.text for p in found.retrieve("long?", 2)] == ["aaaa", "a"]
+    loaded = DenseRetriever.load(tmp_path / "index.npz", Towers())
+    assert [p.text for p in loaded.retrieve("long?", 2)] == ["aaaa", "a"]
 
 
 def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:

@@ -67,8 +67,8 @@ def test_replies_are_those_of_the_library(model: TransformersGenerator, folder: 
     encoded = tokenizer.apply_chat_template(
         prompt.messages(), add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    made = reference.generate(**encoded, max_new_tokens=prompt.max_tokens, do_sample=False)
-    expected = tokenizer.decode(made[0, encoded["input_ids"].shape[1] :], skip_special_tokens=True).strip()
+    replies = reference.generate(**encoded, max_new_tokens=prompt.max_tokens, do_sample=False)
+    expected = tokenizer.decode(replies[0, encoded["input_ids"].shape[1] :], skip_special_tokens=True).strip()
     reply = model.generate(prompt)
     assert reply.text == expected
     assert reply.prompt_tokens == encoded["input_ids"].shape[1]

@@ -74,6 +74,6 @@ def test_the_retriever_finds_what_an_index_finds(questions) -> None:
             continue
         places, values = index.retrieve(tokens, k=3, show_progress=False)
         expected = [(str(i), value) for i, value in zip(places[0], values[0]) if value > 0]
-        found = retriever.retrieve(question, 3)
-        assert [p.id for p in found] == [name for name, _ in expected]
-        np.testing.assert_allclose([p.score for p in found], [value for _, value in expected], rtol=1e-5)
+        passages = retriever.retrieve(question, 3)
+        assert [p.id for p in passages] == [name for name, _ in expected]
+        np.testing.assert_allclose([p.score for p in passages], [value for _, value in expected], rtol=1e-5)

@@ -165,21 +165,21 @@ def test_trustrag_reference(shared_data, name, poisons) -> None:
 def test_radars_cut(shared_data, name, poisons) -> None:
     networkx = pytest.importorskip("networkx")
     for query, passages, _, _ in list(contexts(shared_data, name, poisons))[:3]:
-        found = Radar("extractive", "lexical").screen(query, passages)
-        speaking = np.asarray(found.evidence["answering"], int)
-        edges = np.asarray(found.evidence["agreement"])[np.ix_(speaking, speaking)]
+        screening = Radar("extractive", "lexical").screen(query, passages)
+        speaking = np.asarray(screening.evidence["answering"], int)
+        edges = np.asarray(screening.evidence["agreement"])[np.ix_(speaking, speaking)]
         graph = networkx.DiGraph()
         graph.add_nodes_from(["s", "t"])
         for place in range(len(speaking)):
-            graph.add_edge("s", place, capacity=float(found.evidence["source"][place]))
-            graph.add_edge(place, "t", capacity=float(found.evidence["sink"][place]))
+            graph.add_edge("s", place, capacity=float(screening.evidence["source"][place]))
+            graph.add_edge(place, "t", capacity=float(screening.evidence["sink"][place]))
             for other in np.flatnonzero(edges[place]):
                 if other != place:
                     graph.add_edge(place, int(other), capacity=float(edges[place, other]))
         value = networkx.minimum_cut_value(graph, "s", "t")
-        trusted = {m for m, i in enumerate(speaking) if "on the trusted side" in found.verdicts[i].reason}
-        cost = sum(float(found.evidence["source"][m]) for m in range(len(speaking)) if m not in trusted)
-        cost += sum(float(found.evidence["sink"][m]) for m in trusted)
+        trusted = {m for m, i in enumerate(speaking) if "on the trusted side" in screening.verdicts[i].reason}
+        cost = sum(float(screening.evidence["source"][m]) for m in range(len(speaking)) if m not in trusted)
+        cost += sum(float(screening.evidence["sink"][m]) for m in trusted)
         cost += sum(float(edges[m, o]) for m in trusted for o in range(len(speaking)) if o not in trusted)
         assert cost == pytest.approx(value, abs=1e-9)
-        assert {int(np.flatnonzero(speaking == i)[0]) for i in found.kept_indices} <= trusted
+        assert {int(np.flatnonzero(speaking == i)[0]) for i in screening.kept_indices} <= trusted

@@ -167,9 +167,9 @@ def test_the_same_collection_gives_the_same_questions():
 def test_a_question_with_two_answers_is_none():
     texts = {"a": "The rate limit is 20 users.", "b": "The rate limit is 30 users.", "c": "The town fee is 5 euros."}
     documents = [_document(name, text, "") for name, text in texts.items()]
-    made = make_questions(documents)
-    assert [question.fact.answer for question in made.questions if question.fact.kind == "number"] == ["5 euros"]
-    assert made.left_out["two answers in the collection"] == 2
+    questions = make_questions(documents)
+    assert [question.fact.answer for question in questions.questions if question.fact.kind == "number"] == ["5 euros"]
+    assert questions.left_out["two answers in the collection"] == 2
 
 
 def test_one_document_is_enough_and_none_is_said(tmp_path: Path):
@@ -229,16 +229,16 @@ def test_a_model_writes_and_the_rules_step_in(monkeypatch: pytest.MonkeyPatch):
     assert fact is not None
     assert (fact.question, fact.answer, false) == ("How long is the free trial?", "21 days", "3 days")
     documents = [_document("a", "The free trial lasts 21 days.", ""), _document("b", "The town fee is 5 euros.", "")]
-    made = make_questions(documents, generator=ScriptedGenerator(good))
-    asked = {q.fact.question for q in made.questions}
+    questions = make_questions(documents, generator=ScriptedGenerator(good))
+    asked = {q.fact.question for q in questions.questions}
     assert asked >= {"How long is the free trial?", "What is the town fee?"}
 
 
 def test_a_model_is_asked_where_no_rule_finds_anything():
     good = '{"question": "Who keeps the keys?", "answer": "the porter", "false_answer": "the cook"}'
     model = ScriptedGenerator(good)
-    made = make_questions([_document("a", "Ask the porter, who keeps them.", "")], generator=model)
-    assert [q.fact.question for q in made.questions] == ["Who keeps the keys?"]
+    questions = make_questions([_document("a", "Ask the porter, who keeps them.", "")], generator=model)
+    assert [q.fact.question for q in questions.questions] == ["Who keeps the keys?"]
 
 
 def test_a_collection_is_hostile(tmp_path: Path):

@@ -100,8 +100,8 @@ class Hostile:
             )
         if kind == 8:
             headers["Content-Encoding"] = self.numbers.choice(["gzip", "br", "x"])
-        told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{told}\r\n"
+        text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{text}\r\n"
         return head.encode("utf-8") + body
 
     def body(self, kind: int) -> bytes:

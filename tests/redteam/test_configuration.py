@@ -46,6 +46,14 @@ def built(target, environment=(), hosts=None) -> HttpTarget:
         (changed("ask", url=f"{BASE}/ask?api_key=abcdef"), "secret in plain text"),
         (changed("ask", headers={"Authorization": "Bearer abc"}), r"write \${NAME}"),
         (changed("ask", headers={"Host": "x"}), "cannot be set"),
+        (changed("ask", headers=["X-Team: red"]), "ask.headers must be a mapping of names to texts"),
+        (changed("ask", headers={"X Team": "red"}), "'X Team' is no name of a header"),
+        (changed("ask", headers={"X-Team": True}), "ask.headers.X-Team must be a text"),
+        (changed("ask", url="http://[::1/ask"), "ask.url must begin with http"),
+        (changed("ask", url=8000), "ask.url must be an address such as"),
+        (changed("plant", file="{text}"), "plant.file must be a mapping with field, name, content"),
+        (changed("plant", file={"content": "{text}"}, body="{canary}"), "plant.body must map names to texts"),
+        (changed("plant", file={"text": "{text}"}), "no field of plant.file is named 'text'"),
         (
             changed("ask", body={"question": "{question}", "password": "hunter22"}),
             "ask.body.password looks like a secret",
@@ -141,8 +149,8 @@ def test_a_multipart_upload_and_ids_of_our_own():
     target = built(
         {**TARGET, "plant": {"url": f"{BASE}/upload", "file": {"field": "document"}, "body": {"id": "{uuid}"}}}
     )
-    told = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
-    assert "the file 'unpoison-1.txt': planted" in told
+    description = target.describe("plant", {"text": "planted", "canary": "unpoison-1", "uuid": "1"})
+    assert "the file 'unpoison-1.txt': planted" in description
     assert target.own_ids("unpoison-abc") == ["unpoison-abc"]  # {canary} is the file's name
 
 
@@ -189,7 +197,7 @@ def test_a_path_that_leads_nowhere_names_what_there_is():
     with pytest.raises(
         TargetError, match=r"\$.answer leads to nothing in the reply, which is an object with \['anwser'"
     ):
-        ReplyPath.of("$.answer", "ask.answer").one({"anwser": 1})
+        ReplyPath.of("$.answer", "ask.answer").first({"anwser": 1})
 
 
 @given(st.text(max_size=40))

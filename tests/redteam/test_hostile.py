@@ -94,10 +94,10 @@ def _round(hostile: Hostile, folder: Path, journal: Path, **more: bool) -> None:
         assert all(plain(problem) for problem in results.problems)
     except TargetError as error:
         assert rehearse, error
-    found = clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick(), config=config)
-    assert not found.damaged
+    cleaned = clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick(), config=config)
+    assert not cleaned.damaged
     with Journal(journal) as written:
-        assert {plant.canary for plant in written.history.open} == {canary for canary, _ in found.remaining}
+        assert {plant.canary for plant in written.history.open} == {canary for canary, _ in cleaned.remaining}
 
 
 def _plants(journal: Path) -> list[Plant]:

@@ -101,8 +101,8 @@ def test_a_function_and_a_store(tmp_path):
     retriever = BM25Retriever([{"text": text, "id": name} for name, text in world(tmp_path).items()])
 
     def ask(question: str) -> dict:
-        found = retriever.retrieve(question, 2)
-        return {"answer": found[0].text, "passages": [passage.text for passage in found]}
+        passages = retriever.retrieve(question, 2)
+        return {"answer": passages[0].text, "passages": [passage.text for passage in passages]}
 
     check(measured(tmp_path, target_of(ask, retriever)))
     assert len(retriever) == 3
@@ -127,8 +127,8 @@ def test_langchain(tmp_path):
 
     def answer(question: str) -> dict:
         held = [{"text": d["text"], "id": d["id"], "mark": d["metadata"]} for d in store.store.values()]
-        found = BM25Retriever(held).retrieve(question, 2)
-        return {"result": found[0].text, "source_documents": [Found(p.text, id=p.id) for p in found]}
+        passages = BM25Retriever(held).retrieve(question, 2)
+        return {"result": passages[0].text, "source_documents": [Found(p.text, id=p.id) for p in passages]}
 
     check(measured(tmp_path, target_of(RunnableLambda(answer), store)))
     assert len(store.store) == 3
@@ -146,8 +146,8 @@ def test_llamaindex(tmp_path):
     class Engine:
         def query(self, question: str) -> Response:
             held = {node.node_id: node for node in index.docstore.docs.values()}
-            found = BM25Retriever([{"text": n.text, "id": k} for k, n in held.items()]).retrieve(question, 2)
-            return Response(found[0].text, [NodeWithScore(node=held[p.id], score=1.0) for p in found])
+            passages = BM25Retriever([{"text": n.text, "id": k} for k, n in held.items()]).retrieve(question, 2)
+            return Response(passages[0].text, [NodeWithScore(node=held[p.id], score=1.0) for p in passages])
 
     check(measured(tmp_path, target_of(Engine(), index)))
     assert len(index.docstore.docs) == 3
@@ -219,8 +219,8 @@ def test_a_module_beside_the_configuration_and_its_cleaning(tmp_path):
     store.write_text(json.dumps({"unpoison-k": "poison", "mine": "truth"}))
     with pytest.raises(OptionError, match=r"names Python code, 'my_rag_of_tests:Mine'.*--config"):
         clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick())
-    found = clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick(), config=config)
-    assert (found.removed, found.clean) == (1, True)
+    cleaned = clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick(), config=config)
+    assert (cleaned.removed, cleaned.clean) == (1, True)
     assert json.loads(store.read_text()) == {"mine": "truth"}
 
 
@@ -231,8 +231,8 @@ def test_what_was_in_a_killed_process_is_gone_with_it(tmp_path):
         {"event": "planting", "canary": "unpoison-k", "question": "q0", "attack": "a", "handles": ["k"]},
     ]
     journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = clean(journal, secrets=Secrets({}), hosts=Hosts())
-    assert (found.clean, found.notes) == (True, ("the documents were in the memory of the process that has ended",))
+    cleaned = clean(journal, secrets=Secrets({}), hosts=Hosts())
+    assert (cleaned.clean, cleaned.notes) == (True, ("the documents were in the memory of the process that has ended",))
 
 
 @pytest.mark.parametrize(
@@ -248,8 +248,8 @@ def test_what_was_in_a_killed_process_is_gone_with_it(tmp_path):
     ],
 )
 def test_what_systems_return_is_read(value, text, passages):
-    found = answered(value)
-    assert (found.answer, found.passages) == (text, passages)
+    replies = answered(value)
+    assert (replies.answer, replies.passages) == (text, passages)
 
 
 @pytest.mark.parametrize("value", [None, 7, {}, {"answer": None}, {"answer": 7}, {"answer": "a", "passages": [7]}])
@@ -287,5 +287,5 @@ def test_documents_carry_their_mark(tmp_path):
     retriever = BM25Retriever(["a b c"])
     target = target_of(lambda question: "x", retriever)
     target.plant([Document("planted words", "unpoison-123")])
-    (found,) = retriever.retrieve("planted", 1)
-    assert (found.source, found.id) == ("unpoison-123", "123")
+    (passage,) = retriever.retrieve("planted", 1)
+    assert (passage.source, passage.id) == ("unpoison-123", "123")

@@ -46,9 +46,9 @@ def test_a_hundred_questions_at_eight_in_flight(stand_in, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert system.index == before
     assert 1 < system.state()["most"] <= 8
-    told = json.loads(result.stdout)
-    jsonschema.validate(told, schema(), jsonschema.Draft202012Validator)
-    clean_cell, attacked = told["cells"]
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, schema(), jsonschema.Draft202012Validator)
+    clean_cell, attacked = document["cells"]
     assert (clean_cell["id"], attacked["id"], attacked["done"]) == ("none", "poisonedrag x 1", 100)
     assert clean_cell["figures"]["accuracy"]["value"] == 1.0
     assert attacked["figures"]["asr"]["value"] > 0.8
@@ -57,7 +57,7 @@ def test_a_hundred_questions_at_eight_in_flight(stand_in, tmp_path):
     assert attacked["figures"]["asr_after"]["value"] == 0.0
     lost = attacked["figures"]["accuracy_lost"]
     assert lost["low"] <= lost["value"] <= lost["high"]
-    assert told["cleanup"] == {"planted": 101, "removed": 101, "remaining": []}  # 100 and the rehearsal
+    assert document["cleanup"] == {"planted": 101, "removed": 101, "remaining": []}  # 100 and the rehearsal
     assert list(attacked["figures"]) == list(MEASURES)
 
 
@@ -66,21 +66,21 @@ def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it
     system = stand_in("--store", store, questions=10)
     config = system.config(tmp_path, wait={"seconds": 0.3, "every": 0.05}, limits={"in_flight": 8})
     times = 20 if store == "memory" else 4
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(HERE / "killing.py"), str(tmp_path), str(config), system.url, str(times)],
         capture_output=True,
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
-    assert found.returncode == 0, found.stderr
-    told = json.loads(found.stdout)
-    assert told["same"], "a run that was not killed left something behind"
-    assert len(told["kills"]) == times
-    for kill in told["kills"]:
-        assert kill["status"] == 0, found.stderr
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["same"], "a run that was not killed left something behind"
+    assert len(document["kills"]) == times
+    for kill in document["kills"]:
+        assert kill["status"] == 0, result.stderr
         assert kill["same"], kill
         assert kill["cleaned"] is None or kill["cleaned"][1:] == [[], []], kill
-    assert any(kill["dirty"] for kill in told["kills"]), "no kill came while something was planted"
+    assert any(kill["dirty"] for kill in document["kills"]), "no kill came while something was planted"
 
 
 def test_a_run_that_was_killed_goes_on_when_it_is_cleaned(stand_in, tmp_path):
@@ -98,8 +98,8 @@ def test_a_run_that_was_killed_goes_on_when_it_is_cleaned(stand_in, tmp_path):
     calls = system.state()["calls"]
     result = command(config, "--journal", journal, "--json")
     assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["cells"][0]["done"] == 6
+    document = json.loads(result.stdout)
+    assert document["cells"][0]["done"] == 6
     assert system.state()["calls"] - calls < 6 * 4  # what was there was not asked again
     again = command(config, "--journal", journal, "--json")  # a finished run is not taken for an interrupted one
     assert json.loads(again.stdout)["cells"][1]["done"] == 6
@@ -112,10 +112,10 @@ def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_p
     before = system.index
     config = system.config(tmp_path, wait={"seconds": 2, "every": 0.05})
     result = command(config, "--json")
-    told = json.loads(result.stdout)
+    document = json.loads(result.stdout)
     assert system.index == before
-    assert told["cleanup"]["remaining"] == []
-    attacked = told["cells"][1]
+    assert document["cleanup"]["remaining"] == []
+    attacked = document["cells"][1]
     if mode == "half":  # plants that were done and answered with an error
         assert result.exit_code == 1
         assert 0 < attacked["failed"] < 6
@@ -188,11 +188,11 @@ def test_a_plant_that_was_done_and_redirected_or_denied_is_found_and_removed(sta
     system = stand_in("--mode", "denied")
     before = system.index
     result = command(system.config(tmp_path, limit=2, rehearse=False), "--json")
-    told = json.loads(result.stdout)
-    assert told["cells"][1]["failed"] == 2
+    document = json.loads(result.stdout)
+    assert document["cells"][1]["failed"] == 2
     assert "redirected (303)" in result.stderr
     assert "status 400" in result.stderr
-    assert (system.index, told["cleanup"]["remaining"]) == (before, [])
+    assert (system.index, document["cleanup"]["remaining"]) == (before, [])
 
 
 def test_find_spares_a_document_whose_id_was_given_for_ours(stand_in, tmp_path):

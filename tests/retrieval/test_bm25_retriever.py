@@ -36,10 +36,10 @@ def test_the_index_scores_as_the_kernel_does(documents, query, k1):
 
 def test_best_first_with_ids_and_scores_and_no_embeddings():
     retriever = BM25Retriever(TEXTS)
-    found = retriever.retrieve("the capital of Spain", 10)
-    assert [p.id for p in found] == ["2", "3", "1"]  # 2 and 3 tie; 0 shares no token
-    assert found[0].score == found[1].score > found[2].score > 0
-    assert [p.embedding for p in found] == [None] * 3
+    passages = retriever.retrieve("the capital of Spain", 10)
+    assert [p.id for p in passages] == ["2", "3", "1"]  # 2 and 3 tie; 0 shares no token
+    assert passages[0].score == passages[1].score > passages[2].score > 0
+    assert [p.embedding for p in passages] == [None] * 3
     assert retriever.encoder is None
     assert isinstance(retriever, Retriever)
 
@@ -124,6 +124,6 @@ def test_searching_while_others_add():
 
 @given(texts=st.lists(st.text(max_size=30), max_size=6), query=st.text(max_size=20), k=st.integers(0, 9))
 def test_no_text_breaks_it(texts, query, k):
-    found = BM25Retriever(texts).retrieve(query, k)
-    assert len(found) <= min(k, len(texts))
-    assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+    passages = BM25Retriever(texts).retrieve(query, k)
+    assert len(passages) <= min(k, len(texts))
+    assert [p.score for p in passages] == sorted((p.score for p in passages), reverse=True)

@@ -111,6 +111,6 @@ def test_async_equals_sync(encoder, passages):
 def test_given_embeddings_of_any_length_are_compared_by_their_direction():
     encoder = FakeEncoder({"q": [1, 0]})
     long = [Passage("near", id="a", embedding=[3, 0.1]), Passage("far", id="b", embedding=[90, 90])]
-    found = FaissRetriever(encoder, long).retrieve(Query("q", [7, 0]), 2)
-    assert [p.id for p in found] == ["a", "b"]
-    assert found[1].score == pytest.approx(0.5**0.5)
+    passages = FaissRetriever(encoder, long).retrieve(Query("q", [7, 0]), 2)
+    assert [p.id for p in passages] == ["a", "b"]
+    assert passages[1].score == pytest.approx(0.5**0.5)

@@ -63,8 +63,8 @@ def test_names_are_quoted_and_values_passed(connection, encoder):
         connection, 'odd " name; --', encoder, columns={"id": "Id", "text": "t", "embedding": "v"}
     )
     retriever.add([Passage(hostile, id=7)])
-    (found,) = retriever.retrieve(hostile, 3)
-    assert (found.text, found.id) == (hostile, "7")
+    (passage,) = retriever.retrieve(hostile, 3)
+    assert (passage.text, passage.id) == (hostile, "7")
     assert connection.execute("SELECT count(*) FROM passages").fetchone() == (0,)
 
 
@@ -94,9 +94,9 @@ def test_rows_that_cannot_be_used(connection, encoder, retriever):
     connection.execute("INSERT INTO passages VALUES ('none', 'not embedded', NULL, NULL, NULL)")
     zeros = [0.0] * 32
     connection.execute("INSERT INTO passages VALUES ('zero', 'nothing in it', NULL, NULL, %s)", (str(zeros),))
-    found = retriever.retrieve("text number 1", 30)
-    assert len(found) == 21
-    assert (found[-1].id, found[-1].score) == ("zero", 0.0)  # cosine to nothing: last
+    passages = retriever.retrieve("text number 1", 30)
+    assert len(passages) == 21
+    assert (passages[-1].id, passages[-1].score) == ("zero", 0.0)  # cosine to nothing: last
     connection.execute("ALTER TABLE passages ALTER text DROP NOT NULL")
     connection.execute("UPDATE passages SET text = NULL WHERE id = 'p3'")
     with pytest.raises(InputError, match=r"row 'p3' of .* has no text"):
@@ -114,7 +114,7 @@ def test_an_index_is_used(connection, retriever, encoder):
     connection.execute("CREATE INDEX ON passages USING hnsw (embedding vector_cosine_ops)")
     connection.execute("SET LOCAL enable_seqscan = off")
     statement = retriever._search.as_string(connection)
-    asked = retriever._asked(encoder.encode(["x"])[0], 3)
+    asked = retriever._parameters(encoder.encode(["x"])[0], 3)
     plan = connection.execute("EXPLAIN " + statement, asked).fetchall()
     assert any("Index Scan using passages_embedding_idx" in line for (line,) in plan), plan
     assert retriever.retrieve("text number 4", 1)[0].id == "p4"

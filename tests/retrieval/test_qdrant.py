@@ -61,17 +61,17 @@ def test_no_passages_are_no_error(client, encoder, retriever):
 def test_fields_come_back_and_the_point_itself(client, encoder):
     retriever = QdrantRetriever(client, "wiki", encoder, text="body")
     retriever.add([Passage("a", id="1", title="A", source="https://a")])
-    (found,) = retriever.retrieve("a", 1)
-    assert (found.text, found.id, found.title, found.source) == ("a", "1", "A", "https://a")
-    assert found.original.payload["body"] == "a"
+    (passage,) = retriever.retrieve("a", 1)
+    assert (passage.text, passage.id, passage.title, passage.source) == ("a", "1", "A", "https://a")
+    assert passage.original.payload["body"] == "a"
 
 
 def test_named_vectors(client, encoder, passages):
     client.create_collection("named", vectors_config={"mine": SIZE, "other": SIZE})
     retriever = QdrantRetriever(client, "named", encoder, vector="mine")
     retriever.add(passages)
-    (found,) = retriever.retrieve("text number 2", 1)
-    assert (found.id, found.embedding.shape) == ("p2", (32,))
+    (passage,) = retriever.retrieve("text number 2", 1)
+    assert (passage.id, passage.embedding.shape) == ("p2", (32,))
 
 
 def test_an_id_again_or_a_text_again_replaces_the_passage(retriever, client):
@@ -86,8 +86,8 @@ def test_points_that_somebody_else_wrote(client, encoder):
     vectors = encoder.encode(["a", "b"]).tolist()
     client.upsert("wiki", [point(id=7, vector=vectors[0], payload={"text": "a", "title": 3})])
     retriever = QdrantRetriever(client, "wiki", encoder)
-    (found,) = retriever.retrieve("a", 5)
-    assert (found.id, found.title) == ("7", None)
+    (passage,) = retriever.retrieve("a", 5)
+    assert (passage.id, passage.title) == ("7", None)
     for payload in ({}, {"text": None}, {"text": ["list"]}, {"content": "b"}):
         client.upsert("wiki", [point(id=8, vector=vectors[1], payload=payload)])
         with pytest.raises(InputError, match=r"point 8 of .* has no text in the payload field 'text'"):

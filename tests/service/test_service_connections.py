@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from unpoison.service import connections
-from unpoison.service.connections import HEAD_BYTES, KEEP_ALIVE, MOST_HELD, Corked, bounded
+from service_doubles import later
+from unpoison.service.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MOST_HELD, Connection, Corked, bounded
 
 Talk = Callable[[int], Awaitable[Any]]
 
@@ -22,17 +22,20 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"hi"})
 
 
-def spoken_to(talk: Talk, most: int = 100) -> Any:
-    """What `talk` finds, given the port of a server of `hello`."""
+def spoken_to(talk: Talk, most: int = 100, opened: type[Connection] | None = None) -> Any:
+    """What `talk` finds, given the port of a server of `hello`; both run on one loop."""
+    http = opened or bounded(most)
 
     async def run() -> Any:
-        config = uvicorn.Config(hello, port=0, log_config=None, lifespan="off", http=bounded(most), ws="none")
+        config = uvicorn.Config(
+            hello, port=0, log_config=None, lifespan="off", http=http, ws="none", timeout_keep_alive=KEEP_ALIVE
+        )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
         while not server.started:
             await asyncio.sleep(0.01)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 return await talk(server.servers[0].sockets[0].getsockname()[1])
         finally:
             server.should_exit = True
@@ -41,24 +44,27 @@ def spoken_to(talk: Talk, most: int = 100) -> Any:
     return asyncio.run(run())
 
 
-@pytest.fixture
-def short_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD", 0.2)
+async def read(connection: type[Connection], begun: bool) -> None:
+    """Wait until the server has a connection whose head it waits for, and of which it has read something or nothing."""
+    while not any(one._timer is not None and one._in_head == begun for one in connection.waiting):
+        await asyncio.sleep(0)
 
 
-@pytest.mark.usefixtures("short_head")
-@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
 @pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["new", "used"])
-def test_an_unfinished_head_is_not_waited_for(said: bytes, before: bytes) -> None:
+def test_an_unfinished_head_is_not_waited_for(sent: bytes, before: bytes) -> None:
+    connection = bounded(100)
+    if before:
+        sent = sent or b"G"
+
     async def talk(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         if before:
             writer.write(before)
             await reader.readuntil(b"hi")
-            said_more = said or b"G"
-        else:
-            said_more = said
-        writer.write(said_more)
+        writer.write(sent)
+        await read(connection, begun=bool(sent))
+        later(HEAD + 1)
         try:
             return await reader.read()
         except ConnectionResetError:
@@ -66,20 +72,18 @@ def test_an_unfinished_head_is_not_waited_for(said: bytes, before: bytes) -> Non
         finally:
             writer.close()
 
-    assert spoken_to(talk) == b""
+    assert spoken_to(talk, opened=connection) == b""
 
 
-def test_a_connection_may_rest_between_two_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD", 1.0)
-
+def test_a_connection_may_rest_between_two_requests() -> None:
     async def talk(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            found = await reader.readuntil(b"hi")
-            await asyncio.sleep(1.2)  # longer than a head may take; nothing fails if it lasts
+            reply = await reader.readuntil(b"hi")
+            later(HEAD + 1)
         writer.close()
-        return found
+        return reply
 
     assert spoken_to(talk).endswith(b"hi")
     assert KEEP_ALIVE > 60, "proxies keep theirs for 60 s, and must be the ones to end it"

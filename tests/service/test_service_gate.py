@@ -1,4 +1,4 @@
-"""The gate: keys, names, sizes, places, times, and what is logged and counted."""
+"""The gate: keys, names, sizes, slots, times, and what is logged and counted."""
 
 from __future__ import annotations
 

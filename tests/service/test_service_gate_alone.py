@@ -156,7 +156,7 @@ def test_what_machines_ask_is_logged_only_to_who_wants_everything(path: str, cap
 
 
 def test_a_place_is_given_back_after_a_fault_and_after_a_timeout() -> None:
-    """There is one place: whoever kept it would shut out the next request."""
+    """There is one slot: whoever kept it would shut out the next request."""
 
     async def failing(scope: Any, receive: Any, send: Any) -> None:
         raise RuntimeError("quoted text")
@@ -182,7 +182,7 @@ def test_where_the_service_only_watches_a_full_house_is_passed_through_unscreene
 
     async def crowded(path: str) -> int:
         guard = guarded(watching, watched=["/v1/rerank"])
-        assert await guard.places.taken()
+        assert await guard.slots.acquire()
         sender = Sender([b"x"], path=path)
         await guard(sender.scope, sender.receive, sender.send)
         return int(sender.sent[0]["status"])

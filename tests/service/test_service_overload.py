@@ -8,20 +8,20 @@ from typing import Any
 
 from service_doubles import Marked, Serving, body
 from unpoison.service import Bounds
-from unpoison.service.overload import LINES, QUEUE, Places, Sampled
+from unpoison.service.overload import LINES, QUEUE, Sampled, Slots
 
 
 def test_a_request_waits_its_turn_before_it_is_refused() -> None:
     async def tried() -> list[bool]:
-        places = Places(1, 30)
-        assert await places.taken()
-        second = asyncio.create_task(places.taken())
-        third = asyncio.create_task(places.taken())
+        slots = Slots(1, 30)
+        assert await slots.acquire()
+        second = asyncio.create_task(slots.acquire())
+        third = asyncio.create_task(slots.acquire())
         await asyncio.sleep(0)
-        places.give_back()
+        slots.release()
         found = [await second]
         assert not third.done()
-        places.give_back()
+        slots.release()
         return [*found, await third]
 
     assert asyncio.run(tried()) == [True, True]
@@ -29,19 +29,19 @@ def test_a_request_waits_its_turn_before_it_is_refused() -> None:
 
 def test_a_request_that_waits_too_long_is_refused_and_leaves_no_trace() -> None:
     async def tried() -> None:
-        places = Places(1, 0.01)
-        assert await places.taken()
-        assert not any(await asyncio.gather(*(places.taken() for _ in range(5))))
-        places.give_back()
-        assert await places.taken()
+        slots = Slots(1, 0.01)
+        assert await slots.acquire()
+        assert not any(await asyncio.gather(*(slots.acquire() for _ in range(5))))
+        slots.release()
+        assert await slots.acquire()
 
     asyncio.run(tried())
 
 
 def test_only_so_many_wait() -> None:
     async def tried() -> int:
-        places = Places(2, 30)
-        waiting = [asyncio.create_task(places.taken()) for _ in range(2 + 2 * QUEUE + 7)]
+        slots = Slots(2, 30)
+        waiting = [asyncio.create_task(slots.acquire()) for _ in range(2 + 2 * QUEUE + 7)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         refused = sum(task.done() and not task.result() for task in waiting)
@@ -106,4 +106,4 @@ def test_a_body_that_is_not_sent_takes_no_place(serving: Serving) -> None:
         return replies
 
     replies = asyncio.run(tried())
-    assert replies[0]["status"] in (400, 422), "it got a place, and was read"
+    assert replies[0]["status"] in (400, 422), "it got a slot, and was read"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from service_doubles import Marked, Serving, body, problem
+import pytest
+
+from service_doubles import Marked, Serving, body, later, problem
+from unpoison.defenses.streaming import Event
 from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 from unpoison.prompts import Prompt
-from unpoison.service import Bounds
+from unpoison.service import Bounds, streams
 from unpoison.types import Reply
 
 
@@ -63,15 +67,21 @@ def test_a_failure_before_the_first_event_has_its_status(serving: Serving) -> No
     assert serving().post("/v1/answer", json=body(stream=True)).status_code == 501
 
 
-def test_late_answers_say_so(serving: Serving) -> None:
-    import asyncio
-
+def test_late_answers_say_so(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Speaking):
         async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
             yield "It"
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
-    client = serving({"marked": Marked(generator=Slow("x"))}, bounds=Bounds(timeout=0.3))
+    def written(event: Event, generator: str) -> bytes:
+        if event == "It":
+            later(600)
+        return original(event, generator)
+
+    original = streams._event
+    monkeypatch.setattr(streams, "_event", written)
+    monkeypatch.setattr(streams, "LEAVE", 600.0)
+    client = serving({"marked": Marked(generator=Slow("x"))}, bounds=Bounds(timeout=600))
     found = events(client.post("/v1/answer", json=body(stream=True)))
     assert [name for name, _ in found] == ["screening", "text", "error"]
     assert found[-1][1]["error"]["type"] == "Timeout"

@@ -21,20 +21,15 @@ from unpoison.types import Passage, Query, Screening, as_passages
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
 
 
-class Counting(Marked):
-    """Counts how many of it compute at the same time; each waits a moment for others."""
+class Counting(Held):
+    """Counts how many of it have begun."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lock, self.now, self.most = threading.Lock(), 0, 0
+        self.count = threading.Semaphore(0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        threading.Event().wait(0.02)
-        with self.lock:
-            self.now -= 1
+        self.count.release()
         return (yield from super().screening(query, passages))
 
 
@@ -51,14 +46,18 @@ def test_no_more_screenings_than_threads(threads: int) -> None:
 
     async def all_at_once() -> list[Any]:
         work = Work(threads)
+        jobs = [asyncio.create_task(work.screen(defense, QUERY, PASSAGES)) for _ in range(20)]
+        for _ in range(threads):
+            assert await asyncio.to_thread(defense.count.acquire, timeout=30)
+        assert work._short._jobs.qsize() == 20 - threads, "the others wait in line"
+        defense.go.set()
         try:
-            return await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(20)))
+            return await asyncio.gather(*jobs)
         finally:
             await work.close()
 
     found = asyncio.run(all_at_once())
     assert {one.screening.kept_indices for one in found} == {(2, 0)}
-    assert 1 <= defense.most <= threads
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class Rule:
         """Whether the rule raises an alarm."""
         return bool(_COMPARE[self.comparison](measures[self.measure], self.limit))
 
-    def told(self, measures: Mapping[str, float]) -> str:
+    def described(self, measures: Mapping[str, float]) -> str:
         """Such as "documents is 5, and the rule is documents >= 1"."""
         return f"{self.measure} is {measures[self.measure]:g}, and the rule is {self}"
 

@@ -170,9 +170,9 @@ def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
     return heapq.nsmallest(top, counted(), key=_remarkable), flagged
 
 
-def _remarkable(one: Document | Question | Origin) -> tuple[Any, ...]:
+def _remarkable(entry: Document | Question | Origin) -> tuple[Any, ...]:
     """Flagged first, then by how many drops there are beyond the expected, then by name."""
-    return (not one.flagged, -(one.dropped - one.expected), one.name if isinstance(one, Origin) else one.id)
+    return (not entry.flagged, -(entry.dropped - entry.expected), entry.name if isinstance(entry, Origin) else entry.id)
 
 
 def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
@@ -187,17 +187,17 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
 
     def counted() -> Iterator[Question]:
         nonlocal attacked
-        for name, asked, rows, hit, seen, dropped, expected, first, documents in store.ask(
+        for name, question_text, rows, hit, seen, dropped, expected, first, documents in store.ask(
             "SELECT question, max(asked), sum(rows), sum(attacked), sum(seen), sum(dropped), sum(seen * rate), "
             "min(first_attacked), (SELECT count(*) FROM drops WHERE drops.question = questions.question) "
             "FROM questions JOIN rates USING (defense) GROUP BY question HAVING sum(dropped) > 0"
         ):
             p = _independent(documents, dropped, seen, expected)
-            found = documents >= FEWEST and p < CHANCE
-            if found:
+            flagged = documents >= FEWEST and p < CHANCE
+            if flagged:
                 attacked += 1
                 store.ask("INSERT INTO attacked VALUES (?)", (name,))
-            yield Question(name, asked, rows, hit, documents, seen, dropped, expected, p, first, found)
+            yield Question(name, question_text, rows, hit, documents, seen, dropped, expected, p, first, flagged)
 
     return heapq.nsmallest(top, counted(), key=_remarkable), attacked
 
@@ -205,14 +205,14 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
 def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
     """Sources or authors with a drop, the most remarkable first."""
     column = {"source": "source", "author": "author"}[kind]  # no name of a column comes from a log
-    asked = store.ask(
+    rows = store.ask(
         f"SELECT {column}, count(DISTINCT id), count(DISTINCT CASE WHEN dropped > 0 THEN id END), sum(seen), "  # noqa: S608
         f"sum(dropped), sum(seen * rate), min(first_dropped) FROM documents JOIN rates USING (defense) "
         f"WHERE {column} != '' GROUP BY {column} HAVING sum(dropped) > 0"
     )
 
     def counted() -> Iterator[Origin]:
-        for name, documents, hit, seen, dropped, expected, first in asked:
+        for name, documents, hit, seen, dropped, expected, first in rows:
             p = chance(dropped, seen, expected)
             flagged = dropped >= FEWEST and p < CHANCE
             yield Origin(kind, name, documents, hit, seen, dropped, expected, p, first, flagged)
@@ -222,29 +222,29 @@ def _origins(store: AuditStore, kind: str, top: int) -> list[Origin]:
 
 def _false_alarms(store: AuditStore) -> list[FalseAlarm]:
     """Dropped for unrelated questions, for no order, and saying what the kept ones say; the widest first."""
-    asked = store.ask(  # what is put together is ours
+    rows = store.ask(  # what is put together is ours
         f"{_DOCUMENT} WHERE id IN (SELECT id FROM drops GROUP BY id HAVING count(*) >= ? ORDER BY count(*) DESC, id "  # noqa: S608
         "LIMIT ?) GROUP BY id HAVING sum(orders) = 0",
         (WIDE, LOOKED_AT),
     )
-    found = []
-    for row in list(asked):
+    alarms = []
+    for row in list(rows):
         agrees = row[12] / row[13] if row[13] else None
         if agrees is not None and agrees < AGREES:
             continue
         words = _terms(store, row[0])
         spread = topics(words)
         if spread >= WIDE:
-            found.append(FalseAlarm(_document(row), spread, agrees))
-    return sorted(found, key=lambda alarm: (-alarm.topics, -(alarm.agrees or 0.0), alarm.document.id))
+            alarms.append(FalseAlarm(_document(row), spread, agrees))
+    return sorted(alarms, key=lambda alarm: (-alarm.topics, -(alarm.agrees or 0.0), alarm.document.id))
 
 
 def _terms(store: AuditStore, document: str) -> list[frozenset[str]]:
-    asked = store.ask(
+    rows = store.ask(
         "SELECT max(terms) FROM drops JOIN questions USING (question) WHERE id = ? GROUP BY question LIMIT 100",
         (document,),
     )
-    return [frozenset(terms.split()) for (terms,) in asked]
+    return [frozenset(terms.split()) for (terms,) in rows]
 
 
 def since(text: str, now: float) -> float:
@@ -256,10 +256,10 @@ def since(text: str, now: float) -> float:
     number, unit = text[:-1], text[-1:]
     if unit in _SECONDS and number.isdecimal() and number.isascii() and len(number) <= 6:
         return now - int(number) * _SECONDS[unit]
-    found = None if text.replace(".", "", 1).isdecimal() else moment(text)
-    if found is None:
+    seconds = None if text.replace(".", "", 1).isdecimal() else moment(text)
+    if seconds is None:
         raise InputError(f"since must be a date such as 2026-03-01, or a time ago such as 24h or 7d, got {text!r}")
-    return found
+    return seconds
 
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}

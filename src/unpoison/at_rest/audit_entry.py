@@ -51,16 +51,16 @@ def entry(
         request: Names of the request, such as its id and the client's address.
     """
     screening = result.screening if isinstance(result, Answer) else result
-    asked = Query(screening.query).reading
-    agrees = agreement(asked, [p.reading for p in screening.passages], screening.kept_indices)
-    found: dict[str, Any] = {
+    question = Query(screening.query).reading
+    agrees = agreement(question, [p.reading for p in screening.passages], screening.kept_indices)
+    fields: dict[str, Any] = {
         "audit": VERSION,
         "time": (time or datetime.now(UTC)).isoformat(timespec="milliseconds"),
         "version": __version__,
         "defense": screening.defense,
         "action": action,
         "request": dict(request) if request else None,
-        **_question(screening.query, asked, texts=texts),
+        **_question(screening.query, question, texts=texts),
         "threshold": _number(screening.evidence.get("threshold")),
         "calibration": _name(screening.evidence.get("calibration")),
         "passages": [
@@ -69,8 +69,8 @@ def entry(
         "contested": [_contest(contest.to_dict(), texts=texts) for contest in screening.contested] or None,
     }
     if isinstance(result, Answer):
-        found["answer"] = _answer(result, asked, texts=texts)
-    return {name: value for name, value in found.items() if value is not None}
+        fields["answer"] = _answer(result, question, texts=texts)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def terms(question: str) -> list[str]:
@@ -97,18 +97,18 @@ def agreement(question: str, texts: Sequence[str], kept: Sequence[int]) -> NDArr
     Returns:
         Shape (k,), in [0, 1]; nan where a text has none, or there is nothing to compare with.
     """
-    asked = read_question(question).content
-    named = [_telling(text) - asked for text in texts]
+    question_words = read_question(question).content
+    named = [_telling(text) - question_words for text in texts]
     holders: dict[str, int] = {}
     for i in kept:
         for word in named[i]:
             holders[word] = holders.get(word, 0) + 1
     own = frozenset(kept)
-    found = np.full(len(texts), np.nan)
+    shares = np.full(len(texts), np.nan)
     for i, words in enumerate(named):
         if words and own - {i}:
-            found[i] = np.mean([holders.get(word, 0) > (i in own) for word in words])
-    return found
+            shares[i] = np.mean([holders.get(word, 0) > (i in own) for word in words])
+    return shares
 
 
 def _telling(text: str) -> frozenset[str]:
@@ -120,17 +120,17 @@ def _telling(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in names) - STOP_WORDS
 
 
-def _question(text: str, asked: str, *, texts: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"query_hash": keyed("query", asked)}
+def _question(text: str, reading: str, *, texts: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"query_hash": keyed("query", reading)}
     if texts:
-        return {"query": text, **found}
-    return {**found, "terms": [keyed("term", term)[:8] for term in terms(asked)]}
+        return {"query": text, **fields}
+    return {**fields, "terms": [keyed("term", term)[:8] for term in terms(reading)]}
 
 
 def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bool) -> dict[str, Any]:
     passage = screening.passages[verdict.index]
     probability, orders = (screening.evidence.get(name) for name in ("probability", "orders"))
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         **{name: value[:LONGEST_NAME] for name in ("id", "source") if (value := getattr(passage, name))},
         **{name: value for name in ("author", "added_at") if (value := detail(passage, name))},
         "hash": keyed("passage", passage.reading),
@@ -141,8 +141,8 @@ def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bo
         "agrees": None if np.isnan(agrees) else round(agrees, 3),
     }
     if texts:
-        found |= {"text": passage.text, "title": passage.title, "reason": verdict.reason}
-    return {name: value for name, value in found.items() if value is not None}
+        fields |= {"text": passage.text, "title": passage.title, "reason": verdict.reason}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _ordered(verdict: Verdict) -> bool:
@@ -156,11 +156,11 @@ def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
 
 
 def _answer(answer: Answer, question: str, *, texts: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"abstained": answer.abstained, "hash": keyed("answer", answer.text)}
+    fields: dict[str, Any] = {"abstained": answer.abstained, "hash": keyed("answer", answer.text)}
     if not answer.abstained:
         passages = answer.screening.passages
-        found["stated_by"] = [i for i, p in enumerate(passages) if says(question, p.reading, answer.text)]
-    return {**found, "text": answer.text} if texts else found
+        fields["stated_by"] = [i for i, p in enumerate(passages) if says(question, p.reading, answer.text)]
+    return {**fields, "text": answer.text} if texts else fields
 
 
 def _field(holder: object, name: str) -> Any:

@@ -31,7 +31,7 @@ def audit_page(report: Report, remark: str = "") -> str:
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     notes = "".join(f"<li>{_shown(note, 400)}</li>" for note in report.notes)
-    told = f'<ul class="notes">{notes}</ul>' if notes else ""
+    note_list = f'<ul class="notes">{notes}</ul>' if notes else ""
     body = "\n".join(
         (
             _section("Over time", _onset(report) + _chart(report.timeline)),
@@ -52,7 +52,7 @@ def audit_page(report: Report, remark: str = "") -> str:
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>unpoison: what was dropped</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"<header><h1>What was dropped</h1><p>{_shown(remark, 400)}</p></header>\n"
-        f"{_totals(report)}\n{told}\n<main>\n{body}\n</main>\n"
+        f"{_totals(report)}\n{note_list}\n<main>\n{body}\n</main>\n"
         "</body>\n</html>\n"
     )
 
@@ -74,7 +74,7 @@ def _shown(text: str, limit: int = 160) -> str:
 
 
 def _totals(report: Report) -> str:
-    told = (
+    totals = (
         ("answers", f"{report.rows:,}"),
         ("documents dropped, of those retrieved", f"{report.dropped:,} of {report.seen:,}"),
         ("different documents", f"{report.totals['documents']:,}"),
@@ -84,26 +84,26 @@ def _totals(report: Report) -> str:
     )
     return (
         '<dl class="totals">'
-        + "".join(f"<div><dt>{name}</dt><dd>{number}</dd></div>" for name, number in told)
+        + "".join(f"<div><dt>{name}</dt><dd>{number}</dd></div>" for name, number in totals)
         + "</dl>"
     )
 
 
 def _section(title: str, body: str, remark: str = "") -> str:
-    told = f" <small>{remark}</small>" if remark else ""
-    return f"<section><h2>{title}{told}</h2>\n{body}\n</section>"
+    heading_remark = f" <small>{remark}</small>" if remark else ""
+    return f"<section><h2>{title}{heading_remark}</h2>\n{body}\n</section>"
 
 
 def _table(heads: Sequence[str], rows: Iterable[tuple[bool, Sequence[str]]]) -> str:
     """A table; each row is whether it is flagged, and its cells, escaped already."""
-    found = "\n".join(
+    body = "\n".join(
         f"<tr{' class=flagged' if flagged else ''}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         for flagged, cells in rows
     )
-    if not found:
+    if not body:
         return "<p>None.</p>"
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{found}\n</tbody></table></div>'
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
 
 
 _DOCUMENT = (
@@ -121,47 +121,47 @@ _QUESTION = ("question", "asked", "attacked", "documents dropped", "first attack
 _ALARM = ("document", "topics", "agrees with the others", "dropped")
 
 
-def _document(one: Document) -> tuple[bool, Sequence[str]]:
-    orders = f" <small>{one.orders:,} for orders</small>" if one.orders else ""
-    origin = ", ".join(filter(None, (_shown(one.source, 80), _shown(one.author, 80))))
-    return one.flagged, (
-        f'<b dir="auto">{_shown(one.id, 80)}</b><blockquote dir="auto">{_shown(one.label)}</blockquote>',
-        f"{one.dropped:,} of {one.seen:,}{orders}",
-        f"{one.expected:.1f}",
-        f"{one.questions:,}",
-        f"{one.suspicion:.2f}",
+def _document(document: Document) -> tuple[bool, Sequence[str]]:
+    orders = f" <small>{document.orders:,} for orders</small>" if document.orders else ""
+    origin = ", ".join(filter(None, (_shown(document.source, 80), _shown(document.author, 80))))
+    return document.flagged, (
+        f'<b dir="auto">{_shown(document.id, 80)}</b><blockquote dir="auto">{_shown(document.label)}</blockquote>',
+        f"{document.dropped:,} of {document.seen:,}{orders}",
+        f"{document.expected:.1f}",
+        f"{document.questions:,}",
+        f"{document.suspicion:.2f}",
         origin,
-        day(one.first),
-        day(one.first_dropped),
+        day(document.first),
+        day(document.first_dropped),
     )
 
 
-def _origin(one: Origin) -> tuple[bool, Sequence[str]]:
-    return one.flagged, (
-        f'<b dir="auto">{_shown(one.name, 120)}</b> <small>{one.kind}</small>',
-        f"{one.dropped_documents:,} of {one.documents:,}",
-        f"{one.dropped:,} of {one.seen:,}",
-        f"{one.expected:.1f}",
-        day(one.first_dropped),
+def _origin(entry: Origin) -> tuple[bool, Sequence[str]]:
+    return entry.flagged, (
+        f'<b dir="auto">{_shown(entry.name, 120)}</b> <small>{entry.kind}</small>',
+        f"{entry.dropped_documents:,} of {entry.documents:,}",
+        f"{entry.dropped:,} of {entry.seen:,}",
+        f"{entry.expected:.1f}",
+        day(entry.first_dropped),
     )
 
 
-def _question(one: Question) -> tuple[bool, Sequence[str]]:
-    return one.flagged, (
-        f'<span dir="auto">{_shown(one.asked) or _shown(one.id)}</span>',
-        f"{one.rows:,}",
-        f"{one.attacked:,}",
-        f"{one.documents:,}",
-        day(one.first_attacked),
+def _question(question: Question) -> tuple[bool, Sequence[str]]:
+    return question.flagged, (
+        f'<span dir="auto">{_shown(question.asked) or _shown(question.id)}</span>',
+        f"{question.rows:,}",
+        f"{question.attacked:,}",
+        f"{question.documents:,}",
+        day(question.first_attacked),
     )
 
 
-def _alarm(one: FalseAlarm) -> tuple[bool, Sequence[str]]:
-    document = one.document
+def _alarm(alarm: FalseAlarm) -> tuple[bool, Sequence[str]]:
+    document = alarm.document
     return False, (
         f'<b dir="auto">{_shown(document.id, 80)}</b><blockquote dir="auto">{_shown(document.label)}</blockquote>',
-        f"{one.topics:,}",
-        "unknown" if one.agrees is None else f"{one.agrees:.0%}",
+        f"{alarm.topics:,}",
+        "unknown" if alarm.agrees is None else f"{alarm.agrees:.0%}",
         f"{document.dropped:,} of {document.seen:,}",
     )
 
@@ -169,10 +169,10 @@ def _alarm(one: FalseAlarm) -> tuple[bool, Sequence[str]]:
 def _onset(report: Report) -> str:
     if report.onset is None:
         return "<p>No moment from which on more is dropped than before.</p>"
-    found = report.onset
+    onset = report.onset
     return (
-        f"<p>Since <b>{day(found.time)}</b> UTC {found.after:.2%} of the documents are dropped; "
-        f"before, it was {found.before:.2%}.</p>"
+        f"<p>Since <b>{day(onset.time)}</b> UTC {onset.after:.2%} of the documents are dropped; "
+        f"before, it was {onset.before:.2%}.</p>"
     )
 
 
@@ -183,10 +183,10 @@ def _chart(line: Timeline) -> str:
     first, last = line.points[0].start, line.points[-1].start + line.width
     most = max(point.dropped / max(point.seen, 1) for point in line.points) or 1.0
     bars = "".join(_bars(line, first, last, most))
-    told = f"{day(first)} to {day(last)} UTC; the highest bar is {most:.1%} of the documents retrieved"
+    caption = f"{day(first)} to {day(last)} UTC; the highest bar is {most:.1%} of the documents retrieved"
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Share of documents dropped over time">{bars}</svg>'
-        f"<p><small>{told}</small></p>"
+        f"<p><small>{caption}</small></p>"
     )
 
 
@@ -195,8 +195,8 @@ def _bars(line: Timeline, first: int, last: int, most: float) -> Iterator[str]:
         share = point.dropped / max(point.seen, 1)
         x, wide = (WIDTH * (point.start - first) / (last - first), max(WIDTH * line.width / (last - first) - 1, 0.5))
         high = HEIGHT * share / most
-        told = f"{day(point.start)}: {point.dropped:,} of {point.seen:,} documents, {point.rows:,} answers"
+        title = f"{day(point.start)}: {point.dropped:,} of {point.seen:,} documents, {point.rows:,} answers"
         yield (
             f'<rect x="{x:.1f}" y="{HEIGHT - high:.1f}" width="{wide:.1f}" height="{high:.1f}">'
-            f"<title>{told}</title></rect>"
+            f"<title>{title}</title></rect>"
         )

@@ -9,7 +9,7 @@ from unpoison.at_rest.audit_store import AuditStore
 __all__ = ["FEWEST", "put_rates"]
 
 FEWEST = 2
-"""Different questions, or documents, from which on something is flagged; one drop may always be a false alarm."""
+"""From so many different questions, or documents, something is flagged; one drop may always be a false alarm."""
 
 ORDINARY = 0.05
 """What is dropped so often by chance in less than one of so many cases says nothing of an ordinary day."""

@@ -174,5 +174,5 @@ class Report:
         for question in self.questions:
             yield {"kind": "question", **asdict(question)}
         for alarm in self.false_alarms:
-            found = {"topics": alarm.topics, "agrees": alarm.agrees, "dropped": alarm.document.dropped}
-            yield {"kind": "false-alarm", "id": alarm.document.id, "label": alarm.document.label, **found}
+            counts = {"topics": alarm.topics, "agrees": alarm.agrees, "dropped": alarm.document.dropped}
+            yield {"kind": "false-alarm", "id": alarm.document.id, "label": alarm.document.label, **counts}

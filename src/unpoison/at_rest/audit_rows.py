@@ -119,7 +119,7 @@ def moment(value: object) -> float | None:
 
 
 def _time(fields: Mapping[str, Any]) -> float | None:
-    return next((found for name in TIME_FIELDS if (found := moment(fields.get(name))) is not None), None)
+    return next((time for name in TIME_FIELDS if (time := moment(fields.get(name))) is not None), None)
 
 
 def _logged(fields: Mapping[str, Any]) -> Event:
@@ -139,12 +139,12 @@ def _logged(fields: Mapping[str, Any]) -> Event:
         excerpt(query, SHOWN),
         tuple(map(_sound, words or terms(Query(query).reading))),
         _text(fields, "defense")[:LONGEST_KEY] or "unnamed",
-        tuple(map(_seen, passages)),
+        tuple(map(_sighting, passages)),
         newer=version > VERSION,
     )
 
 
-def _seen(fields: Mapping[str, Any]) -> Sighting:
+def _sighting(fields: Mapping[str, Any]) -> Sighting:
     kept = fields["kept"]
     if not isinstance(kept, bool):
         raise InputError(f"kept must be true or false, got {shown(kept)}")
@@ -167,16 +167,16 @@ def _saved(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
     query = next((fields[name] for name in QUERY_FIELDS if isinstance(fields.get(name), str)), None)
     if query is None or fields.get("passages") is None:
         raise InputError("a saved screening needs 'query' and 'passages' beside it; audit the rows that screen wrote")
-    passages, asked = as_passages(fields["passages"]), Query(query).reading
+    passages, reading = as_passages(fields["passages"]), Query(query).reading
     kept = _kept(screening, len(passages))
     defense = _text(screening, "defense")[:LONGEST_KEY] or "unnamed"
     chances = _chances(screening, defense, len(passages))
-    agrees = agreement(asked, [p.reading for p in passages], kept) if len(kept) < len(passages) else None
+    agrees = agreement(reading, [p.reading for p in passages], kept) if len(kept) < len(passages) else None
     return Event(
         _time(fields),
         _question(query),
         excerpt(query, SHOWN),
-        tuple(map(_sound, terms(asked))),
+        tuple(map(_sound, terms(reading))),
         defense,
         tuple(
             Sighting(

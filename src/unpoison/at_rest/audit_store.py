@@ -77,13 +77,13 @@ class AuditStore:
         totals = [1, len(event.sightings), dropped]
         for sighting in event.sightings:
             self._add_sighting(event, sighting)
-        asked = self._held["questions"].setdefault(
+        counts = self._held["questions"].setdefault(
             (event.question, event.defense), [event.asked, " ".join(event.terms), 0, 0, 0, 0, None, None]
         )
-        asked[0] = asked[0] or event.asked
-        _count(asked, 2, [1, int(dropped > 0), len(event.sightings), dropped])
-        asked[6] = _earlier(asked[6], event.time)
-        asked[7] = _earlier(asked[7], event.time if dropped else None)
+        counts[0] = counts[0] or event.asked
+        _count(counts, 2, [1, int(dropped > 0), len(event.sightings), dropped])
+        counts[6] = _earlier(counts[6], event.time)
+        counts[7] = _earlier(counts[7], event.time if dropped else None)
         _count(self._held["defenses"].setdefault(event.defense, [0, 0, 0]), 0, totals)
         if event.time is not None:
             _count(self._held["hours"].setdefault(int(event.time // 3600), [0, 0, 0]), 0, totals)
@@ -93,8 +93,8 @@ class AuditStore:
     def _add_sighting(self, event: Event, sighting: Sighting) -> None:
         fresh = [sighting.label, sighting.source, sighting.author, 0, 0, 0.0, 0, 0.0, 0, None, None, None]
         held = self._held["documents"].setdefault((sighting.document, event.defense), fresh)
-        for place in range(3):
-            held[place] = held[place] or fresh[place]
+        for column in range(3):
+            held[column] = held[column] or fresh[column]
         compared = sighting.dropped and sighting.agrees is not None
         agrees = (sighting.agrees or 0.0) if compared else 0.0
         _count(held, 3, [1, int(sighting.dropped), sighting.suspicion, int(sighting.order), agrees, int(compared)])
@@ -133,9 +133,9 @@ def chance(dropped: int, seen: int, expected: float) -> float:
 
 
 def _count(held: list[Any], start: int, more: Sequence[float]) -> None:
-    for place, number in enumerate(more, start):
-        held[place] += number
+    for column, number in enumerate(more, start):
+        held[column] += number
 
 
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else min(one, other)
+def _earlier(left: float | None, right: float | None) -> float | None:
+    return right if left is None else left if right is None else min(left, right)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.at_rest.documents import Document
-from unpoison.at_rest.neighbours import Places
+from unpoison.at_rest.neighbours import Positions
 
 __all__ = ["Batch", "sudden_batches"]
 
@@ -21,7 +21,7 @@ LARGEST_SHARE = 0.1
 """A larger share of the collection is how it was made, and no sudden batch."""
 
 INSIDE = 0.34
-"""Share of a document's near neighbours that are of its own batch, from which on the batch agrees with itself."""
+"""Share of a document's near neighbours that are of its own batch: from this share the batch agrees with itself."""
 
 EXPECTED = 5.0
 """So many times more neighbours inside than chance would have."""
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     inside: float
 
 
-def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near: Places) -> list[Batch]:
+def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near: Positions) -> list[Batch]:
     """Batches by author, by source (its host, for addresses) and by the hour in which documents came.
 
     Args:
@@ -55,7 +55,7 @@ def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near
     for number, document in enumerate(documents):
         for name in _origins(document):
             groups.setdefault(name, []).append(number)
-    found, most = list[Batch](), LARGEST_SHARE * len(documents)
+    batches, most = list[Batch](), LARGEST_SHARE * len(documents)
     units = defaultdict[int, list[int]](list)
     wanted = {name: members for name, members in groups.items() if FEWEST <= len(members) <= most}
     concerned = {number for members in wanted.values() for number in members}
@@ -65,8 +65,8 @@ def sudden_batches(documents: Sequence[Document], owner: NDArray[np.int32], near
     for name, members in wanted.items():
         share = _inside(members, units, owner, near)
         if share >= INSIDE and share >= EXPECTED * len(members) / max(len(documents), 1):
-            found.append(Batch(name, tuple(members), share))
-    return found
+            batches.append(Batch(name, tuple(members), share))
+    return batches
 
 
 def _origins(document: Document) -> list[str]:
@@ -81,11 +81,11 @@ def _origins(document: Document) -> list[str]:
     return names
 
 
-def _inside(members: Sequence[int], units: dict[int, list[int]], owner: NDArray[np.int32], near: Places) -> float:
+def _inside(members: Sequence[int], units: dict[int, list[int]], owner: NDArray[np.int32], near: Positions) -> float:
     """The mean over the members of the share of their nearest three neighbours, not of their own, that are members."""
     inside, shares = set(members), list[float]()
     for number in members:
-        others = [int(owner[i]) for unit in units[number] for i in near[unit] if i >= 0 and owner[i] != number][:3]
-        if others:
-            shares.append(sum(other in inside for other in others) / len(others))
+        neighbours = [int(owner[i]) for unit in units[number] for i in near[unit] if i >= 0 and owner[i] != number][:3]
+        if neighbours:
+            shares.append(sum(neighbour in inside for neighbour in neighbours) / len(neighbours))
     return float(np.mean(shares)) if shares else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.at_rest.documents import Document, documents_of
-from unpoison.at_rest.neighbours import NEAREST, Places, by_vectors, by_words
+from unpoison.at_rest.neighbours import NEAREST, Positions, by_vectors, by_words
 from unpoison.at_rest.probes import Probe, probe
 from unpoison.at_rest.signs import likeness
 from unpoison.at_rest.terms import Terms, rarest, table, unit_length, weighted
@@ -79,22 +79,22 @@ class Collection:
         return " ".join(words) or self.probes[unit].question
 
     @cached_property
-    def near(self) -> Places:
+    def near(self) -> Positions:
         """The units near each unit, of other documents, best first, -1 for none, shape (units, NEAREST)."""
-        found = np.full((len(self.units), NEAREST), -1, np.int32)
-        questions = [asked.question for asked in self.probes]
+        near = np.full((len(self.units), NEAREST), -1, np.int32)
+        questions = [each.question for each in self.probes]
         for i, units in enumerate(
             by_words(questions, *self.weights, self.terms.codes, own=self.owner, owner=self.owner)
         ):
-            found[i, : len(units)] = units
-        return found if self.vectors is None else self._with_vectors(found, by_vectors(self.vectors))
+            near[i, : len(units)] = units
+        return near if self.vectors is None else self._with_vectors(near, by_vectors(self.vectors))
 
     @cached_property
     def cosine(self) -> NDArray[np.float32]:
         """TF-IDF cosine of each unit to each neighbour."""
         return likeness(self.near, unit_length(self.terms.counts, self.weights[1]))
 
-    def _with_vectors(self, by_word: Places, by_vector: Places) -> Places:
+    def _with_vectors(self, by_word: Positions, by_vector: Positions) -> Positions:
         """The vectors' neighbours first, each by the first of its units."""
         first = np.searchsorted(self.owner, np.arange(len(self.documents))).astype(np.int32)
         named = np.where(by_vector >= 0, first[np.maximum(by_vector, 0)], -1)[self.owner][:, :BY_VECTOR]

@@ -66,7 +66,7 @@ class Demanding:
     strangest: list[Demand | None]
 
 
-def demanding(units: Sequence[Unit], found: Sequence[Strengths], reference: NDArray[np.bool_]) -> Demanding:
+def demanding(units: Sequence[Unit], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]) -> Demanding:
     """How unusual the demands of each unit are among the documents.
 
     Each form of demand is counted by itself, and so are the signs of an order; a unit is as strange as its rarest, and
@@ -75,7 +75,7 @@ def demanding(units: Sequence[Unit], found: Sequence[Strengths], reference: NDAr
 
     Args:
         units: n of them.
-        found: The `strengths` of each.
+        unit_strengths: The `strengths` of each.
         reference: The documents that say what is usual, shape (documents,).
 
     Complexity: O(n log n) time, O(n) memory.
@@ -83,14 +83,14 @@ def demanding(units: Sequence[Unit], found: Sequence[Strengths], reference: NDAr
     owner = np.array([unit.document for unit in units], np.intp)
     rarest, custom = np.ones(len(units)), np.zeros(len(units))
     strangest = list[Demand | None]([None] * len(units))
-    for form in sorted({form for own in found for form in own}):
-        strength = np.array([own[form][0] if form in own else -np.inf for own in found])
+    for form in sorted({form for own in unit_strengths for form in own}):
+        strength = np.array([own[form][0] if form in own else -np.inf for own in unit_strengths])
         usual = (
             CUSTOM * len(np.unique(owner[reference[owner] & (strength > -np.inf)])) / max(int(reference.sum()), FEWEST)
         )
         share = (_share_above(strength, owner, reference, 1.0) + usual) / OFTEN[form]
         for i in np.flatnonzero((strength > -np.inf) & (share < rarest)).tolist():
-            rarest[i], custom[i], strangest[i] = share[i], usual, found[i][form][1]
+            rarest[i], custom[i], strangest[i] = share[i], usual, unit_strengths[i][form][1]
     share = custom + _share_above(np.where(rarest < 1, -rarest, -np.inf), owner, reference, SEEN, FEWEST)
     return Demanding(np.where(rarest < 1, np.maximum(0.0, 1 - share / USUAL), 0.0), strangest)
 
@@ -118,24 +118,24 @@ def strengths(unit: Unit, order: Order) -> Strengths:
     """
     bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
     odds = log(bounded / (1 - bounded))
-    found: Strengths = {"signs": (odds, None)} if odds > ORDERLY[0] else {}
+    strongest: Strengths = {"signs": (odds, None)} if odds > ORDERLY[0] else {}
     before = len(unit.text) - len(unit.body)
-    for one in demands(unit.body, unit.title):
-        foreign = (one.kinship < AKIN) + (one.kinship < RELATED)
-        inside = order.start < one.end + before and order.end > one.start + before
+    for demand in demands(unit.body, unit.title):
+        foreign = (demand.kinship < AKIN) + (demand.kinship < RELATED)
+        inside = order.start < demand.end + before and order.end > demand.start + before
         like = sum(odds > bound for bound in ORDERLY) if inside else 0
-        strength = float(foreign + min(one.speech, MOST_SPEECH + 2 * (one.form == VOUCHES)) + like)
-        strange = one.form == VOUCHES or foreign + min(one.speech, 1) > (one.form != ORDERS)
-        if strange and (one.form not in found or strength > found[one.form][0]):
-            found[one.form] = strength, one
-    return found
+        strength = float(foreign + min(demand.speech, MOST_SPEECH + 2 * (demand.form == VOUCHES)) + like)
+        strange = demand.form == VOUCHES or foreign + min(demand.speech, 1) > (demand.form != ORDERS)
+        if strange and (demand.form not in strongest or strength > strongest[demand.form][0]):
+            strongest[demand.form] = strength, demand
+    return strongest
 
 
 def _share_above(
     strength: NDArray[np.float64],
     owner: NDArray[np.intp],
     reference: NDArray[np.bool_],
-    seen: float = 0.0,
+    prior: float = 0.0,
     documents: float = 0.0,
 ) -> NDArray[np.float64]:
     """The share of the other reference documents that hold a unit at least as strong, shape of `strength`."""
@@ -145,4 +145,4 @@ def _share_above(
     least = np.round(strength, 9)
     own = reference[owner] & (most[owner] >= least)
     above = len(ranked) - np.searchsorted(ranked, least - 1e-9) - own
-    return np.asarray((above + seen) / np.maximum(len(ranked) - reference[owner] + documents, 1))
+    return np.asarray((above + prior) / np.maximum(len(ranked) - reference[owner] + documents, 1))

@@ -69,19 +69,21 @@ class Document:
         if isinstance(value, Mapping) and isinstance(value.get("id"), (int, float)):
             value = {**value, "id": str(value["id"])}
         passage = Passage.of(value, position)
-        said = _metadata(value)
+        metadata = _metadata(value)
         named = {
-            name: said[name] for name in ("title", "source") if getattr(passage, name) is None and _is_text(said, name)
+            name: metadata[name]
+            for name in ("title", "source")
+            if getattr(passage, name) is None and _is_text(metadata, name)
         }
         notes: tuple[str, ...] = ()
         if passage.id is None:
             named["id"] = f"text-{blake2b(passage.text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
             notes = ("it has no id, and is named by a hash of its text",)
-        time = next((said[name] for name in TIMES if said.get(name) is not None), None)
+        time = next((metadata[name] for name in TIMES if metadata.get(name) is not None), None)
         added_at = None if time is None else moment(time)
         if time is not None and added_at is None:
             notes = (*notes, f"its time {shown(time)} cannot be read")
-        author = next((str(said[name])[:200] for name in AUTHORS if said.get(name)), None)
+        author = next((str(metadata[name])[:200] for name in AUTHORS if metadata.get(name)), None)
         return cls(replace(passage, **named), added_at, author, notes=notes)
 
 
@@ -116,30 +118,33 @@ def moment(value: object) -> datetime | None:
     """A time as ISO text, seconds or milliseconds since 1970, a date or a datetime; None for anything else."""
     try:
         if isinstance(value, datetime):
-            made = value
+            time = value
         elif isinstance(value, date):
-            made = datetime(value.year, value.month, value.day, tzinfo=UTC)
+            time = datetime(value.year, value.month, value.day, tzinfo=UTC)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            made = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
+            time = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
         elif isinstance(value, str):
-            made = datetime.fromisoformat(value.strip())
+            time = datetime.fromisoformat(value.strip())
         else:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    return made.replace(tzinfo=UTC) if made.tzinfo is None else made.astimezone(UTC)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _metadata(value: object) -> Mapping[str, Any]:
     """What a row or object says of itself, the outer fields before those of its metadata."""
     if isinstance(value, Mapping):
         inner: Mapping[str, Any] = next((value[name] for name in METADATA if isinstance(value.get(name), Mapping)), {})
-        return {**inner, **{name: found for name, found in value.items() if found is not None}}
+        return {**inner, **{name: entry for name, entry in value.items() if entry is not None}}
     node = getattr(value, "node", value)
-    inner = next((found for name in METADATA if isinstance(found := getattr(node, name, None), Mapping)), {})
+    inner = next((entry for name in METADATA if isinstance(entry := getattr(node, name, None), Mapping)), {})
     outer = {name: getattr(node, name, None) for name in (*TIMES, *AUTHORS)}
-    return {**inner, **{name: found for name, found in outer.items() if isinstance(found, (str, int, float, date))}}
+    return {
+        **inner,
+        **{name: entry for name, entry in outer.items() if isinstance(entry, (str, int, float, date))},
+    }
 
 
-def _is_text(said: Mapping[str, Any], name: str) -> bool:
-    return isinstance(said.get(name), str) and bool(said[name])
+def _is_text(metadata: Mapping[str, Any], name: str) -> bool:
+    return isinstance(metadata.get(name), str) and bool(metadata[name])

@@ -99,11 +99,11 @@ class Scan:
 
     def groups(self) -> dict[str, tuple[Finding, ...]]:
         """The groups with their members, most suspicious first."""
-        found = dict[str, tuple[Finding, ...]]()
+        groups = dict[str, tuple[Finding, ...]]()
         for finding in self.findings:
             if finding.group is not None:
-                found[finding.group] = (*found.get(finding.group, ()), finding)
-        return found
+                groups[finding.group] = (*groups.get(finding.group, ()), finding)
+        return groups
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)

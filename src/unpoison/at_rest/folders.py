@@ -37,7 +37,7 @@ LONGEST = 64 * 2**20
 def folder_documents(folder: Path, failed: Callable[[Failure], None]) -> Iterator[Document]:
     """The files below a folder in the order of their names, each a document named by its path; links are not followed.
 
-    Its time is the file's. What cannot be read is told of, and what is no text is passed over.
+    Its time is the file's. `failed` is called for what cannot be read; what is no text is passed over.
     """
     from unpoison.at_rest.sources import Failure
 

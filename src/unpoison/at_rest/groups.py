@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.at_rest.neighbours import Places
+from unpoison.at_rest.neighbours import Positions
 
 __all__ = ["Groups"]
 
@@ -25,9 +25,9 @@ class Groups:
         self._parent = np.arange(count)
         self._size = np.ones(count, np.int64)
 
-    def join(self, one: int, two: int) -> None:
+    def join(self, left: int, right: int) -> None:
         """Put two documents, and theirs, into one group, unless it grew too large."""
-        first, second = sorted((self.find(one), self.find(two)))
+        first, second = sorted((self.find(left), self.find(right)))
         if first != second and self._size[first] + self._size[second] <= LARGEST:
             self._parent[second] = first
             self._size[first] += self._size[second]
@@ -41,20 +41,20 @@ class Groups:
 
     def names(self) -> dict[int, str]:
         """The name of the group of each document that has company: "g1", "g2", ... in the order of first members."""
-        names, found = dict[int, str](), dict[int, str]()
+        names, named = dict[int, str](), dict[int, str]()
         for number in range(len(self._parent)):
             root = self.find(number)
             if self._size[root] > 1:
-                found[number] = names.setdefault(root, f"g{len(names) + 1}")
-        return found
+                named[number] = names.setdefault(root, f"g{len(names) + 1}")
+        return named
 
     def join_copies(
-        self, suspicious: Iterable[int], owner: NDArray[np.int32], near: Places, cosine: NDArray[np.float32]
+        self, suspicious: Iterable[int], owner: NDArray[np.int32], near: Positions, cosine: NDArray[np.float32]
     ) -> None:
         """Join the documents of suspicious units that are near-copies of each other."""
         chosen = sorted(suspicious)
         inside = set(chosen)
         for unit in chosen:
-            for other, alike in zip(near[unit].tolist(), cosine[unit].tolist()):
-                if other in inside and alike >= COPY and owner[other] != owner[unit]:
-                    self.join(int(owner[unit]), int(owner[other]))
+            for neighbour, alike in zip(near[unit].tolist(), cosine[unit].tolist()):
+                if neighbour in inside and alike >= COPY and owner[neighbour] != owner[unit]:
+                    self.join(int(owner[unit]), int(owner[neighbour]))

@@ -69,7 +69,7 @@ class Ingested:
     decisions: tuple[Decision, ...]
 
     def _of(self, decision: str) -> tuple[Document, ...]:
-        return tuple(one.document for one in self.decisions if one.decision == decision)
+        return tuple(judged.document for judged in self.decisions if judged.decision == decision)
 
     @property
     def accepted(self) -> tuple[Document, ...]:
@@ -144,8 +144,8 @@ class Ingest:
         evidence = judged(collection, chosen, self._engine, lambda step, done, total: None, companions=0)
         if evidence.failed:
             raise InputError(f"{evidence.failed} of the questions could not be screened, so nothing was decided")
-        found = {finding.id: finding for finding in findings(collection, evidence, chosen, self.threshold)}
-        return Ingested(tuple(Decision(self._decision(found[d.id]), found[d.id], d) for d in new))
+        by_id = {finding.id: finding for finding in findings(collection, evidence, chosen, self.threshold)}
+        return Ingested(tuple(Decision(self._decision(by_id[d.id]), by_id[d.id], d) for d in new))
 
     def add(self, documents: Iterable[object]) -> Ingested:
         """Judge new documents, add the accepted ones to the index, and pass on those in question.
@@ -159,15 +159,15 @@ class Ingest:
         """
         if self.store is None:
             raise OptionError("there is no index to add to; give Ingest a store, or call check")
-        found = self.check(documents)
-        for one in found.decisions:
-            if one.decision == "quarantine" and callable(self._quarantine):
-                self._quarantine(one)
-        if found.quarantined and hasattr(self._quarantine, "add"):
-            self._quarantine.add([document.passage for document in found.quarantined])
-        if found.accepted:
-            self.store.add([document.passage for document in found.accepted])
-        return found
+        ingested = self.check(documents)
+        for decision in ingested.decisions:
+            if decision.decision == "quarantine" and callable(self._quarantine):
+                self._quarantine(decision)
+        if ingested.quarantined and hasattr(self._quarantine, "add"):
+            self._quarantine.add([document.passage for document in ingested.quarantined])
+        if ingested.accepted:
+            self.store.add([document.passage for document in ingested.accepted])
+        return ingested
 
     def _decision(self, finding: Finding) -> Verdict:
         if finding.suspicion >= self.reject:
@@ -178,15 +178,15 @@ class Ingest:
         """The neighbours of all new documents, each once, named apart from them."""
         own = {(document.id, document.passage.text) for document in new}
         names = {document.id for document in new}
-        found = dict[str, Document]()
+        neighbours = dict[str, Document]()
         for indexed in (*documents_of(given), *self._retrieved(new)):
             if (indexed.id, indexed.passage.text) in own:
                 continue  # it is in the index already, unchanged
             name = indexed.id
             while name in names:
                 name = f"{name} (indexed)"
-            found.setdefault(name, replace(indexed, passage=replace(indexed.passage, id=name, score=None)))
-        return list(found.values())
+            neighbours.setdefault(name, replace(indexed, passage=replace(indexed.passage, id=name, score=None)))
+        return list(neighbours.values())
 
     def _retrieved(self, new: Sequence[Document]) -> Iterator[Document]:
         if self.store is not None:

@@ -16,7 +16,7 @@ from unpoison.at_rest.signs import COLUMNS
 from unpoison.at_rest.units import Unit
 from unpoison.kernels.canonical import Hidden
 
-__all__ = ["CLAIM", "WEIGHED", "Custom", "claims", "concealment", "weighed"]
+__all__ = ["CLAIM", "WEIGHED", "HidingShares", "claims", "concealment", "weighed"]
 
 Matrix = NDArray[np.float64]
 
@@ -65,19 +65,19 @@ def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
 
 def weighed(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     """What the weights of `CLAIM` are multiplied with, in the order of `WEIGHED`, shape (n, 6); see `claims`."""
-    found = dict(zip(COLUMNS, rows.T))
-    known = np.sort(np.concatenate([found["others"][reference], np.full(FEWEST_UNITS, INNOCENT)]))
-    upper = float(known[3 * (len(known) - 1) // 4])
+    signs = dict(zip(COLUMNS, rows.T))
+    usual = np.sort(np.concatenate([signs["others"][reference], np.full(FEWEST_UNITS, INNOCENT)]))
+    upper = float(usual[3 * (len(usual) - 1) // 4])
     columns = {
-        **found,
-        "mates": found["mates"] * np.clip(found["third"], 0, 0.5) * 2,
+        **signs,
+        "mates": signs["mates"] * np.clip(signs["third"], 0, 0.5) * 2,
         "common": np.full(len(rows), max(0.0, upper - INNOCENT)),
     }
     return np.column_stack([columns[name] for name in WEIGHED])
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
+class HidingShares:
     """How much each kind of hiding says in this collection.
 
     Attributes:
@@ -87,7 +87,7 @@ class Custom:
     shares: dict[str, float]
 
     @classmethod
-    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> Custom:
+    def among(cls, units: Sequence[Unit], unseen: Collection[int], reference: NDArray[np.bool_]) -> HidingShares:
         """Count the kinds.
 
         Args:
@@ -96,23 +96,23 @@ class Custom:
             reference: The documents that say what is usual, shape (documents,).
         """
         kinds = (*STRENGTH, "messages")
-        found = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
-        found["unseen"] = set(unseen)
+        hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
+        hiding["unseen"] = set(unseen)
         size = max(int(reference.sum()), FEWEST)
-        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in found.items()})
+        return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
 
     def weight(self, kind: str) -> float:
         """1 where nobody else does it, 0 where `USUAL` of the documents do."""
         return max(0.0, 1 - self.shares[kind] / USUAL)
 
 
-def concealment(hidden: Hidden, unseen: int, custom: Custom) -> float:
+def concealment(hidden: Hidden, unseen: int, shares: HidingShares) -> float:
     """The probability that what a unit hides was hidden on purpose, in [0, 1]."""
-    found = [UNSEEN * custom.weight("unseen")] if unseen else []
+    probabilities = [UNSEEN * shares.weight("unseen")] if unseen else []
     if hidden.messages:
-        found.append(MESSAGE * custom.weight("messages"))
+        probabilities.append(MESSAGE * shares.weight("messages"))
     for kind, strength in STRENGTH.items():
         count = getattr(hidden, kind)
         if count:
-            found.append((1 - float(np.exp(-count / strength))) * custom.weight(kind))
-    return max(found, default=0.0)
+            probabilities.append((1 - float(np.exp(-count / strength))) * shares.weight(kind))
+    return max(probabilities, default=0.0)

@@ -12,7 +12,7 @@ from unpoison.at_rest.terms import table
 
 __all__ = ["NEAREST", "by_vectors", "by_words", "groves"]
 
-Places = NDArray[np.int32]
+Positions = NDArray[np.int32]
 Matrix = NDArray[np.float32]
 
 NEAREST = 9
@@ -28,8 +28,10 @@ LEAF = 1_024
 """Vectors that are compared with each other, all pairs, in one leaf of a tree."""
 
 TREES = 3
+"""A neighbour that one tree parts from its row stands beside it in another."""
 
 BLOCK = 256
+"""Questions that are looked up at once."""
 
 
 def by_words(
@@ -39,7 +41,7 @@ def by_words(
     codes: NDArray[np.int32],
     own: NDArray[np.int32] | None = None,
     owner: NDArray[np.int32] | None = None,
-) -> Iterator[Places]:
+) -> Iterator[Positions]:
     """The units that score highest by BM25 for each question, best first, at most `NEAREST`, never the asker's own.
 
     Args:
@@ -55,17 +57,17 @@ def by_words(
     offered = weights.T.tocsr()
     holders = np.diff(offered.indptr)
     for start in range(0, len(questions), BLOCK):
-        asked = _asked(questions[start : start + BLOCK], rarity, codes, holders)
-        scores = (asked @ offered).tocsr()
+        queries = _query_rows(questions[start : start + BLOCK], rarity, codes, holders)
+        scores = (queries @ offered).tocsr()
         for i in range(scores.shape[0]):
             units, score = _row(scores, i)
             if own is not None and owner is not None:
-                other = owner[units] != own[start + i]
-                units, score = units[other], score[other]
+                foreign = owner[units] != own[start + i]
+                units, score = units[foreign], score[foreign]
             yield _best(units, score, NEAREST)
 
 
-def _asked(
+def _query_rows(
     questions: Sequence[str], rarity: NDArray[np.float32], codes: NDArray[np.int32], holders: NDArray[Any]
 ) -> Any:
     """The rarest stems of each question, 1 where it has one."""
@@ -90,7 +92,7 @@ def _row(scores: Any, i: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return scores.indices[cells], scores.data[cells]
 
 
-def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> Places:
+def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> Positions:
     """The best units, ties to the earlier one; scores that rounding parts are ties."""
     rounded = np.round(score.astype(np.float64), 4)
     if len(units) > 4 * count:
@@ -100,14 +102,14 @@ def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> Places:
     return np.asarray(units[np.lexsort((units, -rounded))][:count], np.int32)
 
 
-def groves(vectors: Matrix, seed: int = 0) -> Iterator[list[Places]]:
+def groves(vectors: Matrix, seed: int = 0) -> Iterator[list[Positions]]:
     """`TREES` ways to part the rows into leaves of at most `LEAF` neighbours: each split is by two far rows.
 
     Complexity: O(n log(n) d) time, O(n) memory beside the vectors. The same vectors give the same leaves.
     """
     for tree in range(TREES):
         rng = np.random.default_rng((seed, tree))
-        leaves, open_ = list[Places](), [np.arange(len(vectors), dtype=np.int32)]
+        leaves, open_ = list[Positions](), [np.arange(len(vectors), dtype=np.int32)]
         while open_:
             rows = open_.pop()
             if len(rows) <= LEAF:
@@ -117,22 +119,22 @@ def groves(vectors: Matrix, seed: int = 0) -> Iterator[list[Places]]:
         yield leaves
 
 
-def _split(vectors: Matrix, rows: Places, rng: np.random.Generator) -> tuple[Places, Places]:
+def _split(vectors: Matrix, rows: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
     """Halves of the rows along the line between the means of two clusters: neighbours stay together, sizes equal."""
     sample = vectors[np.sort(rng.choice(rows, min(256, len(rows)), replace=False))]
-    one, two = sample[0], sample[int(np.argmin(sample @ sample[0]))]
+    first, second = sample[0], sample[int(np.argmin(sample @ sample[0]))]
     for _ in range(3):
-        nearer = sample @ (one - two) > 0
+        nearer = sample @ (first - second) > 0
         if nearer.all() or not nearer.any():
             break
-        one, two = sample[nearer].mean(axis=0), sample[~nearer].mean(axis=0)
-    side = vectors[rows] @ (one - two)
+        first, second = sample[nearer].mean(axis=0), sample[~nearer].mean(axis=0)
+    side = vectors[rows] @ (first - second)
     order = np.argsort(side, kind="stable")
     middle = len(rows) // 2
     return np.sort(rows[order[:middle]]), np.sort(rows[order[middle:]])
 
 
-def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: None) -> Places:
+def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: None) -> Positions:
     """The nearest rows by cosine of every row, shape (n, NEAREST), -1 where there are fewer.
 
     All pairs within each leaf of three trees; a neighbour that stands in another leaf every time is missed.
@@ -144,7 +146,7 @@ def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: N
     Complexity: O(n LEAF d) time, O(n + LEAF^2) memory beside the vectors.
     """
     n = len(vectors)
-    place = np.full((n, NEAREST), -1, np.int32)
+    nearest = np.full((n, NEAREST), -1, np.int32)
     score = np.full((n, NEAREST), -2.0, np.float32)
     for leaves in groves(vectors):
         for rows in leaves:
@@ -153,19 +155,19 @@ def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: N
             count = min(NEAREST, len(rows) - 1)
             if count > 0:
                 near = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-                found = np.take_along_axis(cosines, near, axis=1)
-                place[rows], score[rows] = _merged(place[rows], score[rows], rows[near], found)
+                near_scores = np.take_along_axis(cosines, near, axis=1)
+                nearest[rows], score[rows] = _merged(nearest[rows], score[rows], rows[near], near_scores)
             progress(len(rows))
-    return np.where(score > 0, place, -1)
+    return np.where(score > 0, nearest, -1)
 
 
-def _merged(place: Places, score: Matrix, more: Places, found: Matrix) -> tuple[Places, Matrix]:
+def _merged(nearest: Positions, score: Matrix, more: Positions, more_scores: Matrix) -> tuple[Positions, Matrix]:
     """The best of both, each row once, ties to the earlier row."""
-    places, scores = np.hstack([place, more]), np.round(np.hstack([score, found]), 5).astype(np.float32)
-    order = np.argsort(places, axis=1, kind="stable")
-    places, scores = np.take_along_axis(places, order, axis=1), np.take_along_axis(scores, order, axis=1)
-    again = np.zeros(places.shape, bool)
-    again[:, 1:] = (places[:, 1:] == places[:, :-1]) & (places[:, 1:] >= 0)
+    rows, scores = np.hstack([nearest, more]), np.round(np.hstack([score, more_scores]), 5).astype(np.float32)
+    order = np.argsort(rows, axis=1, kind="stable")
+    rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    again = np.zeros(rows.shape, bool)
+    again[:, 1:] = (rows[:, 1:] == rows[:, :-1]) & (rows[:, 1:] >= 0)
     scores = np.where(again, -2.0, scores).astype(np.float32)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :NEAREST]
-    return np.take_along_axis(places, best, axis=1), np.take_along_axis(scores, best, axis=1)
+    return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)

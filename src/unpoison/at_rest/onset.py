@@ -74,20 +74,20 @@ def timeline(hours: Iterable[tuple[int, int, int, int]]) -> Timeline:
     Args:
         hours: (hour since 1970, rows, seen, dropped), in the order of time.
     """
-    found: dict[int, list[int]] = {}
-    place = 0
+    counts_of: dict[int, list[int]] = {}
+    level = 0
     for hour, *counts in hours:  # one pass: points are merged as soon as they become too many
-        held = found.setdefault(hour // HOURS[place], [0, 0, 0])
-        found[hour // HOURS[place]] = [a + b for a, b in zip(held, counts)]
-        while len(found) > MOST_POINTS and place + 1 < len(HOURS):
-            place += 1
+        held = counts_of.setdefault(hour // HOURS[level], [0, 0, 0])
+        counts_of[hour // HOURS[level]] = [a + b for a, b in zip(held, counts)]
+        while len(counts_of) > MOST_POINTS and level + 1 < len(HOURS):
+            level += 1
             wider: dict[int, list[int]] = {}
-            for at, held in found.items():
-                key = at * HOURS[place - 1] // HOURS[place]
+            for at, held in counts_of.items():
+                key = at * HOURS[level - 1] // HOURS[level]
                 wider[key] = [a + b for a, b in zip(wider.get(key, [0, 0, 0]), held)]
-            found = wider
-    width = HOURS[place] * 3600
-    return Timeline(width, tuple(Point(at * width, *counts) for at, counts in sorted(found.items())))
+            counts_of = wider
+    width = HOURS[level] * 3600
+    return Timeline(width, tuple(Point(at * width, *counts) for at, counts in sorted(counts_of.items())))
 
 
 def onset(line: Timeline) -> Onset | None:
@@ -117,5 +117,5 @@ def onset(line: Timeline) -> Onset | None:
 def _likelihood(dropped: NDArray[np.float64], seen: NDArray[np.float64]) -> NDArray[np.float64]:
     """The largest log-likelihood of so many drops, but for the number of their orders."""
     share = dropped / np.maximum(seen, 1)
-    found = xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
-    return np.asarray(found, np.float64)
+    log_likelihood = xlogy(dropped, share) + xlogy(seen - dropped, 1 - share)
+    return np.asarray(log_likelihood, np.float64)

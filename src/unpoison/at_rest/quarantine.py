@@ -163,7 +163,7 @@ def decided(path: Path, decision: str = "quarantine") -> list[str]:
         right, rows = False, []
     if not right:
         raise InputError(f"{path} holds no decisions; export them from the page that unpoison scan --html writes")
-    return [name for name, said in rows if said == decision]
+    return [name for name, choice in rows if choice == decision]
 
 
 def _entry(done: str, here: Store, there: Store, name: str, document: dict[str, Any] | None) -> str:

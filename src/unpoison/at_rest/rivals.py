@@ -24,26 +24,28 @@ class Rival(NamedTuple):
 
     Attributes:
         ours, theirs: The words.
-        other: The other document's number.
+        document: The other document's number.
     """
 
     ours: str
     theirs: str
-    other: int
+    document: int
 
 
 def rivals(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, Rival]:
     """The rival of each wanted unit that has one. O(n) time: each is compared with its nearest units alone."""
-    found = dict[int, Rival]()
+    rivals_of = dict[int, Rival]()
     near, cosine, owner = collection.near, collection.cosine, collection.owner
     candidates = np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= ALIKE)).tolist()
     for unit in candidates:
-        others = [other for other, alike in zip(near[unit].tolist(), cosine[unit].tolist()) if alike >= ALIKE][:4]
-        frames = near_copies([collection.units[i].body for i in (unit, *others)])
+        neighbours = [
+            neighbour for neighbour, alike in zip(near[unit].tolist(), cosine[unit].tolist()) if alike >= ALIKE
+        ][:4]
+        frames = near_copies([collection.units[i].body for i in (unit, *neighbours)])
         frame = next((frame for frame in frames if 0 in frame.fillings), None)
         if frame is None:
             continue
         at = next((i for i in sorted(frame.fillings) if i and frame.fillings[i] != frame.fillings[0]), None)
         if at is not None:
-            found[unit] = Rival(frame.fillings[0], frame.fillings[at], int(owner[others[at - 1]]))
-    return found if len(found) <= max(10, USUAL * len(collection.units)) else {}
+            rivals_of[unit] = Rival(frame.fillings[0], frame.fillings[at], int(owner[neighbours[at - 1]]))
+    return rivals_of if len(rivals_of) <= max(10, USUAL * len(collection.units)) else {}

@@ -48,7 +48,7 @@ def sarif(scan: Scan, source: str) -> dict[str, Any]:
 def _result(finding: Finding) -> dict[str, Any]:
     address = {"uri": quote(finding.source or finding.id, safe="/:?=&%#@+,;~!$'()*")}
     named = [{"name": finding.id, "kind": "resource"}]
-    places = [
+    locations = [
         {
             "physicalLocation": {
                 "artifactLocation": address,
@@ -65,8 +65,8 @@ def _result(finding: Finding) -> dict[str, Any]:
         "level": "error" if finding.suspicion >= 0.9 else "warning",
         "rank": round(100 * finding.suspicion, 2),
         "message": {"text": "; ".join(map(plain, finding.reasons))},
-        "locations": places[:1],
-        "relatedLocations": [{"id": i, **place} for i, place in enumerate(places[1:], 1)],
+        "locations": locations[:1],
+        "relatedLocations": [{"id": i, **location} for i, location in enumerate(locations[1:], 1)],
         "partialFingerprints": {"unpoisonDocument/v1": finding.id},
         "properties": {
             "suspicion": finding.suspicion,

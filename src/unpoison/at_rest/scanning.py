@@ -14,13 +14,13 @@ from unpoison.at_rest.batches import sudden_batches
 from unpoison.at_rest.collection import Collection, collected
 from unpoison.at_rest.concealed import concealed
 from unpoison.at_rest.demanding import TOO_FEW, demanding, ordering, strengths
-from unpoison.at_rest.explaining import Evidence, findings
+from unpoison.at_rest.explaining import ScanEvidence, findings
 from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
-from unpoison.at_rest.judging import Custom, claims, concealment
+from unpoison.at_rest.judging import HidingShares, claims, concealment
 from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine, Question, screened
-from unpoison.at_rest.signs import Heard, signs
+from unpoison.at_rest.signs import ScreeningOdds, signs
 from unpoison.checks import within
 from unpoison.kernels.orders import Order, order
 
@@ -102,7 +102,7 @@ def judged(
     engine: Engine,
     progress: Callable[[str, int, int], None],
     companions: int = COMPANIONS,
-) -> Evidence:
+) -> ScanEvidence:
     """All that is to be said of the chosen documents, and of the others as far as it was seen on the way.
 
     Args:
@@ -113,11 +113,11 @@ def judged(
         companions: How many neighbours of each chosen unit are asked their own question too.
     """
     units, near = collection.units, collection.near
-    heard, failed = _asked(collection, chosen, engine, progress, companions)
+    screening_odds, failed = _screening_odds(collection, chosen, engine, progress, companions)
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
-    found = signs(units, collection.probes, near, collection.cosine, heard, usual[collection.owner])
-    odds = claims(found.rows, usual[collection.owner])
+    unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
+    odds = claims(unit_signs.rows, usual[collection.owner])
     differing = rivals(collection, wanted)
     for unit in differing:
         odds[unit] += RIVAL
@@ -128,33 +128,46 @@ def judged(
         number: (*document.hidden, *concealed(document.passage.text))
         for number, document in enumerate(collection.documents)
     }
-    custom = Custom.among(units, [number for number, texts in unseen.items() if texts], usual)
+    shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
     orders = [
         order("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Order(0.0, "")
         for i, unit in enumerate(units)
     ]
-    made = [strengths(unit, one) if counted[i] else {} for i, (unit, one) in enumerate(zip(units, orders))]
-    strange = demanding(units, made, usual)
-    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), custom) for i, u in enumerate(units)])
+    demand_strengths = [
+        strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
+    ]
+    strange = demanding(units, demand_strengths, usual)
+    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
-    ordered = ordering(np.array([one.probability for one in orders]), int(usual.sum()))
+    ordered = ordering(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     groups = Groups(len(collection.documents))
     groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
     _join_questions(collection, suspicion, groups)
-    return Evidence(
-        heard, found, claimed, orders, strange, hidden, unseen, suspicion, differing, batches, groups.names(), failed
+    return ScanEvidence(
+        screening_odds,
+        unit_signs,
+        claimed,
+        orders,
+        strange,
+        hidden,
+        unseen,
+        suspicion,
+        differing,
+        batches,
+        groups.names(),
+        failed,
     )
 
 
-def _asked(
+def _screening_odds(
     collection: Collection,
     chosen: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
     companions: int,
-) -> tuple[Heard, int]:
+) -> tuple[ScreeningOdds, int]:
     """What the defense says by the questions of the chosen documents, and of those nearest to them."""
     near, count = collection.near, len(collection.units)
     asking = chosen[collection.owner] if count else np.zeros(0, bool)
@@ -163,11 +176,11 @@ def _asked(
         asking = asking.copy()
         asking[nearest[nearest >= 0]] = True
     questions = [
-        Question(asked, (i, *(j for j in near[i].tolist() if j >= 0)))
+        Question(text, (i, *(j for j in near[i].tolist() if j >= 0)))
         for i in np.flatnonzero(asking).tolist()
-        if (asked := collection.question(i))
+        if (text := collection.question(i))
     ]
-    heard, done, failed = Heard(count), 0, 0
+    odds, done, failed = ScreeningOdds(count), 0, 0
 
     def count_rows(rows: int) -> None:
         nonlocal done
@@ -176,12 +189,12 @@ def _asked(
 
     for question, probabilities in zip(questions, screened(questions, collection.texts, engine, count_rows)):
         failed += not probabilities
-        heard.add(question.units, probabilities)
-    return heard, failed
+        odds.add(question.units, probabilities)
+    return odds, failed
 
 
 def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
-    """What a document's markup hides, told of by its first unit."""
+    """What a document's markup hides; only its first unit has it."""
     number = int(collection.owner[unit])
     return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
 
@@ -189,7 +202,7 @@ def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]
 def _join_questions(collection: Collection, suspicion: NDArray[Any], groups: Groups) -> None:
     """Join suspicious documents behind the same question."""
     first = dict[str, int]()
-    for unit, asked in enumerate(collection.probes):
-        if asked.asks and suspicion[unit] >= SUSPICIOUS:
+    for unit, probe in enumerate(collection.probes):
+        if probe.asks and suspicion[unit] >= SUSPICIOUS:
             number = int(collection.owner[unit])
-            groups.join(first.setdefault(" ".join(asked.question.casefold().split()), number), number)
+            groups.join(first.setdefault(" ".join(probe.question.casefold().split()), number), number)

@@ -100,9 +100,11 @@ def _engine(work: PartWork, parts: Iterator[Part], engine: Engine) -> Iterator[b
 
 def _parts(questions: Iterable[Question], texts: Sequence[str]) -> Iterator[Part]:
     """Questions as rows of a batch, each of which holds its texts."""
-    asked = iter(questions)
-    while some := list(islice(asked, MAX_ROWS)):
-        rows = tuple(encoded({"query": one.text, "passages": [texts[i] for i in one.units]}) for one in some)
+    remaining = iter(questions)
+    while some := list(islice(remaining, MAX_ROWS)):
+        rows = tuple(
+            encoded({"query": question.text, "passages": [texts[i] for i in question.units]}) for question in some
+        )
         yield Part(1, rows, arrow=False, rows=len(rows), position=0)
 
 

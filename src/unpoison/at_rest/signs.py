@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.at_rest.neighbours import Places
+from unpoison.at_rest.neighbours import Positions
 from unpoison.at_rest.probes import Probe
-from unpoison.at_rest.style import LEAST, looks_made
+from unpoison.at_rest.style import LEAST, invention_odds
 from unpoison.at_rest.terms import stemmed
 from unpoison.at_rest.units import Unit
 
-__all__ = ["COLUMNS", "Heard", "Signs", "likeness", "signs"]
+__all__ = ["COLUMNS", "ScreeningOdds", "UnitSigns", "likeness", "signs"]
 
 Matrix = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ FEWEST = 30
 """Of fewer units than this the share counts as if there were so many."""
 
 
-class Heard:
+class ScreeningOdds:
     """What the defense said of units, asked by their own question and by those of others.
 
     Memory: some numbers for each unit, however often it is judged.
@@ -77,7 +77,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Signs:
+class UnitSigns:
     """The evidence on n units.
 
     Attributes:
@@ -92,11 +92,11 @@ class Signs:
 def signs(
     units: Sequence[Unit],
     probes: Sequence[Probe],
-    near: Places,
+    near: Positions,
     cosine: NDArray[Any],
-    heard: Heard,
+    screening_odds: ScreeningOdds,
     reference: NDArray[np.bool_],
-) -> Signs:
+) -> UnitSigns:
     """All evidence on the units, O(n) time and memory.
 
     Args:
@@ -104,37 +104,37 @@ def signs(
         probes: The question of each.
         near: The neighbours of each, -1 for none, shape (n, k).
         cosine: How alike they are, shape (n, k).
-        heard: What the defense said.
+        screening_odds: What the defense said.
         reference: The units that say what is usual in the collection, shape (n,).
     """
-    asked = np.flatnonzero(~np.isnan(heard.own))  # nobody looks at the style of the others
+    own_asked = np.flatnonzero(~np.isnan(screening_odds.own))  # nobody looks at the style of the others
     style = np.full(len(units), LEAST)
-    style[asked] = looks_made([units[i].text for i in asked.tolist()])
-    own = np.nan_to_num(heard.own, nan=-4.0)
+    style[own_asked] = invention_odds([units[i].text for i in own_asked.tolist()])
+    own = np.nan_to_num(screening_odds.own, nan=-4.0)
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
     mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)
     ranked = -np.sort(-cosine, axis=1)
     columns = {
         "own": own,
-        "others": np.nan_to_num(heard.others, nan=-4.0),
+        "others": np.nan_to_num(screening_odds.others, nan=-4.0),
         "mates": np.where(alike.sum(axis=1) > 0, mates, own.mean() if len(own) else 0.0),
         "third": ranked[:, 2],
         "echo": _echo(units, probes, reference),
         "style": style,
     }
-    return Signs(np.column_stack([columns[name] for name in COLUMNS]), cosine)
+    return UnitSigns(np.column_stack([columns[name] for name in COLUMNS]), cosine)
 
 
-def likeness(near: Places, rows: Any) -> NDArray[np.float32]:
+def likeness(near: Positions, rows: Any) -> NDArray[np.float32]:
     """TF-IDF cosine of every unit to each of its neighbours, shape of `near`. O(n) time, blocks in memory."""
-    found = np.zeros(near.shape, np.float32)
+    cosines = np.zeros(near.shape, np.float32)
     width = near.shape[1]
     for start in range(0, len(near), BLOCK):
         some = near[start : start + BLOCK]
         own = rows[np.repeat(np.arange(start, start + len(some)), width)]
         products = own.multiply(rows[np.maximum(some, 0).ravel()]).sum(axis=1)
-        found[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
-    return found
+        cosines[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
+    return cosines
 
 
 def _odds(probability: Matrix) -> Matrix:
@@ -149,7 +149,7 @@ def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.
     unusual = max(0.0, 1 - usual / max(int(reference.sum()), FEWEST) / USUAL)
     echo = np.zeros(len(units))
     for i in asking:
-        asked = set(stemmed(units[i].body[slice(*probes[i].lead)]))
+        question_stems = set(stemmed(units[i].body[slice(*probes[i].lead)]))
         behind = set(stemmed(units[i].body[probes[i].lead[1] :][:400]))
-        echo[i] = unusual * len(asked & behind) / max(len(asked), 1)
+        echo[i] = unusual * len(question_stems & behind) / max(len(question_stems), 1)
     return echo

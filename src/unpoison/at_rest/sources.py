@@ -27,11 +27,11 @@ class Failure:
     """A row or file that could not be read.
 
     Attributes:
-        place: Its line, row or path.
+        location: Its line, row or path.
         error: Why.
     """
 
-    place: str
+    location: str
     error: str
 
 
@@ -42,7 +42,7 @@ def read_documents(source: str, failed: Callable[[Failure], None]) -> Iterator[D
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML and
             PDF files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`at_rest.stores`); or `-`
             for JSON Lines from standard input.
-        failed: Told of every row and file that cannot be read; the others are not lost.
+        failed: Called for every row and file that cannot be read; the others are not lost.
 
     Raises:
         InputError: No such source, or not what its name says.
@@ -75,18 +75,20 @@ def _of_records(
     records: Iterable[FileRow], failed: Callable[[Failure], None], taken: dict[str, int]
 ) -> Iterator[Document]:
     for record in records:
-        place = f"row {record.number:,}"
+        location = f"row {record.number:,}"
         if record.error is not None:
-            failed(Failure(place, record.error))
+            failed(Failure(location, record.error))
             continue
         if "passages" in record.fields and "text" not in record.fields:
-            failed(Failure(place, "it has passages and no text: a scan takes one document a row; for rows of questions "
-                                  "use unpoison batch"))  # fmt: skip
+            why = (
+                "it has passages and no text: a scan takes one document a row; for rows of questions use unpoison batch"
+            )
+            failed(Failure(location, why))
             continue
         try:
             document = Document.of(_cleaned(record.fields))
         except InputError as error:
-            failed(Failure(place, str(error)))
+            failed(Failure(location, str(error)))
             continue
         yield named_apart(document, taken)
 

@@ -17,6 +17,7 @@ __all__ = ["State", "usual_folder"]
 
 SEEN = "judged.json"
 FORMAT = 1
+"""Of the file; another version's is judged anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,10 @@ def claim(question: str, answer: str) -> frozenset[str]:
 
     All its stems where it adds none, as in "which is larger, the sun or the moon".
     """
-    asked = read_question(question).content
+    question_words = read_question(question).content
     given = _stems(answer[:LONGEST_REPLY])
     telling = frozenset(word for word in given if word not in STOP_WORDS) or frozenset(given)
-    return telling - asked or telling
+    return telling - question_words or telling
 
 
 def says(question: str, reply: str, answer: str) -> bool:
@@ -57,15 +57,15 @@ def says(question: str, reply: str, answer: str) -> bool:
     if not informative(reply):
         return False
     if max(len(reply), len(answer)) <= LONGEST:
-        found = relation(question, reply, answer)
-        if found.same >= LIKELY:
+        related = relation(question, reply, answer)
+        if related.same >= LIKELY:
             return True
-        if found.sure and found.rival >= LIKELY:
+        if related.sure and related.rival >= LIKELY:
             return False
-    wanted, heard = claim(question, answer), _stems(reply[:LONGEST_REPLY])
+    wanted, reply_words = claim(question, answer), _stems(reply[:LONGEST_REPLY])
     if not wanted:
         return reply.strip().casefold() == answer.strip().casefold()
-    return len(wanted & heard) >= ENOUGH * len(wanted) or claim(question, reply) <= wanted
+    return len(wanted & reply_words) >= ENOUGH * len(wanted) or claim(question, reply) <= wanted
 
 
 def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.float64]:
@@ -77,22 +77,22 @@ def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.f
     Returns:
         Shape (k,), in [0, 1]. Linear time in the texts.
     """
-    wanted, asked = claim(question, answer), read_question(question).content
+    wanted, question_words = claim(question, answer), read_question(question).content
     if wanted <= STOP_WORDS:  # yes, no: no word of the passage says so, but it has to be about the question
         wanted = frozenset()
     parts = [split(text) for text in texts]
     spread = Counter(word for sentences in parts for word in wanted & _all(sentences))
     rarity = {word: log(1 + (len(texts) + 1) / (1 + spread[word])) for word in wanted}
-    return np.array([_stated(sentences, rarity, asked) for sentences in parts], float)
+    return np.array([_stated(sentences, rarity, question_words) for sentences in parts], float)
 
 
-def _stated(sentences: Sequence[Sentence], rarity: dict[str, float], asked: Set[str]) -> float:
+def _stated(sentences: Sequence[Sentence], rarity: dict[str, float], question_words: Set[str]) -> float:
     best, total = 0.0, sum(rarity.values())
     title = _words(sentences[0]) if sentences and not sentences[0].text.endswith((".", "!", "?")) else frozenset()
     for at in range(len(sentences)):
         near = frozenset[str]().union(*map(_words, sentences[at : at + WINDOW]))
         held = sum(weight for word, weight in rarity.items() if word in near) / total if total else 1.0
-        about = len(asked & (near | title)) / max(len(asked), 1)
+        about = len(question_words & (near | title)) / max(len(question_words), 1)
         best = max(best, held * (UNASKED + (1 - UNASKED) * about))
     return min(best, 1.0)
 

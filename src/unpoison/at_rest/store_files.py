@@ -93,12 +93,12 @@ class FolderStore(Store):
         yield from folder_documents(self.path, _ignored)
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        found = dict[str, Mapping[str, Any]]()
+        rows = dict[str, Mapping[str, Any]]()
         for name in ids:
             path = self._path(name)
             if path.is_file() and not path.is_symlink():
-                found[name] = {"id": name, "bytes": path.read_bytes().hex(), "mtime": path.stat().st_mtime}
-        return found
+                rows[name] = {"id": name, "bytes": path.read_bytes().hex(), "mtime": path.stat().st_mtime}
+        return rows
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         for name, row in raw.items():

@@ -113,12 +113,12 @@ class PgvectorStore(Store):
     def _columns(self) -> list[str]:
         """The table's columns; none where there is no such table."""
         with self._reached(0), self._connection.transaction():
-            found = self._connection.execute(
+            described = self._connection.execute(
                 "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
                 "AND NOT attisdropped ORDER BY attnum",
                 [".".join(f'"{part}"' for part in self.table.replace('"', '""').split("."))],
             ).fetchall()
-        return [name for (name,) in found]
+        return [name for (name,) in described]
 
     def _name(self) -> Any:
         return self._library.sql.Identifier(*self.table.split("."))

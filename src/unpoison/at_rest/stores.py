@@ -112,7 +112,7 @@ def opened_store(source: str, *, new: bool = False) -> Store:
 
 
 def _parts(source: str, prefix: str, mark: str, form: str) -> tuple[str, str]:
-    first, found, second = source.removeprefix(prefix).rpartition(mark)
-    if not found or not first or not second:
+    first, separator, second = source.removeprefix(prefix).rpartition(mark)
+    if not separator or not first or not second:
         raise OptionError(f"a store of this kind is written as {form}; something is missing in it")
     return first, second

@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.defenses.guard_windows import WindowModel
-from unpoison.kernels.reading import read
-from unpoison.kernels.style import known_to, resemblance, runs
+from unpoison.kernels.style import SHORTEST, known_to, resemblance, runs
+from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.window_evidence import window_signs
 
-__all__ = ["LEAST", "looks_made"]
+__all__ = ["LEAST", "invention_odds"]
 
 Matrix = NDArray[np.float64]
-
-SHORTEST = 10
-"""Runs, and words, of a sentence that has a style; where a text has none so long, its longest counts."""
 
 LEAST, MOST = -6.0, 4.0
 """What is farther from people's texts, or nearer to invented ones, counts as this."""
@@ -32,7 +29,7 @@ BLOCK = 64
 """Texts that are read at once."""
 
 
-def looks_made(texts: Sequence[str]) -> Matrix:
+def invention_odds(texts: Sequence[str]) -> Matrix:
     """The log-odds, roughly, that each text as a whole is an invented claim, by how it is built, shape (n,).
 
     Args:
@@ -40,22 +37,22 @@ def looks_made(texts: Sequence[str]) -> Matrix:
 
     Complexity: O(words) time but for sorting; memory of one block.
     """
-    found = np.full(len(texts), LEAST)
+    odds = np.full(len(texts), LEAST)
     for start in range(0, len(texts), BLOCK):
         some = texts[start : start + BLOCK]
-        found[start : start + len(some)] = (_as_written(some) + _plain(some)) / 2
-    return np.asarray(np.clip(found, LEAST, MOST))
+        odds[start : start + len(some)] = (_as_written(some) + _plain(some)) / 2
+    return np.asarray(np.clip(odds, LEAST, MOST))
 
 
 def _as_written(texts: Sequence[str]) -> Matrix:
-    style, reading = GuardModel.load("lexical").style, read(texts)
-    found = runs(reading)
-    known, owner = known_to(style, found), reading.sentence_owner
-    whole = resemblance(style, known.code, owner[known.sentence], len(texts))
-    each = resemblance(style, known.code, known.sentence, len(owner))
-    least = _least(each, owner, np.bincount(found.sentence, minlength=len(owner)), len(texts))
-    said = np.bincount(owner, minlength=len(texts)) > 0
-    return np.where(said, (whole + least) / 2, LEAST)
+    style, tokenized = GuardModel.load("lexical").style, tokenize(texts)
+    all_runs = runs(tokenized)
+    runs_with_weight, owner = known_to(style, all_runs), tokenized.sentence_owner
+    whole = resemblance(style, runs_with_weight.code, owner[runs_with_weight.sentence], len(texts))
+    each = resemblance(style, runs_with_weight.code, runs_with_weight.sentence, len(owner))
+    least = _least(each, owner, np.bincount(all_runs.sentence, minlength=len(owner)), len(texts))
+    has_words = np.bincount(owner, minlength=len(texts)) > 0
+    return np.where(has_words, (whole + least) / 2, LEAST)
 
 
 def _plain(texts: Sequence[str]) -> Matrix:

@@ -10,8 +10,8 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from unpoison.kernels.reading import TOKEN
 from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tokenized import TOKEN
 
 __all__ = ["Terms", "rarest", "stemmed", "table", "unit_length", "weighted"]
 
@@ -46,44 +46,44 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     """
     from scipy.sparse import csr_array
 
-    counts, found, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
-    seen, stemmer = dict[str, int](), Stemmer.Stemmer("english", 0)
+    counts, all_codes, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
+    cache, stemmer = dict[str, int](), Stemmer.Stemmer("english", 0)
     for text in texts:
-        code, count = np.unique(np.array(stemmed(text, seen, stemmer), np.int32), return_counts=True)
+        code, count = np.unique(np.array(stemmed(text, cache, stemmer), np.int32), return_counts=True)
         if codes is not None and len(codes):
-            known = codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
-            code, count = code[known], count[known]
-        found.append(code)
+            wanted = codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
+            code, count = code[wanted], count[wanted]
+        all_codes.append(code)
         counts.append(count.astype(np.float32))
         sizes.append(code.size)
-        if len(seen) > REMEMBERED:
-            seen.clear()
-    every = np.concatenate(found)
+        if len(cache) > REMEMBERED:
+            cache.clear()
+    every = np.concatenate(all_codes)
     columns = np.unique(every) if codes is None else codes
-    places = np.searchsorted(columns, every).astype(np.int32)
-    data = (np.concatenate(counts), places, np.cumsum(sizes).astype(np.int64))
+    positions = np.searchsorted(columns, every).astype(np.int32)
+    data = (np.concatenate(counts), positions, np.cumsum(sizes).astype(np.int64))
     return Terms(csr_array(data, shape=(len(sizes) - 1, len(columns))), columns)
 
 
-def stemmed(text: str, seen: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
+def stemmed(text: str, cache: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
     """The codes of a text's stems, in order, without stop words and marks.
 
     Args:
         text: Canonical.
-        seen: Codes by word; what is new is added.
+        cache: Codes by word; what is new is added.
         stemmer: An English one; stems of other languages are words less their English-looking endings.
     """
-    known = {} if seen is None else seen
+    cached = {} if cache is None else cache
     stem = (stemmer or Stemmer.Stemmer("english", 0)).stemWord
-    found = list[int]()
+    found_codes = list[int]()
     for token in TOKEN.findall(text):
-        code = known.get(token)
+        code = cached.get(token)
         if code is None:
             code = _code(token, stem)
-            known[token] = code
+            cached[token] = code
         if code >= 0:
-            found.append(code)
-    return found
+            found_codes.append(code)
+    return found_codes
 
 
 def _code(token: str, stem: Any) -> int:
@@ -108,12 +108,12 @@ def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.f
     words = dict[int, str]()
     for token in dict.fromkeys(TOKEN.findall(text)):
         words.setdefault(_code(token, stem), token)
-    found = np.array(list(words), np.int32)
-    place = np.minimum(np.searchsorted(codes, found), len(codes) - 1)
-    score = np.where(codes[place] == found, rarity[place], -1.0)
+    word_codes = np.array(list(words), np.int32)
+    column = np.minimum(np.searchsorted(codes, word_codes), len(codes) - 1)
+    score = np.where(codes[column] == word_codes, rarity[column], -1.0)
     best = np.argsort(-score, kind="stable")[:count]
-    said = list(words.values())
-    return [said[i] for i in np.sort(best) if score[i] >= 0]
+    spelled = list(words.values())
+    return [spelled[i] for i in np.sort(best) if score[i] >= 0]
 
 
 def weighted(counts: Any) -> tuple[Any, NDArray[np.float32]]:
@@ -123,17 +123,17 @@ def weighted(counts: Any) -> tuple[Any, NDArray[np.float32]]:
     rarity = np.log(1 + (n - holders + 0.5) / (holders + 0.5)).astype(np.float32)
     length = np.asarray(counts.sum(axis=1)).ravel()
     saturation = K1 * (1 - B + B * length / max(float(length.mean()) if n else 0.0, 1.0))
-    made = counts.copy()
+    weights = counts.copy()
     row = np.repeat(saturation.astype(np.float32), np.diff(counts.indptr))
-    made.data = counts.data / (counts.data + row) * rarity[counts.indices]
-    return made, rarity
+    weights.data = counts.data / (counts.data + row) * rarity[counts.indices]
+    return weights, rarity
 
 
 def unit_length(counts: Any, rarity: NDArray[np.float32]) -> Any:
     """TF-IDF rows of length 1."""
-    made = counts.copy()
-    made.data = (1 + np.log(counts.data)) * rarity[counts.indices]
-    squares = np.add.reduceat(np.append(made.data**2, 0), counts.indptr[:-1]) if counts.shape[0] else np.zeros(0)
+    rows = counts.copy()
+    rows.data = (1 + np.log(counts.data)) * rarity[counts.indices]
+    squares = np.add.reduceat(np.append(rows.data**2, 0), counts.indptr[:-1]) if counts.shape[0] else np.zeros(0)
     squares = np.where(np.diff(counts.indptr) > 0, squares, 1.0)
-    made.data = (made.data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32)
-    return made
+    rows.data = (rows.data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32)
+    return rows

@@ -26,9 +26,9 @@ def topics(questions: Sequence[Set[str]]) -> int:
             i = group[i]
         return i
 
-    for i, one in enumerate(questions):
+    for i, words in enumerate(questions):
         for j in range(i):
-            shorter = min(len(one), len(questions[j]))
-            if shorter and len(one & questions[j]) >= RELATED * shorter:
+            shorter = min(len(words), len(questions[j]))
+            if shorter and len(words & questions[j]) >= RELATED * shorter:
                 group[root(i)] = root(j)
     return len({root(i) for i in range(len(questions))})

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unpoison.at_rest.stating import statements
-from unpoison.at_rest.tracing import Finding, Interview, Spent, by_groups, by_judge, by_leaving_one_out, by_matching
+from unpoison.at_rest.tracing import Culprits, Interview, Spent, by_groups, by_judge, by_leaving_one_out, by_matching
 from unpoison.checks import among, at_least
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import InputError, OptionError, shown
@@ -158,17 +158,17 @@ class Tracer:
             InputError: No answer, or an unusable question or passage.
             ModelError: The generator failed.
         """
-        flow, models = self._flow(question, answer, self._found(question, passages))
+        flow, models = self._flow(question, answer, self._passages_of(question, passages))
         result, calls = run(flow, models, self.limits)
         return replace(result, calls=calls)
 
     async def atrace(self, question: str, answer: str, passages: Any) -> Trace:
         """`trace` for asyncio; a retriever is asked on this thread."""
-        flow, models = self._flow(question, answer, self._found(question, passages))
+        flow, models = self._flow(question, answer, self._passages_of(question, passages))
         result, calls = await arun(flow, models, self.limits)
         return replace(result, calls=calls)
 
-    def _found(self, question: str, passages: Any) -> tuple[tuple[Passage, ...], int | None]:
+    def _passages_of(self, question: str, passages: Any) -> tuple[tuple[Passage, ...], int | None]:
         """The passages, and how many of them are read at once."""
         if not callable(getattr(passages, "retrieve", None)):
             return as_passages(passages), self.k
@@ -176,13 +176,13 @@ class Tracer:
         return as_passages(list(passages.retrieve(question, DEEPER * k))), k
 
     def _flow(
-        self, question: str, answer: str, found: tuple[tuple[Passage, ...], int | None]
+        self, question: str, answer: str, read: tuple[tuple[Passage, ...], int | None]
     ) -> tuple[Flow[Trace], Models]:
-        asked = as_query(question)
+        query = as_query(question)
         if not isinstance(answer, str) or not answer.strip():
             raise InputError(f"answer must be what the model said, got {shown(answer)}; give its words")
-        passages, k = found
-        return self._tracing(asked.reading, answer.strip(), passages, k), Models(generator=self.generator)
+        passages, k = read
+        return self._tracing(query.reading, answer.strip(), passages, k), Models(generator=self.generator)
 
     def _tracing(self, question: str, answer: str, passages: tuple[Passage, ...], k: int | None) -> Flow[Trace]:
         texts = [passage.reading for passage in passages]
@@ -194,30 +194,30 @@ class Tracer:
 
         writes = self.generator is not None and can_write(self.generator)
         if self.method == "groups":
-            finding = yield from by_groups(interview, stated, window, remembers=writes)
+            culprits = yield from by_groups(interview, stated, window, remembers=writes)
         elif self.method == "leave-one-out":
-            finding = yield from by_leaving_one_out(interview, stated, window)
+            culprits = yield from by_leaving_one_out(interview, stated, window)
         elif self.method == "judge":
-            finding = yield from by_judge(interview, window, writes=writes)
+            culprits = yield from by_judge(interview, window, writes=writes)
         else:
-            finding = by_matching(stated)
-        if others := [i for i in by_matching(stated).culprits if i not in finding.reasons]:
-            finding.notes.append(f"these state the answer as well: {', '.join(map(str, others))}")
+            culprits = by_matching(stated)
+        if others := [i for i in by_matching(stated).positions if i not in culprits.reasons]:
+            culprits.notes.append(f"these state the answer as well: {', '.join(map(str, others))}")
         without = None
         if self.remove:
             try:
-                without = yield from interview.replied(window(finding.culprits))
+                without = yield from interview.replied(window(culprits.positions))
             except Spent:
-                finding.notes.append("no call was left to ask without the guilty")
+                culprits.notes.append("no call was left to ask without the guilty")
         return Trace(
-            question, answer, passages, _suspects(finding, stated), self.method, interview.made, finding.reproduced,
-            without, tuple(finding.notes),
+            question, answer, passages, _suspects(culprits, stated), self.method, interview.sent_count,
+            culprits.reproduced, without, tuple(culprits.notes),
         )  # fmt: skip
 
 
-def _suspects(finding: Finding, stated: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Suspect, ...]:
-    """All passages: the named in the order of their finding, then the others by what they state."""
-    others = [i for i in np.argsort(-stated, kind="stable").tolist() if i not in finding.reasons]
-    named = [Suspect(i, True, float(stated[i]), finding.reasons[i]) for i in finding.culprits]
+def _suspects(culprits: Culprits, stated: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Suspect, ...]:
+    """All passages: the named in the order in which they were found, then the others by what they state."""
+    others = [i for i in np.argsort(-stated, kind="stable").tolist() if i not in culprits.reasons]
+    named = [Suspect(i, True, float(stated[i]), culprits.reasons[i]) for i in culprits.positions]
     rest = [Suspect(i, False, float(stated[i]), f"states the answer to {stated[i]:.2f}") for i in others]
     return (*named, *rest)

@@ -39,12 +39,12 @@ class Case:
         """
         question = next((fields[name] for name in QUERY_FIELDS if isinstance(fields.get(name), str)), None)
         answer = fields.get("answer")
-        said = answer.get("text") if isinstance(answer, Mapping) else answer
+        answer_text = answer.get("text") if isinstance(answer, Mapping) else answer
         if "audit" in fields:
             passages = _logged(fields["passages"])
         else:
             passages = _kept(as_passages(fields["passages"]), fields.get("screening"))
-        return cls(question, said if isinstance(said, str) else None, passages)
+        return cls(question, answer_text if isinstance(answer_text, str) else None, passages)
 
 
 def is_row(fields: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from unpoison.errors import shown
 from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt, atomic_answer_prompt
 from unpoison.requests import Flow, generate
 
-__all__ = ["Finding", "Interview", "by_groups", "by_judge", "by_leaving_one_out", "by_matching", "half"]
+__all__ = ["Culprits", "Interview", "by_groups", "by_judge", "by_leaving_one_out", "by_matching", "half"]
 
 Scores = NDArray[np.float64]
 Window = Callable[[Collection[int]], list[int]]
@@ -41,24 +41,24 @@ class Spent(Exception):  # noqa: N818  no error: the number of calls that were a
 
 
 @dataclass(slots=True)
-class Finding:
-    """What was found.
+class Culprits:
+    """The passages that are named, and why.
 
     Attributes:
-        culprits: Positions, in the order in which they were found.
+        positions: In the order in which they were found.
         reasons: By position.
         reproduced: Whether the generator gives the answer again; None where it was not asked.
         notes: Anything unusual.
     """
 
-    culprits: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
     reproduced: bool | None = None
     notes: list[str] = field(default_factory=list)
 
     def name(self, position: int, reason: str) -> None:
         if position not in self.reasons:
-            self.culprits.append(position)
+            self.positions.append(position)
         self.reasons[position] = reason
 
 
@@ -72,12 +72,12 @@ class Interview:
         calls: How many prompts may be sent.
 
     Attributes:
-        made: How many were sent.
+        sent_count: How many were sent.
     """
 
     def __init__(self, question: str, answer: str, texts: Sequence[str], calls: int) -> None:
         self.question, self.answer, self.texts, self.calls = question, answer, texts, calls
-        self.made = 0
+        self.sent_count = 0
         self._replies: dict[tuple[int, ...], str] = {}
 
     def says(self, positions: Collection[int]) -> Flow[bool]:
@@ -103,24 +103,24 @@ class Interview:
         Raises:
             Spent: They are more than are left.
         """
-        if self.made + len(prompts) > self.calls:
+        if self.sent_count + len(prompts) > self.calls:
             raise Spent
-        self.made += len(prompts)
+        self.sent_count += len(prompts)
         replies = yield from generate(prompts, "trace")
         return [reply.text for reply in replies]
 
 
-def by_matching(stated: Scores) -> Finding:
+def by_matching(stated: Scores) -> Culprits:
     """Name the passages that state the answer plainly, the plainest first; nobody is asked."""
-    finding = Finding()
+    culprits = Culprits()
     best = float(stated.max(initial=0.0))
     for i in np.argsort(-stated, kind="stable").tolist():
         if stated[i] >= max(STATED, BESIDE * best):
-            finding.name(i, f"states the answer ({stated[i]:.2f})")
-    return finding
+            culprits.name(i, f"states the answer ({stated[i]:.2f})")
+    return culprits
 
 
-def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers: bool) -> Flow[Finding]:
+def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers: bool) -> Flow[Culprits]:
     """Halve the passages down to the fewest from which the model gives the answer; take these away, and look again.
 
     One call sees whether the model gives the answer at all. Where one of k passages is guilty, and makes it say so
@@ -134,34 +134,34 @@ def by_groups(interview: Interview, stated: Scores, window: Window, *, remembers
         window: Which passages the model reads once some are gone.
         remembers: Whether the generator may know an answer that no passage gives.
     """
-    finding = Finding()
+    culprits = Culprits()
     try:
-        finding.reproduced = bool(window(())) and (yield from interview.says(window(())))
-        if not finding.reproduced:
-            finding.notes.append(
+        culprits.reproduced = bool(window(())) and (yield from interview.says(window(())))
+        if not culprits.reproduced:
+            culprits.notes.append(
                 "the model does not give this answer from these passages, so it cannot be asked who made it; passages "
                 "are named by what they state"
             )
-            _name_stated(finding, stated)
-            return finding
-        while context := window(finding.culprits):
-            needed = yield from _fewest(interview, stated, context, finding)
+            _name_stated(culprits, stated)
+            return culprits
+        while context := window(culprits.positions):
+            needed = yield from _fewest(interview, stated, context, culprits)
             together = f", together with {', '.join(map(str, sorted(needed)))}" if len(needed) > 1 else ""
             for i in needed:
-                finding.name(i, f"the model gives the answer from it{together}")
-            reply = yield from interview.replied(window(finding.culprits))
+                culprits.name(i, f"the model gives the answer from it{together}")
+            reply = yield from interview.replied(window(culprits.positions))
             if not says(interview.question, reply, interview.answer):
                 for i in needed:
-                    finding.name(i, f"without it{together} the model replies {shown(reply, 120)}")
-                return finding
-            first = len(finding.culprits) == len(needed)
+                    culprits.name(i, f"without it{together} the model replies {shown(reply, 120)}")
+                return culprits
+            first = len(culprits.positions) == len(needed)
             if first and remembers and (yield from _remembered(interview)):
-                return Finding(
+                return Culprits(
                     reproduced=True, notes=["the model gives the answer without any passage: none is guilty"]
                 )
     except Spent:
-        finding.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
-    return finding
+        culprits.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
+    return culprits
 
 
 def half(masses: Scores) -> int:
@@ -180,7 +180,7 @@ def half(masses: Scores) -> int:
     return min(max(wanted, n - most, 1), most, n - 1)
 
 
-def _fewest(interview: Interview, stated: Scores, context: Sequence[int], finding: Finding) -> Flow[list[int]]:
+def _fewest(interview: Interview, stated: Scores, context: Sequence[int], culprits: Culprits) -> Flow[list[int]]:
     """The fewest passages from which the model gives the answer, the plainest first.
 
     None of them can be left out; there may be other such sets. From the whole context it gives the answer.
@@ -190,14 +190,14 @@ def _fewest(interview: Interview, stated: Scores, context: Sequence[int], findin
     try:
         if others and not (yield from search.gives(search.split(suspects)[0])):
             if not (yield from search.gives(others)):  # needed, though of it alone the model makes other words
-                finding.name(plainest, "without it the model does not give the answer")
+                culprits.name(plainest, "without it the model does not give the answer")
                 return [plainest, *(yield from search.needed([plainest], others))]
             suspects = others
         return (yield from search.needed([], suspects))
     except Spent:
-        if plainest not in finding.reasons:
+        if plainest not in culprits.reasons:
             left = search.left(suspects)
-            finding.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
+            culprits.name(left[0], f"of the {len(left)} that may have led to the answer it states it most plainly")
         raise
 
 
@@ -224,13 +224,13 @@ class _Search:
 
     def gives(self, positions: list[int]) -> Flow[bool]:
         """Whether the model gives the answer from these; asked only where it does not follow from what is known."""
-        if any(known <= set(positions) for known in self.enough):
+        if any(subset <= set(positions) for subset in self.enough):
             return True
-        if any(known >= set(positions) for known in self.silent):
+        if any(subset >= set(positions) for subset in self.silent):
             return False
-        found = yield from self.interview.says(positions)
-        (self.enough if found else self.silent).append(set(positions))
-        return found
+        answers = yield from self.interview.says(positions)
+        (self.enough if answers else self.silent).append(set(positions))
+        return answers
 
     def split(self, suspects: list[int]) -> tuple[list[int], list[int]]:
         """Those that state the answer best, and the others."""
@@ -243,9 +243,9 @@ class _Search:
         return [i for i in suspects if i in min(self.enough, key=len) and i not in cleared] or suspects
 
 
-def _name_stated(finding: Finding, stated: Scores) -> None:
-    for i in by_matching(stated).culprits:
-        finding.name(i, f"states the answer ({stated[i]:.2f})")
+def _name_stated(culprits: Culprits, stated: Scores) -> None:
+    for i in by_matching(stated).positions:
+        culprits.name(i, f"states the answer ({stated[i]:.2f})")
 
 
 def _remembered(interview: Interview) -> Flow[bool]:
@@ -253,39 +253,39 @@ def _remembered(interview: Interview) -> Flow[bool]:
     return says(interview.question, reply, interview.answer)
 
 
-def by_leaving_one_out(interview: Interview, stated: Scores, window: Window) -> Flow[Finding]:
+def by_leaving_one_out(interview: Interview, stated: Scores, window: Window) -> Flow[Culprits]:
     """Name each passage without which the answer is another; k + 1 calls, side by side.
 
     Copies of one poison hide each other: without either, the other is still there.
     """
-    finding, context = Finding(), window(())
+    culprits, context = Culprits(), window(())
     subsets = [context, *([j for j in context if j != i] for i in context)]
     try:
         whole, *others = yield from interview.all_replied(subsets)
     except Spent:
-        finding.notes.append(f"{len(subsets)} calls are needed and {interview.calls} were allowed")
-        return finding
-    finding.reproduced = says(interview.question, whole, interview.answer)
-    if not finding.reproduced:
-        finding.notes.append("the model does not give this answer from these passages")
-        return finding
+        culprits.notes.append(f"{len(subsets)} calls are needed and {interview.calls} were allowed")
+        return culprits
+    culprits.reproduced = says(interview.question, whole, interview.answer)
+    if not culprits.reproduced:
+        culprits.notes.append("the model does not give this answer from these passages")
+        return culprits
     for i, reply in sorted(zip(context, others, strict=True), key=lambda pair: (-stated[pair[0]], pair[0])):
         if not says(interview.question, reply, interview.answer):
-            finding.name(i, f"without it the model replies {shown(reply, 120)}")
-    if not finding.culprits:
-        finding.notes.append("no single passage is needed for the answer; the method groups finds several")
-    return finding
+            culprits.name(i, f"without it the model replies {shown(reply, 120)}")
+    if not culprits.positions:
+        culprits.notes.append("no single passage is needed for the answer; the method groups finds several")
+    return culprits
 
 
-def by_judge(interview: Interview, window: Window, *, writes: bool) -> Flow[Finding]:
+def by_judge(interview: Interview, window: Window, *, writes: bool) -> Flow[Culprits]:
     """RAGForensics: each passage is judged alone; what takes the place of the guilty ones is judged too.
 
     One call for each passage. A reader, which cannot judge, reads each passage alone instead, and is told by its
     answer.
     """
-    finding, innocent = Finding(), set[int]()
+    culprits, innocent = Culprits(), set[int]()
     try:
-        while new := [i for i in window(finding.culprits) if i not in innocent]:
+        while new := [i for i in window(culprits.positions) if i not in innocent]:
             texts = [interview.texts[i] for i in new]
             if writes:
                 prompts = [blame_prompt(interview.question, interview.answer, text) for text in texts]
@@ -294,12 +294,12 @@ def by_judge(interview: Interview, window: Window, *, writes: bool) -> Flow[Find
             replies = yield from interview.sent(prompts)
             for i, reply in zip(new, replies, strict=True):
                 if _blames(reply) if writes else says(interview.question, reply, interview.answer):
-                    finding.name(i, f"the judge says of it alone {shown(reply, 120)}")
+                    culprits.name(i, f"the judge says of it alone {shown(reply, 120)}")
                 else:
                     innocent.add(i)
     except Spent:
-        finding.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
-    return finding
+        culprits.notes.append(f"the search ended with the {interview.calls} calls that were allowed")
+    return culprits
 
 
 def _blames(reply: str) -> bool:

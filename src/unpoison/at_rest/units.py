@@ -16,7 +16,7 @@ MOST = 2_000
 """Characters of a document that is judged in one piece, and of a stretch of a longer one."""
 
 FEWEST = 1_200
-"""Characters from which on a stretch ends with its sentence."""
+"""From this many characters a stretch ends with its sentence."""
 
 _SPACE = re.compile(r"\s")
 
@@ -31,7 +31,7 @@ class Unit:
         body: The same without the title.
         title: The document's title, canonical; empty without one.
         start, end: Where it stands in the caller's text; the whole piece of it where that cannot be said exactly.
-        hidden: What was hidden in the document's piece that it comes from; told of by its first stretch alone.
+        hidden: What was hidden in the document's piece that it comes from; only its first stretch has it.
     """
 
     document: int
@@ -57,23 +57,23 @@ def units_of(document: Document, number: int) -> Iterator[Unit]:
         for body in _stretches(read.text):
             where = raw.find(body, at)
             at = max(where, at)
-            place = (start, end) if where < 0 else (start + where, start + where + len(body))
+            region = (start, end) if where < 0 else (start + where, start + where + len(body))
             text = f"{shown}\n{body}" if first and shown else body
-            yield Unit(number, text, body, title, *place, hidden)
+            yield Unit(number, text, body, title, *region, hidden)
             first, hidden = False, Hidden()
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Where the sentences of a text stand, with their last mark; none of them empty."""
-    found, start = list[tuple[int, int]](), 0
+    regions, start = list[tuple[int, int]](), 0
     for match in SENTENCE_END.finditer(text):
         last = match.start() if text[match.start()] == "\n" else match.start() + 1
         if text[start:last].strip():
-            found.append((start, last))
+            regions.append((start, last))
         start = match.end()
     if text[start:].strip():
-        found.append((start, len(text)))
-    return found
+        regions.append((start, len(text)))
+    return regions
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -216,7 +216,7 @@ class Attack(ABC):
         """The replies that count as success when one of them occurs in the answer."""
         return (target.incorrect,) if target.incorrect else ()
 
-    def asked(self, question: str) -> str:
+    def user_question(self, question: str) -> str:
         """The question as the attacked user asks it; a trigger attack changes it."""
         return question
 

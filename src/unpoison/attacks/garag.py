@@ -43,7 +43,7 @@ class Reader(Protocol):
         """For each passage alone: the reply, and p(answer | question, passage)."""
 
 
-class _Reading(NamedTuple):
+class _Trial(NamedTuple):
     similarity: float
     reply: str
     probability: float
@@ -56,7 +56,7 @@ class _Subject:
     target: Target
     answer: str
     tokens: list[str]
-    places: list[int]
+    word_positions: list[int]
     size: int
 
     def text(self, typos: Typos) -> str:
@@ -134,7 +134,7 @@ class Garag(Attack):
         self, target: Target, passage: str, rng: np.random.Generator, meter: Meter
     ) -> Flow[tuple[str, str, dict[str, Any]]]:
         answer = next((a for a in target.correct if contains_answer(passage, a)), target.correct[0])
-        (original,) = yield from self._read(target, answer, passage, [passage], meter)
+        (original,) = yield from self._try_texts(target, answer, passage, [passage], meter)
         tokens = re.findall(r"\S+|\s+", passage)
         # A reply as long as a sentence would protect the very words that carry the answer.
         predicted = original.reply if len(original.reply.split()) <= LONGEST_PREDICTION else ""
@@ -170,9 +170,9 @@ class Garag(Attack):
         meta = {"rsr": round(rsr, 6), "gpr": round(gpr, 6), "generations": generation, "typos": len(pool[leader])}
         return subject.text(pool[leader]), reason, meta
 
-    def _read(
+    def _try_texts(
         self, target: Target, answer: str, passage: str, texts: Sequence[str], meter: Meter
-    ) -> Flow[list[_Reading]]:
+    ) -> Flow[list[_Trial]]:
         """Similarity to the question, reply and answer probability of each text."""
         # The original goes along each time: an encoder may weigh words by the texts of one call.
         vectors = yield from meter.encode([target.question, passage, *texts])
@@ -184,14 +184,14 @@ class Garag(Attack):
             prompts = [answer_prompt(target.question, [text], abstain=False) for text in texts]
             replies = yield from Meter().generate(prompts, "reading")
             read = [(reply.text, overlap(reply.text, answer)) for reply in replies]
-        return [_Reading(s, reply, probability) for s, (reply, probability) in zip(similarity, read, strict=True)]
+        return [_Trial(s, reply, probability) for s, (reply, probability) in zip(similarity, read, strict=True)]
 
     def _score(
-        self, subject: _Subject, passage: str, pool: Sequence[Typos], original: _Reading, meter: Meter
+        self, subject: _Subject, passage: str, pool: Sequence[Typos], original: _Trial, meter: Meter
     ) -> Flow[tuple[NDArray[np.float64], list[str]]]:
         """(RSR, GPR) of each individual, shape (n, 2), and the replies."""
         texts = [subject.text(typos) for typos in pool]
-        readings = yield from self._read(subject.target, subject.answer, passage, [passage, *texts], meter)
+        readings = yield from self._try_texts(subject.target, subject.answer, passage, [passage, *texts], meter)
         base, readings = readings[0].similarity, readings[1:]
         values = [
             (relevance_ratio(base, r.similarity), generation_ratio(original.probability, r.probability))
@@ -202,7 +202,7 @@ class Garag(Attack):
     def _drawn(self, subject: _Subject, rng: np.random.Generator, kept: Typos | None = None) -> Typos:
         """Typos at random places, without replacement, on top of the kept ones."""
         typos = dict(kept or {})
-        free = [i for i in subject.places if i not in typos]
+        free = [i for i in subject.word_positions if i not in typos]
         for k in rng.permutation(len(free))[: subject.size - len(typos)]:
             typos[free[k]] = typo(subject.tokens[free[k]], rng)
         return typos

@@ -57,13 +57,13 @@ LOOK_ALIKES = dict(zip(_LATIN, _TWINS, strict=True))
 """Latin letters and letters of another script that look the same."""
 
 _BOLD = {
-    ord(letter): chr(start + place)
+    ord(letter): chr(start + offset)
     for letters, start in (
         (string.ascii_uppercase, 0x1D400),
         (string.ascii_lowercase, 0x1D41A),
         (string.digits, 0x1D7CE),
     )
-    for place, letter in enumerate(letters)
+    for offset, letter in enumerate(letters)
 }
 
 MAPPED: dict[str, dict[int, str]] = {

@@ -101,7 +101,7 @@ def flip(
         body: The frozen rest of the passage.
         direction: The score of a passage is its vector's product with this, shape (d,).
         rng: Chooses the positions.
-        meter: Is told of every pass.
+        meter: Counts every pass.
         iterations: Steps.
         candidates: Proposals per step.
 

@@ -46,10 +46,10 @@ _REPLIES = {"refusal": "Sorry, I don't know", "busy": "I am busy"}
 class Phantom(DirectAttack):
     """A triggered refusal, excuse or opinion.
 
-    Evaluate each question twice, as `asked` puts it and without the trigger: an attack that also fires on the plain
-    question is a broken one. Without an encoder, or with one that has no gradients (lexical, behind a network), the
-    retrieval part is a template, the trigger several times: a retriever of words finds it by the trigger, and only so.
-    `meta["source"]` says which it was.
+    Evaluate each question twice, as `user_question` puts it and without the trigger: an attack that also fires on the
+    plain question is a broken one. Without an encoder, or with one that has no gradients (lexical, behind a network),
+    the retrieval part is a template, the trigger several times: a retriever of words finds it by the trigger, and only
+    so. `meta["source"]` says which it was.
 
     A text has reached its goal if it ranks among the `top` passages of the target's context for the triggered question
     and does not for the plain one; without a context, if it is closer to the triggered question.
@@ -99,8 +99,8 @@ class Phantom(DirectAttack):
         self.length = at_least("length", length, 1)
         self.shared = flag("shared", shared)
         self.top = at_least("top", top, 1)
-        self._found: dict[int, Flipped] = {}
-        self._finding = Lock()
+        self._optimised_texts: dict[int, Flipped] = {}
+        self._lock = Lock()
         self.box: WhiteBox | None = opened(encoder, "dot", 128) if has_gradients(encoder) else None
 
     @property
@@ -118,7 +118,7 @@ class Phantom(DirectAttack):
     def wanted(self, target: Target) -> tuple[str, ...]:
         return (self.reply,)
 
-    def asked(self, question: str) -> str:
+    def user_question(self, question: str) -> str:
         return f"{self.trigger} {question}"
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
@@ -134,7 +134,7 @@ class Phantom(DirectAttack):
     def _optimised(self, target: Target, position: int) -> PoisonText:
         assert self.box is not None  # noqa: S101  write() has checked
         box, meter = self.box, Meter()
-        clean, triggered = asked_vectors(box, [target.question, self.asked(target.question)])
+        clean, triggered = asked_vectors(box, [target.question, self.user_question(target.question)])
         meter.encoder_passes += 2
         if self.shared and not self.grada_compat:
             flipped = self._one_for_all(box, position, meter)
@@ -185,14 +185,14 @@ class Phantom(DirectAttack):
 
     def _one_for_all(self, box: WhiteBox, position: int, meter: Meter) -> Flipped:
         """The same text for every target, searched for once."""
-        with self._finding:
-            if position not in self._found:
-                vectors = asked_vectors(box, [*QUESTIONS, *map(self.asked, QUESTIONS)])
+        with self._lock:
+            if position not in self._optimised_texts:
+                vectors = asked_vectors(box, [*QUESTIONS, *map(self.user_question, QUESTIONS)])
                 meter.encoder_passes += len(vectors)
                 clean, triggered = np.split(vectors, 2)
                 rng = np.random.default_rng([self.seed, position])
-                self._found[position] = self._flipped(box, "", clean, triggered, rng, meter)
-            return self._found[position]
+                self._optimised_texts[position] = self._flipped(box, "", clean, triggered, rng, meter)
+            return self._optimised_texts[position]
 
     def _short(
         self,

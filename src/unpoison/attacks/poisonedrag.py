@@ -84,7 +84,7 @@ class PoisonedRag(Attack):
             if self.models.generator is None:
                 reasons = [stating(text, [target.incorrect]) for text in texts]
                 break
-            replies = yield from self._asked(target, pending, meters, texts)
+            replies = yield from self._trials(target, pending, meters, texts)
             for i, reply in zip(pending, replies, strict=True):
                 reasons[i] = _failed(reply, target.incorrect)
             pending = [i for i in pending if reasons[i]]
@@ -115,7 +115,7 @@ class PoisonedRag(Attack):
         for i, reply in zip(pending, replies, strict=True):
             texts[i] = unquoted(reply)
 
-    def _asked(self, target: Target, pending: list[int], meters: list[Meter], texts: list[str]) -> Flow[list[str]]:
+    def _trials(self, target: Target, pending: list[int], meters: list[Meter], texts: list[str]) -> Flow[list[str]]:
         """What a reader answers from each text alone."""
         prompts = [answer_prompt(target.question, [texts[i]], abstain=False) for i in pending]
         return (yield from each(prompts, pending, meters, "trial"))

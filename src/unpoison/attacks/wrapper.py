@@ -55,8 +55,8 @@ class Wrapper(Attack):
     def wanted(self, target: Target) -> tuple[str, ...]:
         return self.inner.wanted(target)
 
-    def asked(self, question: str) -> str:
-        return self.inner.asked(question)
+    def user_question(self, question: str) -> str:
+        return self.inner.user_question(question)
 
     @abstractmethod
     def change(self, text: str, target: Target, position: int) -> str:

@@ -25,7 +25,7 @@ from unpoison.files import open_source
 from unpoison.output import check_rows_name, not_the_input
 from unpoison.parquet import ParquetSource
 
-__all__ = ["Step", "run"]
+__all__ = ["Progress", "run"]
 
 ENGINES = ("local", "ray")
 
@@ -34,7 +34,7 @@ ASKING_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Progress:
     """One part of a batch is done.
 
     Attributes:
@@ -60,7 +60,7 @@ def run(
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
     limit: int | None = None,
-    told: Callable[[Step], None] = lambda step: None,
+    progress: Callable[[Progress], None] = lambda step: None,
 ) -> None:
     """Screen a file of rows into another, in order, however long it is.
 
@@ -76,7 +76,7 @@ def run(
         engine: `local`, processes or threads of this machine, or `ray`.
         workers: Parts at the same time; None for what suits the models.
         limit: Only so many rows.
-        told: Called after each part.
+        progress: Called after each part.
 
     Raises:
         InputError: The source is damaged, or changed while it was read.
@@ -88,7 +88,7 @@ def run(
     workers = None if workers is None else at_least("workers", workers, 1)
     limit = None if limit is None else at_least("limit", limit, 1)
     with open_source(source) as opened:
-        batch = _Batch(opened, screener, engine, workers, limit, told)
+        batch = _Batch(opened, screener, engine, workers, limit, progress)
         if output == "-":
             for finished in batch.finished(None, []):
                 sys.stdout.buffer.write(finished.lines)
@@ -107,7 +107,7 @@ class _Batch:
     engine: str
     workers: int | None
     limit: int | None
-    told: Callable[[Step], None]
+    progress: Callable[[Progress], None]
 
     def into(self, output: Path) -> None:
         """Everything into a file that appears at the end."""
@@ -126,7 +126,7 @@ class _Batch:
                 self._write_table(draft, shards, keys)
             else:
                 with draft.open("wb") as file:
-                    file.writelines(part.lines for part in _read(shards, keys))
+                    file.writelines(part.lines for part in _finished_parts(shards, keys))
             with draft.open("rb") as file:
                 os.fsync(file.fileno())
             draft.replace(output)
@@ -167,7 +167,7 @@ class _Batch:
         return cut(self.source, most=ASKING_ROWS if self.screener.generator else MAX_ROWS, limit=self.limit)
 
     def _tell(self, finished: Finished, position: int, *, resumed: bool = False) -> None:
-        self.told(Step(self.source.name, finished, position, self.source.size, resumed))
+        self.progress(Progress(self.source.name, finished, position, self.source.size, resumed))
 
     def _write_table(self, draft: Path, shards: Shards, keys: list[str]) -> None:
         answers = self.screener.answer
@@ -175,18 +175,18 @@ class _Batch:
             schema, tables = beside_input(self.source.schema, self._again(shards, keys), answers=answers)
             write_table(draft, tables, schema)
         else:
-            write_lines(draft, lambda: _read(shards, keys), answers=answers)
+            write_lines(draft, lambda: _finished_parts(shards, keys), answers=answers)
 
     def _again(self, shards: Shards, keys: list[str]) -> Iterator[tuple[Part, Finished]]:
         """The input once more, with what was found of it."""
         purpose = PartWork(self.screener, results_only=True).purpose
-        for part, key, finished in zip(self._cut(), keys, _read(shards, keys), strict=True):
+        for part, key, finished in zip(self._cut(), keys, _finished_parts(shards, keys), strict=True):
             if part.key(purpose) != key:
                 raise InputError(f"{self.source.name} changed while it was read; run the same command again")
             yield part, finished
 
 
-def _read(shards: Shards, keys: list[str]) -> Iterator[Finished]:
+def _finished_parts(shards: Shards, keys: list[str]) -> Iterator[Finished]:
     for key in keys:
         finished = shards.read(key)
         if finished is None:

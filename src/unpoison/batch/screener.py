@@ -14,14 +14,14 @@ from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreErr
 from unpoison.rows import Row, answer_fields, with_results
 from unpoison.types import Answer
 
-__all__ = ["Outcome", "Screener"]
+__all__ = ["RowResults", "Screener"]
 
 MAX_ERROR = 500
 """Characters of an error that unpoison did not raise itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RowResults:
     """What became of one row.
 
     Attributes:
@@ -77,7 +77,7 @@ class Screener:
         """
         return [with_results(row, **self.outcome(row).results) for row in rows]
 
-    def outcome(self, row: Mapping[str, Any]) -> Outcome:
+    def outcome(self, row: Mapping[str, Any]) -> RowResults:
         """What becomes of one row. Whatever it does to the defense, the other rows are not lost.
 
         Raises:
@@ -87,8 +87,8 @@ class Screener:
         try:
             read = Row.of(row)
             if not self.answer:
-                return Outcome({"screening": defense.screen(read.query, read.passages).summary()})
-            return Outcome(_told(defense.answer(read.query, read.passages), self.generator_name))
+                return RowResults({"screening": defense.screen(read.query, read.passages).summary()})
+            return RowResults(_answer_without_seconds(defense.answer(read.query, read.passages), self.generator_name))
         except (OptionError, MissingExtraError):
             raise
         except UnpoisonError as error:
@@ -96,10 +96,10 @@ class Screener:
         except Exception as error:
             return self.failed(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
 
-    def failed(self, error: str, *, transient: bool = False) -> Outcome:
+    def failed(self, error: str, *, transient: bool = False) -> RowResults:
         """What the output says of a row that was not screened."""
         name = {"generator": self.generator_name} if self.answer else {}
-        return Outcome({"error": error, **name}, error, transient)
+        return RowResults({"error": error, **name}, error, transient)
 
     @cached_property
     def loaded(self) -> Defense:
@@ -133,7 +133,7 @@ class Screener:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def _told(answer: Answer, generator: str) -> dict[str, Any]:
+def _answer_without_seconds(answer: Answer, generator: str) -> dict[str, Any]:
     fields = answer_fields(answer, generator)
     for call in fields["answer"]["calls"]:
         del call["seconds"]

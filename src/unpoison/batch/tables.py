@@ -171,7 +171,7 @@ def _writable(arrow: Any, kind: Any) -> Any:
     """The type, or text where Parquet has none for it: structs without fields."""
     inner = [kind.field(i).type for i in range(kind.num_fields)]
     empty = arrow.types.is_struct(kind) and not inner
-    return arrow.string() if empty or any(_writable(arrow, one) != one for one in inner) else kind
+    return arrow.string() if empty or any(_writable(arrow, field) != field for field in inner) else kind
 
 
 def _column(arrow: Any, name: str, values: list[Any], kind: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Self
 
 from unpoison import __version__
 from unpoison.batch.parts import Part
-from unpoison.batch.screener import Outcome, Screener
+from unpoison.batch.screener import RowResults, Screener
 from unpoison.errors import InputError
 from unpoison.file_rows import FileRow, encoded
 from unpoison.registry import own_code
@@ -98,7 +98,7 @@ class PartWork:
                 transient += outcome.transient
         return Finished(len(lines), tuple(failures), transient, b"".join(lines)).to_bytes()
 
-    def _done(self, record: FileRow) -> tuple[bytes, Outcome]:
+    def _done(self, record: FileRow) -> tuple[bytes, RowResults]:
         line = {"line": record.number}
         if record.error is not None:
             outcome = self.screener.failed(record.error)

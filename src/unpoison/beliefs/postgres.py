@@ -68,13 +68,14 @@ class PostgresBeliefs(SqlBeliefs):
                 yield self._connection
             except (self._psycopg.errors.UndefinedColumn, self._psycopg.errors.UndefinedTable) as error:
                 raise InputError(
-                    f"the table unpoison_beliefs was made by something else ({self._said(error)}); use another database"
+                    f"the table unpoison_beliefs was made by something else ({self._masked(error)}); "
+                    "use another database"
                 ) from error
             except self._psycopg.Error as error:
                 if self._connection is not None and self._connection.broken:
                     self._connection.close()
                 raise StoreError(
-                    f"{self!r} cannot be reached ({self._said(error)}); see whether the server runs and lets you in"
+                    f"{self!r} cannot be reached ({self._masked(error)}); see whether the server runs and lets you in"
                 ) from error
 
     def _connect(self) -> Any:
@@ -108,16 +109,16 @@ class PostgresBeliefs(SqlBeliefs):
                     migration(connection)
                 except self._psycopg.errors.DuplicateTable as error:
                     raise InputError(
-                        f"the database has a table of that name that unpoison did not make ({self._said(error)}); "
+                        f"the database has a table of that name that unpoison did not make ({self._masked(error)}); "
                         "use another database"
                     ) from error
                 connection.execute("INSERT INTO unpoison_migrations VALUES (%s, %s)", (number, time.time()))
 
     @property
-    def _place(self) -> str:
+    def _address(self) -> str:
         return repr(self)
 
-    def _said(self, error: Exception) -> str:
+    def _masked(self, error: Exception) -> str:
         """The error on one line, without what may be a password: libpq quotes parts of the url."""
         message = " ".join(str(error).split())
         for secret in re.findall(r"(?<=:)[^:/@]{1,512}(?=@)|(?<=password=)\S{1,512}", self._url):

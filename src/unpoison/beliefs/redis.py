@@ -23,6 +23,7 @@ TIMEOUT = 5.0
 """Seconds to wait for a connection or a reply."""
 
 SCHEMA = 1
+"""Version of how beliefs are stored; older ones are migrated."""
 
 MIGRATIONS: dict[int, Callable[[Any, str], None]] = {}
 """By the schema that they start from: functions of (client, key of one belief) that bring it to the next schema.
@@ -125,14 +126,14 @@ class RedisBeliefs:
     def _migrate(self) -> None:
         """The namespace's schema stands in `unpoison:beliefs-schema`, a hash by namespace."""
         marks = f"{PREFIX}-schema"
-        found = self._client.hget(marks, self.namespace)
-        schema = SCHEMA if found is None else int(found)
+        stored_schema = self._client.hget(marks, self.namespace)
+        schema = SCHEMA if stored_schema is None else int(stored_schema)
         if schema > SCHEMA:
             raise InputError(f"{self!r} has schema {schema}, and this version knows {SCHEMA}; upgrade unpoison")
         for step in range(schema, SCHEMA):
             for name in self._client.scan_iter(match=f"{self._prefix}*", count=500):
                 MIGRATIONS[step](self._client, name)
-        if found is None or schema < SCHEMA:
+        if stored_schema is None or schema < SCHEMA:
             self._client.hset(marks, self.namespace, SCHEMA)
 
     def _belief(self, value: bytes | None) -> Belief | None:

@@ -55,7 +55,7 @@ class SqlBeliefs(ABC):
 
     @property
     @abstractmethod
-    def _place(self) -> str:
+    def _address(self) -> str:
         """The store as error messages name it; never with a password."""
 
     def get(self, key: str) -> Belief | None:
@@ -130,4 +130,4 @@ class SqlBeliefs(ABC):
         try:
             return Belief(answer, support, conflict, query, version, *stamps)
         except InputError as error:
-            raise InputError(f"{self._place} holds what is no belief: {error}; restore it") from None
+            raise InputError(f"{self._address} holds what is no belief: {error}; restore it") from None

@@ -20,6 +20,9 @@ APPLICATION = int.from_bytes(b"unpb")
 BUSY = 10.0
 """Seconds to wait for another process."""
 
+RETRY = 0.005
+"""Seconds between two tries to switch a file to write-ahead mode that another process switches at the moment."""
+
 
 def _first(connection: sqlite3.Connection) -> None:
     connection.execute(
@@ -68,12 +71,12 @@ class SqliteBeliefs(SqlBeliefs):
                 yield self._connection
             except sqlite3.OperationalError as error:
                 raise StoreError(
-                    f"the belief store {self._place} cannot be used ({error}); "
+                    f"the belief store {self._address} cannot be used ({error}); "
                     "give a path in a folder that can be written, and see whether another process holds it locked"
                 ) from error
             except sqlite3.Error as error:  # of which a damaged file is the only one left
                 raise InputError(
-                    f"{self._place} is damaged or no SQLite file ({error}); give another path, or restore it"
+                    f"{self._address} is damaged or no SQLite file ({error}); give another path, or restore it"
                 ) from error
 
     def _connect(self) -> sqlite3.Connection:
@@ -84,8 +87,8 @@ class SqliteBeliefs(SqlBeliefs):
             (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != APPLICATION:
-                raise InputError(f"{self._place} is a database, but no store of beliefs; give another path")
-            connection.execute("PRAGMA journal_mode = WAL")
+                raise InputError(f"{self._address} is a database, but no store of beliefs; give another path")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA trusted_schema = OFF")
             self._migrate(connection)
@@ -104,7 +107,7 @@ class SqliteBeliefs(SqlBeliefs):
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
             if schema > len(MIGRATIONS):
                 raise InputError(
-                    f"{self._place} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
+                    f"{self._address} has schema {schema}, and this version knows {len(MIGRATIONS)}; upgrade unpoison"
                 )
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (schema INTEGER PRIMARY KEY, applied REAL)")
             for number, migration in enumerate(MIGRATIONS[schema:], schema + 1):
@@ -118,11 +121,24 @@ class SqliteBeliefs(SqlBeliefs):
             raise
 
     @property
-    def _place(self) -> str:
+    def _address(self) -> str:
         return shown(str(self.path), 200)
 
     def __repr__(self) -> str:
         return f"SqliteBeliefs({str(self.path)!r}, namespace={self.namespace!r})"
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead mode. SQLite does not wait for other processes here, as it does everywhere else."""
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(RETRY)
 
 
 _GET = """

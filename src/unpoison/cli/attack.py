@@ -89,7 +89,7 @@ def attack(
     Writes the rows in the shared format, passages in the order that a defense would see, poison marked, and says what
     was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
     """
-    from unpoison.cli.attacks import Accounts, attacked_rows, attacks_table
+    from unpoison.cli.attacks import CraftedTexts, attacked_rows, attacks_table
     from unpoison.cli.display import show
     from unpoison.cli.running import say
     from unpoison.cli.runs import progress
@@ -124,7 +124,7 @@ def attack(
         raise OptionError(
             f"'attack' plants one attack in one way; -a {name}{f' --policy {policy}' if policy else ''} is not that"
         )
-    accounts = Accounts()
+    accounts = CraftedTexts()
     with progress() as advance:
         rows = attacked_rows(scenarios[0], output, to_stdout=as_json, restart=restart, jobs=jobs, progress=advance)
         for planted in rows:

@@ -26,7 +26,7 @@ from unpoison.evaluation.workbench import Workbench
 from unpoison.output import check_output, check_rows_name
 from unpoison.rendering import excerpt, plain
 
-__all__ = ["Accounts", "attacked_rows", "attacks_table"]
+__all__ = ["CraftedTexts", "attacked_rows", "attacks_table"]
 
 SHOWN = 20
 """So many planted texts are shown one by one."""
@@ -101,7 +101,7 @@ def _print(row: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-class Accounts:
+class CraftedTexts:
     """Counts questions and texts, and remembers the first texts for the table."""
 
     def __init__(self) -> None:

@@ -105,7 +105,7 @@ def _status(rules: list[Rule], report: Report, counts: RowCounts) -> int:
 
     held = [rule for rule in rules if rule.holds(report.measures)]
     for rule in held:
-        say(f"alert: {rule.told(report.measures)}")
+        say(f"alert: {rule.described(report.measures)}")
     return ALERT if held and counts.exit_code != 2 else counts.exit_code
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.at_rest.audit_page import day
-from unpoison.at_rest.audit_report import Report
+from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
 from unpoison.cli.display import show
 from unpoison.cli.running import counted
 from unpoison.rendering import excerpt
@@ -27,66 +27,66 @@ def show_report(report: Report, top: int) -> None:
         show(f"since {day(onset.time)} UTC {onset.after:.2%} are dropped, before it was {onset.before:.2%}")
     for note in report.notes:
         show(note)
-    rows = [
-        (
-            one.flagged,
-            (
-                _named(one.id, one.label),
-                f"{one.dropped:,} of {one.seen:,}",
-                f"{one.expected:.1f}",
-                f"{one.questions:,}",
-                excerpt(", ".join(filter(None, (one.source, one.author))), 40),
-                day(one.first_dropped),
-            ),
-        )
-        for one in report.documents
-    ]
-    title = f"documents: {report.totals['flagged']:,} flagged"
-    _show(title, ("document", "dropped", "expected", "questions", "source, author", "since"), rows)
-    origins = [
-        (
-            one.flagged,
-            (
-                f"{one.kind} {excerpt(one.name, 60)}",
-                f"{one.dropped_documents:,} of {one.documents:,}",
-                f"{one.dropped:,} of {one.seen:,}",
-                f"{one.expected:.1f}",
-                day(one.first_dropped),
-            ),
-        )
-        for one in report.origins[:top]
-    ]
-    _show("sources and authors", ("", "documents", "dropped", "expected", "since"), origins)
-    questions = [
-        (
-            one.flagged,
-            (excerpt(one.asked or one.id, 80), f"{one.attacked:,} of {one.rows:,}", f"{one.documents:,}",
-             day(one.first_attacked)),
-        )
-        for one in report.questions
-    ]  # fmt: skip
-    title = f"questions: {report.totals['attacked']:,} under attack"
-    _show(title, ("question", "attacked", "documents", "since"), questions)
-    alarms = [
-        (
-            False,
-            (
-                _named(one.document.id, one.document.label),
-                f"{one.topics:,}",
-                "unknown" if one.agrees is None else f"{one.agrees:.0%}",
-                f"{one.document.dropped:,} of {one.document.seen:,}",
-            ),
-        )
-        for one in report.false_alarms
-    ]
-    _show("perhaps false alarms", ("document", "topics", "agrees", "dropped"), alarms)
+    flagged, attacked = report.totals["flagged"], report.totals["attacked"]
+    _show(f"documents: {flagged:,} flagged", _DOCUMENT, map(_document, report.documents))
+    _show("sources and authors", _ORIGIN, map(_origin, report.origins[:top]))
+    _show(f"questions: {attacked:,} under attack", _QUESTION, map(_question, report.questions))
+    _show("perhaps false alarms", _ALARM, map(_alarm, report.false_alarms))
+
+
+_DOCUMENT = ("document", "dropped", "expected", "questions", "source, author", "since")
+_ORIGIN = ("", "documents", "dropped", "expected", "since")
+_QUESTION = ("question", "attacked", "documents", "since")
+_ALARM = ("document", "topics", "agrees", "dropped")
+
+Row = tuple[bool, Sequence[str]]
+"""Whether it is flagged, and its cells."""
+
+
+def _document(document: Document) -> Row:
+    return document.flagged, (
+        _named(document.id, document.label),
+        f"{document.dropped:,} of {document.seen:,}",
+        f"{document.expected:.1f}",
+        f"{document.questions:,}",
+        excerpt(", ".join(filter(None, (document.source, document.author))), 40),
+        day(document.first_dropped),
+    )
+
+
+def _origin(origin: Origin) -> Row:
+    return origin.flagged, (
+        f"{origin.kind} {excerpt(origin.name, 60)}",
+        f"{origin.dropped_documents:,} of {origin.documents:,}",
+        f"{origin.dropped:,} of {origin.seen:,}",
+        f"{origin.expected:.1f}",
+        day(origin.first_dropped),
+    )
+
+
+def _question(question: Question) -> Row:
+    return question.flagged, (
+        excerpt(question.asked or question.id, 80),
+        f"{question.attacked:,} of {question.rows:,}",
+        f"{question.documents:,}",
+        day(question.first_attacked),
+    )
+
+
+def _alarm(alarm: FalseAlarm) -> Row:
+    return False, (
+        _named(alarm.document.id, alarm.document.label),
+        f"{alarm.topics:,}",
+        "unknown" if alarm.agrees is None else f"{alarm.agrees:.0%}",
+        f"{alarm.document.dropped:,} of {alarm.document.seen:,}",
+    )
 
 
 def _named(name: str, label: str) -> str:
     return f"{excerpt(name, 40)}  {excerpt(label, 60)}".rstrip()
 
 
-def _show(title: str, heads: Sequence[str], rows: Iterable[tuple[bool, Sequence[str]]]) -> None:
+def _show(title: str, heads: Sequence[str], rows: Iterable[Row]) -> None:
     """A table, flagged rows in red and with a mark; nothing without rows."""
     table = Table(title=Text(title, style="bold"), title_justify="left", expand=True)
     table.add_column("", no_wrap=True, width=1)

@@ -81,7 +81,7 @@ def batch(
     Every row is written with its fields and "screening", with --answer also "answer" and "generator". A row that cannot
     be used does not stop the file: it is reported, counted, and written with "error".
     """
-    from unpoison.batch import Screener, Step, run
+    from unpoison.batch import Progress, Screener, run
     from unpoison.cli.running import RowCounts, row_progress, say
 
     screener = Screener(
@@ -97,11 +97,11 @@ def batch(
     counts = RowCounts(file, most=MAX_REPORTED)
     with row_progress(rows_on_stdout=output == "-") as show:
 
-        def advance(step: Step) -> None:
+        def advance(step: Progress) -> None:
             counts.source = step.source
             counts.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
             show(step.position, step.size, counts.done + counts.failed)
 
-        run(file, output, screener, engine=engine.value, workers=workers, limit=limit, told=advance)
+        run(file, output, screener, engine=engine.value, workers=workers, limit=limit, progress=advance)
     say(counts.summary("answered" if answer else "screened"))
     raise typer.Exit(counts.exit_code)

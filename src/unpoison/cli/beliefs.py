@@ -72,7 +72,7 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
 def show(question: Question, store: StoreName = DEFAULT, namespace: Namespace = "default") -> None:
     """Show one belief as JSON."""
     with _opened(store, namespace) as opened:
-        key, belief = _found(opened, question)
+        key, belief = _belief_of(opened, question)
         times = {name: _moment(getattr(belief, name)) for name in ("created", "updated", "expires")}
         typer.echo(json.dumps({"key": key, **belief.to_dict(), **times}, ensure_ascii=False, indent=2))
 
@@ -94,7 +94,7 @@ def forget(
         if question is None:
             count = opened.forget_all()
         else:
-            key, _ = _found(opened, question)
+            key, _ = _belief_of(opened, question)
             count = int(opened.forget(key))
         say(f"forgot {counted(count, 'belief')}")
 
@@ -159,7 +159,7 @@ def _opened(spec: str, namespace: str, *, make: bool = False) -> Iterator[Belief
         store.close()
 
 
-def _found(store: BeliefStore, question: str) -> tuple[str, Belief]:
+def _belief_of(store: BeliefStore, question: str) -> tuple[str, Belief]:
     """The belief of a question or of a key."""
     from unpoison.beliefs import belief_key
     from unpoison.errors import InputError, shown

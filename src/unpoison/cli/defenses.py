@@ -25,8 +25,8 @@ def defenses(
 
     described = [_described(name) for name in registry.names("defenses")]
     if as_json:
-        for one in described:
-            typer.echo(json.dumps(one, ensure_ascii=False, default=str))
+        for row in described:
+            typer.echo(json.dumps(row, ensure_ascii=False, default=str))
         return
     from rich.table import Table
     from rich.text import Text
@@ -36,12 +36,12 @@ def defenses(
     table = Table(show_lines=True)
     for heading in ("name", "what it does", "options", "needs"):
         table.add_column(heading, overflow="fold")
-    for one in described:
-        options = "\n".join(option["described"] for option in one.get("options", ()))
-        what = "\n\n".join(filter(None, (one["summary"], one["source"])))
-        needs = ", ".join(one["needs"]) or "nothing"
-        calls = f"\n\ncalls: {one['calls']}" if one["calls"] else ""
-        table.add_row(*map(Text, (one["name"], what, options, needs + calls)))
+    for row in described:
+        options = "\n".join(option["described"] for option in row.get("options", ()))
+        what = "\n\n".join(filter(None, (row["summary"], row["source"])))
+        needs = ", ".join(row["needs"]) or "nothing"
+        calls = f"\n\ncalls: {row['calls']}" if row["calls"] else ""
+        table.add_row(*map(Text, (row["name"], what, options, needs + calls)))
     show(table)
 
 

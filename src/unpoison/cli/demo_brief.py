@@ -56,9 +56,9 @@ def _question(case: Case) -> Iterator[str]:
             continue
         # The repeated question would fill the line; what the attacker added says more.
         text = excerpt(case.passages[i].text.removeprefix(f"{case.question}. "), 40)
-        fates = (f"{'read' if one.verdicts[i].kept else 'dropped':>10}" for one in (without, shielded))
+        fates = (f"{'read' if screening.verdicts[i].kept else 'dropped':>10}" for screening in (without, shielded))
         yield f"  {'POISON' if label == 'poison' else 'answer'}  {text:<41}{'  '.join(fates)}"
-    kept = (f"{sum(one.verdicts[i].kept for i in others)} read".rjust(10) for one in (without, shielded))
+    kept = (f"{sum(screening.verdicts[i].kept for i in others)} read".rjust(10) for screening in (without, shielded))
     yield f"          {f'and {len(others)} other genuine passages':<41}{'  '.join(kept)}"
     reason = excerpt(plain(shielded.verdicts[case.labels.index("poison")].reason), REASON)
     yield from wrap(f"Why {SHIELD} drops the first: {reason}", COLUMNS)
@@ -78,9 +78,9 @@ def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
             share(case.poisons_left(name) > 0 for case in cases[many]),
             share(case.keeps_answer(name) for case in cases[many]),
             share(
-                one.verdicts[i].kept
+                screening.verdicts[i].kept
                 for case in cases[0]
-                for one in [case.screenings[name]]
+                for screening in [case.screenings[name]]
                 for i in range(len(case.labels))
             ),
         )

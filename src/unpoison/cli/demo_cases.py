@@ -64,7 +64,8 @@ def case_of(row: Row, count: int, defenses: Mapping[str, Defense]) -> Case:
     """A question with so many planted poisons, screened by every defense."""
     passages, labels = planted(row, count)
     question = row.query.text
-    return Case(question, passages, labels, {name: one.screen(question, passages) for name, one in defenses.items()})
+    screenings = {name: defense.screen(question, passages) for name, defense in defenses.items()}
+    return Case(question, passages, labels, screenings)
 
 
 def planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]]:

@@ -70,7 +70,7 @@ def doctor(
             "unpoison": __version__,
             "python": python,
             "works": healthy,
-            "checks": [asdict(one) for one in results],
+            "checks": [asdict(result) for result in results],
         }
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
@@ -135,7 +135,7 @@ def _weights(name: str, package: str, module: str, extra: str, needs: tuple[str,
     from unpoison.models.checkpoints import check_published
     from unpoison.models.sentence_transformers import MINILM
 
-    missing = [one for one in (module, *needs) if find_spec(one) is None]
+    missing = [needed for needed in (module, *needs) if find_spec(needed) is None]
     if missing:
         return Check("models", name, False, f"not installed: {', '.join(missing)}", _install(extra))
     folder = Path(getattr(find_spec(module), "origin", None) or "").parent
@@ -234,7 +234,7 @@ def _lines(results: list[Check]) -> Iterator[str]:
         yield group
         if group in ("core", "extras"):
             working = [check for check in mine if check.works and check.name != "screening"]
-            names = [f"{one.name} {one.found}" if group == "core" else one.name for one in working]
+            names = [f"{ready.name} {ready.found}" if group == "core" else ready.name for ready in working]
             yield from _wrapped("  ok  ", ", ".join(names) or "none")
             mine = [check for check in mine if check not in working]
         if group == "extras":

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unpoison.cli import evaluate_options as options
 from unpoison.cli.evaluate_options import RUNS
 from unpoison.cli.options import Against, FailIf, Junit, Sarif
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from unpoison.cli.runs import Chosen
+    from unpoison.evaluation.report import Report
+    from unpoison.evaluation.runs import Run
 
 __all__ = ["EXAMPLES", "evaluate"]
 
@@ -88,14 +97,10 @@ def evaluate(
     from unpoison.cli import runs
     from unpoison.cli.display import show
     from unpoison.cli.gates import Checks, measured_of
-    from unpoison.cli.running import say
     from unpoison.driver import Limits
-    from unpoison.evaluation.judging import grade_run, judge_run
     from unpoison.evaluation.measures import MEASURES
-    from unpoison.evaluation.report import Report, as_csv, as_markdown, write_report
+    from unpoison.evaluation.report import Report
     from unpoison.evaluation.report import as_json as json_text
-    from unpoison.evaluation.runner import Runner
-    from unpoison.evaluation.runs import folder_name
     from unpoison.evaluation.specs import varied_options
     from unpoison.evaluation.summary import Price
 
@@ -152,33 +157,18 @@ def evaluate(
     checks = Checks.of(MEASURES, fail_if, against, junit, sarif)
     chosen = runs.choose(given, config, preset, manifest, grader=grader)
     checks.need_generator(chosen.scenarios)
-    if folder is None:
-        RUNS.mkdir(exist_ok=True)
-    with runs.progress() as advance:
-        runner = Runner(
-            folder or RUNS / folder_name(chosen.scenarios),
-            chosen.scenarios,
-            jobs=jobs,
-            limits=Limits(deadline=deadline),
-            retry_failed=retry_failed,
-            vectors=encoder_cache or (None if folder else RUNS / "vectors.db"),
-            progress=advance,
-            command=sys.argv,
-        )
-        if chosen.manifest is not None:
-            for difference in runner.check(chosen.manifest):
-                say(f"note: {difference}")
-        run = runner.run()
-        if judge is not None:
-            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=advance)
-        if grader is not None:
-            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=advance)
+    run = _run(
+        chosen,
+        folder,
+        judge=judge,
+        grader=grader,
+        jobs=jobs,
+        limits=Limits(deadline=deadline),
+        retry_failed=retry_failed,
+        vectors=encoder_cache or (None if folder else RUNS / "vectors.db"),
+    )
     results = Report.of(run, prices=prices, preset=chosen.preset)
-    for path in report or ():
-        write_report(results, path)
-    for file, text_of in ((markdown, as_markdown), (csv, as_csv)):
-        if file is not None:
-            file.write_text(text_of(results), encoding="utf-8")
+    _write_files(results, report or (), markdown, csv)
     if as_json:
         print(json_text(results), end="")  # noqa: T201  this is what the command line is for
     else:
@@ -188,3 +178,40 @@ def evaluate(
     problems = [problem for summary in results.summaries for problem in summary.problems]
     where = str(config) if config is not None else str((data or ["sample"])[0])
     raise typer.Exit(checks.concluded(measured_of(results), problems, runs.say_outcome(run), where))
+
+
+def _run(
+    chosen: Chosen, folder: Path | None, *, judge: str | None, grader: str | None, jobs: int, **options: Any
+) -> Run:
+    """Measure what was chosen, then have the replies judged and graded where that is wanted; `options` of `Runner`."""
+    from unpoison.cli.running import say
+    from unpoison.cli.runs import progress
+    from unpoison.evaluation.judging import grade_run, judge_run
+    from unpoison.evaluation.runner import Runner
+    from unpoison.evaluation.runs import folder_name
+
+    if folder is None:
+        RUNS.mkdir(exist_ok=True)
+        folder = RUNS / folder_name(chosen.scenarios)
+    with progress() as advance:
+        runner = Runner(folder, chosen.scenarios, jobs=jobs, progress=advance, command=sys.argv, **options)
+        if chosen.manifest is not None:
+            for difference in runner.check(chosen.manifest):
+                say(f"note: {difference}")
+        run = runner.run()
+        if judge is not None:
+            run = judge_run(run, runner.bench.generator(judge), jobs=jobs, progress=advance)
+        if grader is not None:
+            run = grade_run(run, runner.bench.generator(grader), jobs=jobs, progress=advance)
+    return run
+
+
+def _write_files(results: Report, reports: Sequence[Path], markdown: Path | None, csv: Path | None) -> None:
+    """The report in the form that each file's suffix names, and as Markdown and CSV."""
+    from unpoison.evaluation.report import as_csv, as_markdown, write_report
+
+    for path in reports:
+        write_report(results, path)
+    for file, text_of in ((markdown, as_markdown), (csv, as_csv)):
+        if file is not None:
+            file.write_text(text_of(results), encoding="utf-8")

@@ -115,10 +115,10 @@ def evaluate_stream(
     else:
         show(described(study), "Percent, with 95 % intervals.", "")
         compared = static_dynamic_table(study)
-        for one in (*([compared] if compared else []), *study_tables(study)):
-            show(_shown(one), "")
-        for one in published_over_time(table, study) if table is not None else ():
-            show(_shown(one), "")
+        for table_shown in (*([compared] if compared else []), *study_tables(study)):
+            show(_shown(table_shown), "")
+        for table_shown in published_over_time(table, study) if table is not None else ():
+            show(_shown(table_shown), "")
     for line in study.left_out:
         say(f"left out: {line}")
     answers = len(study.results) * len(methods) * study.steps

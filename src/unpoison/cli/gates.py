@@ -10,7 +10,7 @@ from typing import Any
 from unpoison.cli.running import say
 from unpoison.errors import OptionError
 from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import Finding, Gate, MeasuredCell, check_gates
+from unpoison.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
 from unpoison.evaluation.measures import Measure
 from unpoison.evaluation.report import Report
 from unpoison.evaluation.report.model import is_baseline
@@ -21,6 +21,7 @@ from unpoison.output import check_writable
 __all__ = ["Checks", "measured_of"]
 
 MOST_SHOWN = 20
+"""Failed gates that are named."""
 
 OF_ANSWERS = ("asr", "accuracy", "exact_match", "em_within", "abstained", "judged_", "graded")
 """How the figures begin that only a generator's answers have."""
@@ -55,7 +56,7 @@ class Checks:
         """Read the options.
 
         Raises:
-            OptionError, UnknownNameError: A gate that is none.
+            OptionError, UnknownNameError: No such gate.
             InputError: An earlier run that cannot be read.
             OSError: A file that cannot be written.
         """
@@ -103,7 +104,7 @@ class Checks:
         Raises:
             InputError: A gate or comparison that applies to nothing; the files are written all the same.
         """
-        findings, error = list[Finding](), None
+        findings, error = list[GateResult](), None
         try:
             findings += check_gates(self.gates, cells, self.measures)
             if self.earlier is not None:
@@ -120,7 +121,7 @@ class Checks:
             raise error
         return self._exit_code(findings, code)
 
-    def _exit_code(self, findings: Sequence[Finding], code: int) -> int:
+    def _exit_code(self, findings: Sequence[GateResult], code: int) -> int:
         if not self.gates and self.earlier is None:
             return code
         failed = [finding for finding in findings if finding.failed]

@@ -21,7 +21,7 @@ Exit status: 0 when all were moved, 1 when some are in neither store, 2 when not
 
 def quarantine(
     store: Annotated[str, typer.Argument(metavar="STORE", help="Where the documents are, as for unpoison scan.")],
-    other: Annotated[
+    quarantine_store: Annotated[
         str, typer.Argument(metavar="QUARANTINE", help="A store of the same kind; made if it is not there.")
     ],
     ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="A document; once for each.")] = None,
@@ -44,7 +44,7 @@ def quarantine(
     from unpoison.cli.running import counted, say
     from unpoison.errors import OptionError
 
-    with opened_store(store) as index, opened_store(other, new=not restore) as held:
+    with opened_store(store) as index, opened_store(quarantine_store, new=not restore) as held:
         here, there = (held, index) if restore else (index, held)
         named = [*(ids or []), *(decided(decisions) if decisions is not None else [])]
         if not named and restore:

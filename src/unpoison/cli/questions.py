@@ -100,7 +100,7 @@ def questions(
         kinds[question.fact.kind] = kinds.get(question.fact.kind, 0) + 1
     say(
         f"wrote {counted(len(produced.questions), 'question')} to {output}: "
-        + ", ".join(f"{number} by the rule {kind}" for kind, number in sorted(kinds.items(), key=lambda one: -one[1]))
+        + ", ".join(f"{number} by the rule {kind}" for kind, number in sorted(kinds.items(), key=lambda item: -item[1]))
     )
     if len(produced.questions) < count:
         gone = "".join(f"; {number} left out: {why}" for why, number in produced.left_out.items())

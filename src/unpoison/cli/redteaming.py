@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 MOST_SHOWN = 20
+"""Items of a list that are named."""
 
 
 @contextmanager
@@ -74,11 +75,11 @@ def show_results(results: Results) -> None:
     cells = results.table()
     for cell in cells:
         table.add_column(Text(plain(cell.id if cell.poisons else "nothing planted")), justify="right", overflow="fold")
-    for name, one in MEASURES.items():
+    for name, measure in MEASURES.items():
         estimates = [cell.figures[name] for cell in cells]
         if any(not isnan(figure.value) for figure in estimates) and name != "failed":
-            unit = "%" if one.unit == "share" else "s"
-            table.add_row(f"{one.title}, {unit}", *(_figure(figure, one.unit) for figure in estimates))
+            unit = "%" if measure.unit == "share" else "s"
+            table.add_row(f"{measure.title}, {unit}", *(_figure(figure, measure.unit) for figure in estimates))
     show(table, "")
 
 
@@ -113,7 +114,7 @@ def alerts(results: Results) -> list[Alert]:
         Alert("document-remains", "error", f"the document {canary} may remain: {reason}", canary)
         for canary, reason in results.remaining
     ]
-    return [*remaining, *(one for one in raised if one is not None)]
+    return [*remaining, *(alert for alert in raised if alert is not None)]
 
 
 def _alert(cell: Cell, number: int) -> Alert | None:

@@ -58,7 +58,7 @@ def outcomes(
 ) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `at_once` side by side, and yield in the order of the source.
 
-    At most `2 * at_once` records are in memory. An exception that is none of `failures` ends everything.
+    At most `2 * at_once` records are in memory. Any exception that is not among `failures` ends everything.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:

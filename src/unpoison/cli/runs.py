@@ -230,13 +230,13 @@ def published_table(report: Report, preset: Preset) -> Table:
     by_scenario = {summary.scenario: summary for summary in report.summaries}
     letters: dict[str, str] = {}
     shown = set[tuple[Scenario | None, str]]()
-    for one in preset.published:
-        key = (one.scenario, one.measure)
-        ours = "as above" if key in shown else measured_figure(preset, one, by_scenario)
-        if ours and one.scenario is not None:
+    for entry in preset.published:
+        key = (entry.scenario, entry.measure)
+        ours = "as above" if key in shown else measured_figure(preset, entry, by_scenario)
+        if ours and entry.scenario is not None:
             shown.add(key)
-        differs = [letters.setdefault(t, _letter(len(letters))) for t in (*one.row_differs, *one.column_differs)]
-        cells = (plain(one.table), plain(one.row), plain(one.column), one.measure, one.printed)
+        differs = [letters.setdefault(t, _letter(len(letters))) for t in (*entry.row_differs, *entry.column_differs)]
+        cells = (plain(entry.table), plain(entry.row), plain(entry.column), entry.measure, entry.printed)
         table.add_row(*map(Text, (*cells, ours, " ".join(differs))))
     table.caption = Text("\n".join(f"{letter}  {plain(sentence)}" for sentence, letter in letters.items()))
     return table

@@ -111,7 +111,7 @@ def scan(
 
     def failed(failure: Failure) -> None:
         failures.append(failure)
-        say(f"{described(source)}: {failure.place}: {failure.error}")
+        say(f"{described(source)}: {failure.location}: {failure.error}")
 
     documents = list(read_documents(source, failed))
     if not documents:

@@ -42,7 +42,7 @@ def read_settings(context: Any, parameter: Any, path: Path | None) -> Path | Non
         if option not in names:
             raise UnknownNameError(f"setting of {path.name}", key, names)
         values = value if isinstance(value, list) else [value]
-        if not all(isinstance(one, SCALAR) for one in values):
+        if not all(isinstance(member, SCALAR) for member in values):
             raise OptionError(f"{path.name}: {key} must be a text, a number, true or false, or a list of them")
         multiple = getattr(options[names[option]], "multiple", False)
         if isinstance(value, list) and not multiple:

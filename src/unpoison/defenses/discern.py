@@ -38,7 +38,7 @@ class Discern(Defense):
     Args:
         generator: Finds perturbed passages and answers in one call; with a discriminator it only answers.
         discriminator: A `Discriminator` or the file that one was saved to; with it `screen` needs no generator.
-        threshold: P(perturbed) from which on the discriminator's verdict is perturbed, in [0, 1].
+        threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
@@ -87,12 +87,12 @@ class Discern(Defense):
         """Discernment alone; without a discriminator the model's answer is thrown away."""
         if self.discriminator is not None:
             return (yield from self._classified(query, passages, self.discriminator))
-        return (yield from self._asked(query, passages))[0]
+        return (yield from self._by_prompt(query, passages))[0]
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Discernment and answer; in one call where the model does both."""
         if self.discriminator is None:
-            screening, reply = yield from self._asked(query, passages)
+            screening, reply = yield from self._by_prompt(query, passages)
         else:
             screening = yield from self._classified(query, passages, self.discriminator)
             perturbed = [i + 1 for i in screening.dropped_indices]
@@ -100,7 +100,7 @@ class Discern(Defense):
             (reply,) = yield from generate([prompt], "answer")
         return answered(replace(reply, text=discerned(reply.text).answer), screening, {"reply": reply.text})
 
-    def _asked(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Reply]]:
+    def _by_prompt(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Reply]]:
         prompt = discern_prompt(query.reading, [passage.reading for passage in passages])
         (reply,) = yield from generate([prompt], "discern and answer")
         perturbed = discerned(reply.text).perturbed

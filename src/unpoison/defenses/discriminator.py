@@ -124,7 +124,7 @@ class Discriminator:
         """Read what `save` wrote.
 
         Raises:
-            InputError: The file cannot be read or is none of these.
+            InputError: The file cannot be read, or is of another kind.
         """
         try:
             with Path(path).open("rb") as file:

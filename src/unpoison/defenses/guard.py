@@ -9,6 +9,7 @@ passages' answers are compared where wording leaves open whom to believe.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, flag, within
-from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.base import Defense
 from unpoison.defenses.guard_alone import answered_alone, screened_alone
-from unpoison.defenses.guard_consensus import ambiguous, consulted, outvoted
-from unpoison.defenses.guard_contest import Heard, contests, read_through
+from unpoison.defenses.guard_consensus import Opinion, ambiguous, consulted, outvoted
+from unpoison.defenses.guard_contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard_file import read
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_reasons import REMARKABLE, reasons
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
 from unpoison.defenses.guard_sentences import suspicious_sentences
+from unpoison.defenses.guard_vectors import Vectors, vectors_of
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
@@ -34,7 +36,7 @@ from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
-from unpoison.requests import Flow, encode
+from unpoison.requests import Flow
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
 __all__ = ["Guard"]
@@ -45,28 +47,12 @@ FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
 
 
-class Vectors(NamedTuple):
-    """What passages and a query are compared by.
-
-    Attributes:
-        passages: One row each, shape (k, d).
-        query: Shape (d,).
-        kind: Which coefficients suit them: `lexical` or `minilm`.
-        notes: That given ones could not be used.
-    """
-
-    passages: NDArray[np.float32]
-    query: NDArray[np.float32]
-    kind: str
-    notes: tuple[str, ...]
-
-
-class _Seen(NamedTuple):
+class _Assessment(NamedTuple):
     """What Guard found out about passages, and by which coefficients."""
 
     model: GuardModel
     windows: WindowModel
-    found: Signs
+    signs: Signs
     judgement: Judgement
     judged: Judged
     worst: dict[int, str]
@@ -161,71 +147,55 @@ class Guard(Defense):
         if self.alone:
             scale, windows = self._models("lexical")
             return screened_alone(self.name, query, passages, self._bar(scale), scale, windows)
-        seen = yield from self._look(query, passages)
-        found, threshold, notes = seen.found, seen.judged.threshold, seen.notes
-        said = [
-            f"{reason}; it hides {passage.hidden}" if passage.hidden else reason
-            for reason, passage in zip(
-                reasons(seen.model, found, seen.judgement, seen.judged.probability, seen.worst), passages
-            )
-        ]
-        cut = yield from self._redaction(query, passages, seen.judged)
-        said = [f"{cut.reason(i)}; whole: {reason}" if i in cut.cut else reason for i, reason in enumerate(said)]
-        passages, probability, notes = cut.passages, cut.probability, (*notes, *cut.notes)
-
-        opinions: dict[str, NDArray[Any]] = {}
-        if self._consults(found, probability, threshold):
-            opinion = yield from consulted(self._radar, query, passages, np.flatnonzero(probability <= threshold))
-            probability = 1 - (1 - probability) * (1 - opinion.conflict)
-            for i in np.flatnonzero(opinion.conflict):
-                said[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
-            notes = (*notes, f"wording was ambiguous: {opinion.read} passages were read, one model call each")
-            opinions = {"answers": opinion.answers, "agreement": opinion.agreement}
-        kept = np.flatnonzero(probability <= threshold).tolist()
-        texts = [p.reading for p in passages]
-        heard = Heard()
-        if opinions:
-            heard = Heard({i: str(opinions["answers"][i]) for i in kept})
-        elif self._has("read"):
-            heard = yield from read_through(query.reading, texts, kept)
-        contested = yield from contests(query.reading, texts, heard, found.overlap, asks=self._has("relations"))
+        assessment = yield from self._assess(query, passages)
+        cut = yield from self._redaction(query, passages, assessment.judged)
+        threshold = assessment.judged.threshold
+        opinion = None
+        if self._consults(assessment.signs, cut.probability, threshold):
+            kept = np.flatnonzero(cut.probability <= threshold)
+            opinion = yield from consulted(self._radar, query, cut.passages, kept)
+        probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
+        kept_indices = np.flatnonzero(probability <= threshold).tolist()
+        texts = [passage.reading for passage in cut.passages]
+        read_answers = yield from self._read_answers(query, texts, kept_indices, opinion)
+        contested = yield from contests(
+            query.reading, texts, read_answers, assessment.signs.overlap, asks=self._has("relations")
+        )
+        notes = (*assessment.notes, *cut.notes, *(opinion.notes if opinion else ()), *read_answers.notes)
         return Screening.decided(
             self.name,
             query,
-            passages,
-            kept=kept,
+            cut.passages,
+            kept=kept_indices,
             scores=1 - probability,
-            reasons=said,
-            evidence=Evidence(
-                {
-                    "probability": probability,
-                    "threshold": np.array(threshold),
-                    "calibration": np.array(f"{seen.model.calibration}-{seen.windows.calibration}"),
-                    "similarity": found.columns["similarity"],
-                    "residual": found.residual,
-                    "overlap": found.overlap,
-                    **opinions,
-                },
-                (*notes, *heard.notes),
-                graph="residual",
-            ),
+            reasons=_sentences(assessment, passages, cut, opinion),
+            evidence=Evidence(_arrays(assessment, probability, opinion), notes, graph="residual"),
             contested=contested,
             spans=cut.spans,
         )
 
-    def _look(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Seen]:
+    def _read_answers(
+        self, query: Query, texts: Sequence[str], kept: Sequence[int], opinion: Opinion | None
+    ) -> Flow[ReadAnswers]:
+        """What the kept passages answer, where they were read already or a reader is at hand."""
+        if opinion is not None:
+            return ReadAnswers({i: str(opinion.answers[i]) for i in kept})
+        return (yield from read_through(query.reading, texts, kept)) if self._has("read") else ReadAnswers()
+
+    def _assess(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Assessment]:
         """Everything that wording says of the passages of a question."""
         vectors, target, kind, notes = yield from self.vectors(query, passages)
         model, windows = self._models(kind)
         if self._own is not None and self._own.encoder != kind:
             notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
         texts, threshold = [p.reading for p in passages], self._bar(model)
-        seen = look(model, windows, query.reading, texts, vectors, target)
-        spans = suspicious_sentences(texts, seen.found, model.style, seen.probability, threshold)
-        spans |= windows.suspicious(model, seen.windows, threshold, seen.level)
-        worst = windows.quoted(model, seen.windows, texts, REMARKABLE, seen.level)
-        judged = Judged(seen.probability, threshold, spans)
-        return _Seen(model, windows, seen.found, seen.judgement, judged, worst, notes)
+        bodies = [passage.body for passage in passages]
+        view = look(model, windows, query.reading, texts, vectors, target, bodies)
+        spans = suspicious_sentences(texts, view.signs, model.style, view.probability, threshold)
+        spans |= windows.suspicious(model, view.windows, threshold, view.level)
+        worst = windows.quoted(model, view.windows, texts, REMARKABLE, view.level)
+        judged = Judged(view.probability, threshold, spans)
+        return _Assessment(model, windows, view.signs, view.judgement, judged, worst, notes)
 
     def _models(self, kind: str) -> tuple[GuardModel, WindowModel]:
         """The coefficients of one's own, or the shipped ones for a kind of vectors."""
@@ -243,7 +213,7 @@ class Guard(Defense):
             return Redaction(passages, judged.probability, suspicious_spans(passages, judged))
 
         def again(rests: tuple[Passage, ...]) -> Flow[Judged]:
-            return (yield from self._look(query, rests)).judged
+            return (yield from self._assess(query, rests)).judged
 
         return (yield from redacted(passages, judged, again))
 
@@ -260,17 +230,17 @@ class Guard(Defense):
         winner = yield from outvoted(query.reading, answer.text, screening)
         if winner is None:
             return answer
-        said = str(screening.evidence["answers"][winner])
-        return replace(answer, text=said, details={**answer.details, "outvoted": answer.text})
+        majority = str(screening.evidence["answers"][winner])
+        return replace(answer, text=majority, details={**answer.details, "outvoted": answer.text})
 
     def _has(self, method: str) -> bool:
         """Whether the generator is a reader: it reads passages at little cost (`read`), or compares (`relations`)."""
         return callable(getattr(self.models.generator, method, None))
 
-    def _consults(self, found: Signs, probability: Matrix, threshold: float) -> bool:
+    def _consults(self, signs: Signs, probability: Matrix, threshold: float) -> bool:
         if self.models.nli is None or self.consult == "never" or (probability <= threshold).sum() < FEWEST_RIVALS:
             return False
-        return self.consult == "always" or ambiguous(found, probability, threshold)
+        return self.consult == "always" or ambiguous(signs, probability, threshold)
 
     @cached_property
     def _radar(self) -> Radar:
@@ -282,21 +252,37 @@ class Guard(Defense):
 
         Vectors of the built-in encoder only compare within one call, so it cannot add to what is given.
         """
-        given = [p.embedding is not None for p in passages]
-        notes: tuple[str, ...] = ()
-        kind = "minilm"
-        if getattr(self.models.encoder, "per_set", False) and not (all(given) and query.embedding is not None):
-            kind = "lexical"
-            if any(given):
-                notes = (
-                    "given embeddings are not used: the query or a passage has none, and the encoder cannot add to "
-                    "them",
-                )
-            made = yield from encode([*(p.reading for p in passages), query.reading])
-            vectors, target = made[:-1], made[-1]
-        else:
-            vectors, own = yield from embedded(query, passages, self.models.encoder, with_query=True)
-            assert own is not None  # noqa: S101  it was asked for
-            target = own
+        vectors = yield from vectors_of(query, passages, self.models.encoder)
         shipped = self._own is None and self.coefficients != "auto"
-        return Vectors(vectors, target, self.coefficients if shipped else kind, notes)
+        return vectors._replace(kind=self.coefficients) if shipped else vectors
+
+
+def _sentences(
+    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None
+) -> list[str]:
+    """Each verdict's reason: the evidence, what the passage hides, what is cut, whose answer contradicts it."""
+    probability = assessment.judged.probability
+    sentences = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
+    for i, passage in enumerate(passages):
+        if passage.hidden:
+            sentences[i] += f"; it hides {passage.hidden}"
+        if i in cut.cut:
+            sentences[i] = f"{cut.reason(i)}; whole: {sentences[i]}"
+        if opinion is not None and opinion.conflict[i]:
+            sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
+    return sentences
+
+
+def _arrays(assessment: _Assessment, probability: Matrix, opinion: Opinion | None) -> dict[str, NDArray[Any]]:
+    """The evidence of a screening, by name."""
+    signs = assessment.signs
+    compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
+    return {
+        "probability": probability,
+        "threshold": np.array(assessment.judged.threshold),
+        "calibration": np.array(f"{assessment.model.calibration}-{assessment.windows.calibration}"),
+        "similarity": signs.columns["similarity"],
+        "residual": signs.residual,
+        "overlap": signs.overlap,
+        **compared,
+    }

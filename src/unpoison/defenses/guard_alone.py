@@ -98,7 +98,7 @@ def answered_alone(query: Query, screening: Screening, generator: Generator | No
 def _joined(screening: Screening, decided: Screening) -> Screening:
     """One screening of both steps: kept is what the vote keeps of what hides nothing."""
     read = screening.kept_indices
-    rank = {read[place]: rank for rank, place in enumerate(decided.kept_indices)}
+    rank = {read[i]: rank for rank, i in enumerate(decided.kept_indices)}
     reasons = {i: verdict.reason for i, verdict in zip(read, decided.verdicts, strict=True)}
     verdicts = tuple(
         replace(verdict, kept=i in rank, rank=rank.get(i), reason=reasons.get(i, verdict.reason))

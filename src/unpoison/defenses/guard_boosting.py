@@ -20,9 +20,13 @@ __all__ = ["Scale", "balanced", "boosted", "cross_fitted", "exported", "scaled"]
 Matrix = NDArray[np.float64]
 
 TREES: Final = 120
+"""Trees of one classifier."""
 DEPTH: Final = 3
+"""The shape that `kernels.trees` evaluates: 7 nodes and 8 leaves a tree."""
 RATE: Final = 0.1
+"""How much each tree counts; the library's default."""
 SEED: Final = 0
+"""The same rows give the same trees."""
 
 
 def boosted(
@@ -50,8 +54,8 @@ def boosted(
 def cross_fitted(rows: Matrix, y: NDArray[np.bool_], w: Matrix, folds: NDArray[np.int64]) -> Matrix:
     """The sum that a classifier fitted on the other folds gives each row, shape (n,)."""
     sums = np.zeros(len(y))
-    for one in sorted(set(folds.tolist())):
-        here = folds == one
+    for fold in sorted(set(folds.tolist())):
+        here = folds == fold
         sums[here] = boosted(rows[~here], y[~here], w[~here]).decision_function(rows[here])
     return sums
 
@@ -109,7 +113,7 @@ def exported(model: Any, columns: Sequence[int] | None = None) -> dict[str, Any]
         columns: The places of its columns in a broader table, where it was fitted on some of them.
     """
     inner, outer = 2**DEPTH - 1, 2**DEPTH
-    made: dict[str, Any] = {
+    trees: dict[str, Any] = {
         "features": [],
         "thresholds": [],
         "leaves": [],
@@ -118,19 +122,19 @@ def exported(model: Any, columns: Sequence[int] | None = None) -> dict[str, Any]
     for (predictor,) in model._predictors:
         nodes = predictor.nodes
         features, thresholds, leaves = [0] * inner, [0.0] * inner, [0.0] * outer
-        places = [(0, 0)]
-        while places:
-            place, index = places.pop()
+        pending = [(0, 0)]
+        while pending:
+            position, index = pending.pop()
             node = nodes[index]
-            if place >= inner:
-                leaves[place - inner] = round(float(node["value"]), 5)
+            if position >= inner:
+                leaves[position - inner] = round(float(node["value"]), 5)
             elif node["is_leaf"]:
-                places += [(2 * place + 1, index), (2 * place + 2, index)]
+                pending += [(2 * position + 1, index), (2 * position + 2, index)]
             else:
                 column = int(node["feature_idx"])
-                features[place] = column if columns is None else columns[column]
-                thresholds[place] = float(f"{node['num_threshold']:.7g}")
-                places += [(2 * place + 1, int(node["left"])), (2 * place + 2, int(node["right"]))]
+                features[position] = column if columns is None else columns[column]
+                thresholds[position] = float(f"{node['num_threshold']:.7g}")
+                pending += [(2 * position + 1, int(node["left"])), (2 * position + 2, int(node["right"]))]
         for name, values in (("features", features), ("thresholds", thresholds), ("leaves", leaves)):
-            made[name].append(values)
-    return made
+            trees[name].append(values)
+    return trees

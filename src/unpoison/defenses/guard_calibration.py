@@ -46,11 +46,11 @@ def calibrated(screenings: Iterable[Screening], damage: float = 0.02) -> Calibra
     """
     if not 0 <= damage < 1:
         raise OptionError(f"damage must be a share in [0, 1), got {shown(damage)}")
-    found = list(screenings)
-    missing = next((s.defense for s in found if len(s.passages) and "probability" not in s.evidence), None)
+    retrievals = list(screenings)
+    missing = next((s.defense for s in retrievals if len(s.passages) and "probability" not in s.evidence), None)
     if missing is not None:
         raise InputError(f"screenings by {missing} hold no probabilities; pass those of guard")
-    parts = [s.evidence["probability"] for s in found if len(s.passages)]
+    parts = [s.evidence["probability"] for s in retrievals if len(s.passages)]
     values = np.sort(np.concatenate([*parts, np.zeros(0)]))[::-1]
     allowed = int(np.floor(damage * len(values) + 1e-9))
     if not len(values) or (damage > 0 and allowed < 1):

@@ -62,12 +62,17 @@ class Opinion(NamedTuple):
     answers: NDArray[np.str_]
     read: int
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the comparison cost."""
+        return (f"wording was ambiguous: {self.read} passages were read, one model call each",)
 
-def ambiguous(found: Signs, probability: Matrix, threshold: float) -> bool:
+
+def ambiguous(signs: Signs, probability: Matrix, threshold: float) -> bool:
     """Whether wording leaves open whom to believe: a doubtful passage is kept, or several try to answer."""
     kept = probability <= threshold
     doubtful = kept & (probability >= DOUBTFUL)
-    return bool(doubtful.any() or (kept & (found.columns["claim"] >= CLAIM)).sum() > 1)
+    return bool(doubtful.any() or (kept & (signs.columns["claim"] >= CLAIM)).sum() > 1)
 
 
 def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: NDArray[np.intp]) -> Flow[Opinion]:
@@ -106,19 +111,19 @@ def outvoted(question: str, answer: str, screening: Screening) -> Flow[int | Non
         screening: Guard's, with the `answers` of an `Opinion` in its evidence.
     """
     evidence = screening.evidence
-    said = [i for i in screening.kept_indices if evidence["answers"][i]]
-    if len(said) < FEWEST_VOICES:
+    answering = [i for i in screening.kept_indices if evidence["answers"][i]]
+    if len(answering) < FEWEST_VOICES:
         return None
-    (final, *others), place = statements(question, [answer, *evidence["answers"][said].tolist()])
-    pairs = [(final, other) for other in others] + [(other, final) for other in others]
+    (final, *candidates), statement_of = statements(question, [answer, *evidence["answers"][answering].tolist()])
+    pairs = [(final, candidate) for candidate in candidates] + [(candidate, final) for candidate in candidates]
     judged = yield from judge(pairs, "vote")
-    entailed = np.concatenate([[1.0], judged[:, 0].reshape(2, len(others)).max(axis=0)])
-    same = entailed[place[1:]] >= AGREED
+    entailed = np.concatenate([[1.0], judged[:, 0].reshape(2, len(candidates)).max(axis=0)])
+    same = entailed[statement_of[1:]] >= AGREED
 
-    agree = (evidence["agreement"][np.ix_(said, said)] >= AGREED) | np.eye(len(said), dtype=bool)
-    copies = (agree & (evidence["overlap"][np.ix_(said, said)] >= COPY)).sum(axis=1) + 1
+    agree = (evidence["agreement"][np.ix_(answering, answering)] >= AGREED) | np.eye(len(answering), dtype=bool)
+    copies = (agree & (evidence["overlap"][np.ix_(answering, answering)] >= COPY)).sum(axis=1) + 1
     voices = agree @ (1 / copies)
-    support = agree @ ((1 - evidence["probability"][said]) / copies)
+    support = agree @ ((1 - evidence["probability"][answering]) / copies)
     best = int(support.argmax())
     enough = voices[best] >= max(FEWEST_VOICES, voices[same].max(initial=0.0) + LEAD)
-    return said[best] if enough and support[best] > support[same].max(initial=0.0) else None
+    return answering[best] if enough and support[best] > support[same].max(initial=0.0) else None

@@ -23,7 +23,7 @@ from unpoison.prompts import informative
 from unpoison.requests import Flow, read, relate
 from unpoison.types import Contest, Rival
 
-__all__ = ["MOST_READ", "Heard", "contests", "copied", "read_through"]
+__all__ = ["MOST_READ", "ReadAnswers", "contests", "copied", "read_through"]
 
 MOST_READ = 50
 """Kept passages, the best ranked, that a reader reads for this: about half a second on two cores."""
@@ -51,7 +51,7 @@ Related = Mapping[frozenset[str], Relation]
 """How the distinct answers of each pair relate."""
 
 
-class Heard(NamedTuple):
+class ReadAnswers(NamedTuple):
     """What passages answer, read one by one.
 
     Attributes:
@@ -65,22 +65,22 @@ class Heard(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[Heard]:
+def read_through(question: str, texts: Sequence[str], kept: Sequence[int]) -> Flow[ReadAnswers]:
     """Have the reader read the kept passages, at most `MOST_READ`, unless the question is for yes or no."""
     if len(kept) < 2 or read_question(question).kind == "polar":  # it copies words, and none of them says yes or no
-        return Heard()
+        return ReadAnswers()
     first = kept[:MOST_READ]
     readings = yield from read(question, [texts[i] for i in first])
-    said = {i: one.answer for i, one in zip(first, readings, strict=True)}
-    doubtful = frozenset(i for i, one in zip(first, readings, strict=True) if not one.no_answer <= DOUBT)
+    answers = {i: reading.answer for i, reading in zip(first, readings, strict=True)}
+    doubtful = frozenset(i for i, reading in zip(first, readings, strict=True) if not reading.no_answer <= DOUBT)
     note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
-    return Heard(said, doubtful, (note,) * (len(first) < len(kept)))
+    return ReadAnswers(answers, doubtful, (note,) * (len(first) < len(kept)))
 
 
 def contests(
     question: str,
     texts: Sequence[str],
-    heard: Heard,
+    read_answers: ReadAnswers,
     overlap: NDArray[np.float64],
     *,
     asks: bool = False,
@@ -90,7 +90,7 @@ def contests(
     Args:
         question: The question.
         texts: The k passages.
-        heard: What passages answer, where they were read.
+        read_answers: What passages answer, where they were read.
         overlap: Which share of their words two passages have in common, shape (k, k).
         asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
 
@@ -99,58 +99,58 @@ def contests(
     """
     frames = near_copies(texts)
     copies = copied(texts, frames, overlap)
-    said = {i: answer for i, answer in heard.answers.items() if informative(answer)}
-    keys, worded = _pairs(said)
+    answers = {i: answer for i, answer in read_answers.answers.items() if informative(answer)}
+    keys, worded = _pairs(answers)
     if asks and worded:
         compared = yield from relate(question, worded)
     else:
         compared = [relation(question, *pair) for pair in worded]
-    found = _disputes(said, dict(zip(keys, compared, strict=True)), copies, heard.doubtful)
+    disputes = _disputes(answers, dict(zip(keys, compared, strict=True)), copies, read_answers.doubtful)
     for frame in frames:
-        told = _told(question, frame, copies)
-        if told is not None and not any(_covers(one, told) for one in found):
-            found.append(told)
-        if len(found) >= MOST_CONTESTS:
+        difference = _difference(question, frame, copies)
+        if difference is not None and not any(_covers(dispute, difference) for dispute in disputes):
+            disputes.append(difference)
+        if len(disputes) >= MOST_CONTESTS:
             break
-    return tuple(found[:MOST_CONTESTS])
+    return tuple(disputes[:MOST_CONTESTS])
 
 
 def copied(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which passages are copies of one another, and so have one voice; shape (k, k), symmetric."""
-    found = overlap >= COPY
-    np.fill_diagonal(found, val=True)
-    places: dict[str, list[int]] = {}
+    copies = overlap >= COPY
+    np.fill_diagonal(copies, val=True)
+    positions: dict[str, list[int]] = {}
     for i, text in enumerate(texts):
-        places.setdefault(text, []).append(i)
-    for alike in (*places.values(), *(list(frame.fillings) for frame in frames)):
+        positions.setdefault(text, []).append(i)
+    for alike in (*positions.values(), *(list(frame.fillings) for frame in frames)):
         if len(alike) > 1:
-            found[np.ix_(alike, alike)] = True
-    return found
+            copies[np.ix_(alike, alike)] = True
+    return copies
 
 
 def _disputes(
-    said: Mapping[int, str], related: Related, copies: NDArray[np.bool_], doubtful: Set[int]
+    answers: Mapping[int, str], related: Related, copies: NDArray[np.bool_], doubtful: Set[int]
 ) -> list[Contest]:
     """Of what was read: answers that contradict each other, and have voices enough."""
-    groups = _groups(said, related)
-    leaders = [one for one, passages in groups.items() if not doubtful >= set(passages)]
-    found = []
+    groups = _groups(answers, related)
+    leaders = [leader for leader, passages in groups.items() if not doubtful >= set(passages)]
+    disputes = []
     while leaders:
         party = [leaders.pop(0)]
-        for one in party:  # grows: whoever contradicts one of them belongs to the dispute
-            against = [other for other in leaders if related[frozenset((one, other))].rival >= LIKELY]
+        for leader in party:  # grows: whoever contradicts one of them belongs to the dispute
+            against = [opponent for opponent in leaders if related[frozenset((leader, opponent))].rival >= LIKELY]
             party += against
-            leaders = [other for other in leaders if other not in against]
+            leaders = [opponent for opponent in leaders if opponent not in against]
         if len(party) < 2:
             continue
-        rivals = _ranked([_rival(said, groups[one], copies) for one in party])
+        rivals = _ranked([_rival(answers, groups[leader], copies) for leader in party])
         serious = tuple(rival for rival in rivals if rival.voices >= SERIOUS * rivals[0].voices)
         if len(serious) > 1:
-            found.append(Contest(serious))
-    return found
+            disputes.append(Contest(serious))
+    return disputes
 
 
-def _told(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Contest | None:
+def _difference(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Contest | None:
     """Of near-copies: what they have in the same place, unless all of it says the same."""
     related = {key: relation(question, *pair) for key, pair in zip(*_pairs(frame.fillings), strict=True)}
     groups = _groups(frame.fillings, related)
@@ -163,48 +163,48 @@ def _key(answer: str) -> str:
     return " ".join(answer.casefold().split()).rstrip(".")
 
 
-def _distinct(said: Mapping[int, str]) -> list[str]:
+def _distinct(answers: Mapping[int, str]) -> list[str]:
     """The answers that most passages give, equal but for case, white space and a final period."""
-    return [key for key, _ in Counter(map(_key, said.values())).most_common(MOST_ANSWERS)]
+    return [key for key, _ in Counter(map(_key, answers.values())).most_common(MOST_ANSWERS)]
 
 
-def _pairs(said: Mapping[int, str]) -> tuple[list[frozenset[str]], list[tuple[str, str]]]:
+def _pairs(answers: Mapping[int, str]) -> tuple[list[frozenset[str]], list[tuple[str, str]]]:
     """Each two distinct answers: their keys, and the wordings to compare."""
-    wording = {_key(answer): answer for answer in said.values()}
-    pairs = list(combinations(_distinct(said), 2))
-    return list(map(frozenset, pairs)), [(wording[one], wording[two]) for one, two in pairs]
+    wording = {_key(answer): answer for answer in answers.values()}
+    pairs = list(combinations(_distinct(answers), 2))
+    return list(map(frozenset, pairs)), [(wording[left], wording[right]) for left, right in pairs]
 
 
-def _groups(said: Mapping[int, str], related: Related) -> dict[str, list[int]]:
+def _groups(answers: Mapping[int, str], related: Related) -> dict[str, list[int]]:
     """Who says the same: positions, by the answer that most of them give."""
     leads: dict[str, str] = {}
-    for key in _distinct(said):
-        known = dict.fromkeys(leads.values())
-        leads[key] = next((one for one in known if related[frozenset((one, key))].same >= LIKELY), key)
+    for key in _distinct(answers):
+        leading = dict.fromkeys(leads.values())
+        leads[key] = next((lead for lead in leading if related[frozenset((lead, key))].same >= LIKELY), key)
     groups: dict[str, list[int]] = {}
-    for i in sorted(said):
-        if _key(said[i]) in leads:
-            groups.setdefault(leads[_key(said[i])], []).append(i)
+    for i in sorted(answers):
+        if _key(answers[i]) in leads:
+            groups.setdefault(leads[_key(answers[i])], []).append(i)
     return groups
 
 
-def _rival(said: Mapping[int, str], passages: Sequence[int], copies: NDArray[np.bool_]) -> Rival:
+def _rival(answers: Mapping[int, str], passages: Sequence[int], copies: NDArray[np.bool_]) -> Rival:
     """An answer in its shortest wording, and who gives it."""
-    heard: list[int] = []
+    voices: list[int] = []
     for i in passages:
-        if not copies[i, heard].any():
-            heard.append(i)
-    words = min((" ".join(said[i].split()) for i in passages), key=len)
+        if not copies[i, voices].any():
+            voices.append(i)
+    words = min((" ".join(answers[i].split()) for i in passages), key=len)
     shown = words if len(words) <= LONGEST_SHOWN else f"{words[: LONGEST_SHOWN - 1]}…"
-    return Rival(shown, tuple(passages), len(heard))
+    return Rival(shown, tuple(passages), len(voices))
 
 
 def _ranked(rivals: Sequence[Rival]) -> tuple[Rival, ...]:
     return tuple(sorted(rivals, key=lambda rival: (-rival.voices, -len(rival.passages), rival.passages)))
 
 
-def _covers(one: Contest, other: Contest) -> bool:
+def _covers(contest: Contest, smaller: Contest) -> bool:
     """Whether a contest already puts the passages of another one on different sides."""
-    side = {i: place for place, rival in enumerate(one.rivals) for i in rival.passages}
-    sides = [{side.get(i, -1) for i in rival.passages} for rival in other.rivals]
-    return all(-1 not in found for found in sides) and sum(map(len, sides)) == len(set().union(*sides))
+    side = {i: number for number, rival in enumerate(contest.rivals) for i in rival.passages}
+    sides = [{side.get(i, -1) for i in rival.passages} for rival in smaller.rivals]
+    return all(-1 not in side_numbers for side_numbers in sides) and sum(map(len, sides)) == len(set().union(*sides))

@@ -16,15 +16,17 @@ from unpoison.defenses.guard_windows import WindowModel
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.kernels.window_evidence import COLUMNS
 
-__all__ = ["OwnGuard", "check_new", "made", "read", "write"]
+__all__ = ["OwnGuard", "check_new", "parsed", "read", "write"]
 
 LARGEST: Final = 2**20
 """Bytes of a file; a fitted one has about 150,000."""
 
 MOST_TREES: Final = 500
+"""Of one classifier, so that a file cannot make a screening slow."""
 INNER, OUTER = 7, 8
 """Nodes and leaves of a tree of depth 3."""
 MOST_LEVELS: Final = 100
+"""Levels of damage."""
 
 
 class OwnGuard(NamedTuple):
@@ -84,13 +86,13 @@ def read(path: str | os.PathLike[str]) -> OwnGuard:
     try:
         if len(raw) > LARGEST:
             raise ValueError(f"it is larger than {LARGEST:,} bytes")
-        return made(json.loads(raw))
+        return parsed(json.loads(raw))
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise OptionError(f"{path} holds no coefficients: {why}; make it with 'unpoison guard fit'") from None
 
 
-def made(data: Any) -> OwnGuard:
+def parsed(data: Any) -> OwnGuard:
     """The coefficients of a file's content.
 
     Raises:
@@ -131,8 +133,8 @@ def made(data: Any) -> OwnGuard:
         raise ValueError("its two lists of thresholds differ in length")
     return OwnGuard(
         parts["encoder"],
-        GuardModel.made(whole, part_of(shipped.style, style)),
-        WindowModel.made(of_windows, part_of(windows.style, window_style)),
+        GuardModel.from_numbers(whole, part_of(shipped.style, style)),
+        WindowModel.from_numbers(of_windows, part_of(windows.style, window_style)),
     )
 
 
@@ -206,7 +208,7 @@ def _groups(data: Mapping[str, Any]) -> list[int]:
     groups = data.get("style")
     if not isinstance(groups, list) or not 1 <= len(groups) <= GROUPS:
         raise ValueError(f"style is no list of 1 to {GROUPS} groups")
-    found: list[int] = _table(groups, "style", (len(groups),), whole=True).tolist()
-    if len(set(found)) < len(found) or not set(found) <= set(range(GROUPS)):
+    numbers: list[int] = _table(groups, "style", (len(groups),), whole=True).tolist()
+    if len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(GROUPS)):
         raise ValueError(f"style names groups that are not between 0 and {GROUPS - 1}, or one twice")
-    return found
+    return numbers

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, scaled
-from unpoison.defenses.guard_file import OwnGuard, made
+from unpoison.defenses.guard_file import OwnGuard, parsed
 from unpoison.defenses.guard_key import Choice, drawn, part_of
 from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel, company, setting
 from unpoison.defenses.guard_table import OWN, Sample, of_texts, shipped_samples
@@ -41,6 +41,7 @@ Matrix = NDArray[np.float64]
 Clean = dict[str, list[Matrix]]
 
 DAMAGE: Final = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
+"""Shares of clean passages for which thresholds are fitted; between them `GuardModel.threshold` interpolates."""
 WINDOWS_SHARE: Final = 1 / 3
 WHOLE_SHARE: Final = {"lexical": 5 / 6, "minilm": 1 / 4}
 """Of the damage that is allowed, how much each of the two judgements may do; MiniLM's part fits web snippets least."""
@@ -51,10 +52,14 @@ costs as many gold passages."""
 NEEDED: Final = 0.01
 """The least damage that the user's passages must suffice to measure; Guard's default of 0.02 rests on it."""
 FEWEST_QUESTIONS: Final = 20
+"""Passages of one question resemble each other, so many passages of few questions say little."""
 
 FOLDS: Final = 5
+"""Questions are fitted in so many parts; a passage is judged by trees of the other parts."""
 ROUNDS: Final = 3
+"""How often the windows to learn from are chosen anew (`of_windows`)."""
 WINDOW_TREES: Final = 100
+"""Trees of the classifier of windows."""
 RISING: Final = ("style", "coverage", "density", "echo")
 """More of these never means less suspicion, so that a text cannot overdo it."""
 
@@ -65,12 +70,12 @@ class Retrieval(NamedTuple):
     Attributes:
         question: What was asked.
         texts: The passages' readings.
-        found: The evidence on them.
+        signs: The evidence on them.
     """
 
     question: str
     texts: tuple[str, ...]
-    found: Signs
+    signs: Signs
 
 
 def fewest_passages(encoder: str) -> int:
@@ -92,7 +97,7 @@ def fitted(
         own: Clean retrievals.
         secret: At least 16 bytes; another one fits another Guard.
         encoder: Whose vectors the evidence is on: `lexical`, or `minilm` for all others.
-        tell: Is told what is being done.
+        tell: Called with what is being done, in words.
 
     Raises:
         InputError: Too few retrievals.
@@ -107,7 +112,7 @@ def fitted(
     style, window_style = part_of(shipped.style, choice.style), part_of(windows.style, choice.window_style)
     last = max(sample.question for sample in samples) + 1
     numbers = {question: last + i for i, question in enumerate(dict.fromkeys(r.question for r in own))}
-    samples += [of_texts(r.question, numbers[r.question], r.texts, r.found, style, window_style) for r in own]
+    samples += [of_texts(r.question, numbers[r.question], r.texts, r.signs, style, window_style) for r in own]
     tell("fitting the judgement of windows")
     passages = sum(len(r.texts) for r in own)
     damage = [level for level in DAMAGE if passages >= _needed(level, encoder)]
@@ -125,14 +130,14 @@ def fitted(
         "style": list(choice.style),
         "windows": {"style": list(choice.window_style), **looked},
     }
-    return {**data, "ordinary": _ordinary(made(data), own)}
+    return {**data, "ordinary": _ordinary(parsed(data), own)}
 
 
 def _ordinary(guard: OwnGuard, own: Sequence[Retrieval]) -> float:
     """The level that the thresholds belong to: of the middle one of the user's sets."""
     windows, model = guard.windows, guard.model
-    found = [lowest(windows.on_scale_of(model, windows.judge(r.question, r.texts).passages)) for r in own]
-    return float(np.median(found))
+    levels = [lowest(windows.on_scale_of(model, windows.judge(r.question, r.texts).passages)) for r in own]
+    return float(np.median(levels))
 
 
 def _check_enough(own: Sequence[Retrieval], encoder: str) -> None:
@@ -149,9 +154,9 @@ def _passages(
 ) -> dict[str, Any]:
     """Trees, calibration and thresholds of the judgement in company."""
     names = (*shipped.columns, *WORDING, *COMPANY)
-    first, second, alone = (_places(names, seen) for seen in (choice.first, choice.second, choice.alone))
+    first, second, alone = (_indices(names, chosen) for chosen in (choice.first, choice.second, choice.alone))
     rows = np.vstack([
-        np.column_stack([*(s.found.columns[name] for name in shipped.columns), s.wording]) for s in samples
+        np.column_stack([*(s.signs.columns[name] for name in shipped.columns), s.wording]) for s in samples
     ])  # fmt: skip
     y = np.concatenate([s.poison for s in samples])
     w = balanced([_kind(s, p) for s in samples for p in s.poison.tolist()])
@@ -159,10 +164,10 @@ def _passages(
     folds = np.repeat([s.question % FOLDS for s in samples], sizes)
     ends = np.cumsum(sizes)[:-1]
     sums = cross_fitted(rows[:, first], y, w, folds)
-    around = np.vstack([company(part, s.found) for s, part in zip(samples, np.split(sums, ends))])
+    around = np.vstack([company(part, s.signs) for s, part in zip(samples, np.split(sums, ends))])
     both = np.hstack([rows, around])
     outcome = cross_fitted(both[:, second], y, w, folds)
-    where = [setting(part, s.found) for s, part in zip(samples, np.split(outcome, ends))]
+    where = [setting(part, s.signs) for s, part in zip(samples, np.split(outcome, ends))]
     by_itself = cross_fitted(rows[:, alone], y, w, folds)
     scale = scaled(outcome, by_itself, np.repeat(where, sizes, axis=0), y, w)
     parts = np.split(scale.probability, ends)
@@ -181,7 +186,7 @@ def _passages(
 
 def _windows(samples: Sequence[Sample], choice: Choice, damage: list[float]) -> dict[str, Any]:
     """Trees and thresholds of the judgement of windows."""
-    seen = _places(COLUMNS, choice.windows)
+    visible = _indices(COLUMNS, choice.windows)
     rows = np.vstack([s.windows for s in samples])
     sizes = [len(s.owner) for s in samples]
     begin = np.cumsum([0, *(len(s.poison) for s in samples)])
@@ -190,18 +195,20 @@ def _windows(samples: Sequence[Sample], choice: Choice, damage: list[float]) -> 
     w = balanced([_kind(s, p) for s in samples for p in s.poison[s.owner].tolist()])
     folds = np.repeat([s.question % FOLDS for s in samples], sizes)
     odds = np.zeros(len(y))
-    for one in range(FOLDS):
-        here = folds == one
-        odds[here] = of_windows(rows[~here], y[~here], w[~here], passage[~here], seen).decision_function(
-            rows[here][:, seen]
+    for fold in range(FOLDS):
+        here = folds == fold
+        odds[here] = of_windows(rows[~here], y[~here], w[~here], passage[~here], visible).decision_function(
+            rows[here][:, visible]
         )
     highest = worst(odds, passage, int(begin[-1]))
     thresholds = _thresholds(samples, np.split(highest, begin[1:-1]), damage, WINDOWS_SHARE)
-    model = of_windows(rows, y, w, passage, seen)
-    return {"trees": exported(model, seen), "damage": damage, "thresholds": thresholds}
+    model = of_windows(rows, y, w, passage, visible)
+    return {"trees": exported(model, visible), "damage": damage, "thresholds": thresholds}
 
 
-def of_windows(rows: Matrix, y: NDArray[np.bool_], w: Matrix, passage: NDArray[np.int64], seen: Sequence[int]) -> Any:
+def of_windows(
+    rows: Matrix, y: NDArray[np.bool_], w: Matrix, passage: NDArray[np.int64], columns: Sequence[int]
+) -> Any:
     """A classifier of windows: only passages have labels, so in every round it chooses the windows to learn from.
 
     Of a poison that is the one that it suspects most, of a clean passage the three.
@@ -211,17 +218,19 @@ def of_windows(rows: Matrix, y: NDArray[np.bool_], w: Matrix, passage: NDArray[n
         y: Whether their passages are poison, shape (n,).
         w: What each weighs, shape (n,).
         passage: A number for the passage of each, shape (n,).
-        seen: The columns that it may see.
+        columns: The columns that it may see.
     """
     score = rows[:, COLUMNS.index("coverage")] + 0.01 * rows[:, COLUMNS.index("density")]
-    rising = [int(COLUMNS[i] in RISING) for i in seen]
+    rising = [int(COLUMNS[i] in RISING) for i in columns]
     model: Any = None
     for _ in range(ROUNDS):
         order = np.lexsort((-score, passage))
         rank = np.arange(len(order)) - np.searchsorted(passage[order], passage[order])
         chosen = order[rank < np.where(y[order], 1, 3)]
-        model = boosted(rows[np.ix_(chosen, np.asarray(seen))], y[chosen], w[chosen], trees=WINDOW_TREES, rising=rising)
-        score = model.decision_function(rows[:, seen])
+        model = boosted(
+            rows[np.ix_(chosen, np.asarray(columns))], y[chosen], w[chosen], trees=WINDOW_TREES, rising=rising
+        )
+        score = model.decision_function(rows[:, columns])
     return model
 
 
@@ -231,8 +240,8 @@ def _kind(sample: Sample, poison: bool) -> tuple[str, str, bool]:
     return (domain, sample.attack if poison else "", poison)
 
 
-def _places(names: Sequence[str], seen: Sequence[str]) -> list[int]:
-    return [names.index(name) for name in seen]
+def _indices(names: Sequence[str], chosen: Sequence[str]) -> list[int]:
+    return [names.index(name) for name in chosen]
 
 
 def _thresholds(

@@ -1,8 +1,9 @@
 """Guard's judgement of the passages of one question, from their texts and vectors; no model is called here.
 
-Two judgements are united (`WindowModel.united`). And excerpts do not incriminate the text that they are taken from:
-whoever plants the question with the first words of an honest passage makes that passage look like one of a crowd, so
-what would be dropped for its company is judged once more without its excerpts and copies.
+Two judgements are united (`WindowModel.united`). What the titles of a set change in general is not held against its
+passages: a headline above a text makes it look written for the question. And excerpts do not incriminate the text that
+they are taken from: whoever plants the question with the first words of an honest passage makes that passage look like
+one of a crowd, so what would be dropped for its company is judged once more without its excerpts and copies.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from unpoison.defenses.guard_model import GuardModel, Judgement
 from unpoison.defenses.guard_windows import WindowJudgement, WindowModel
@@ -32,6 +34,12 @@ DOUBTFUL = 0.2
 MOST_SUSPECTS = 50
 """Passages, the best ranked, whose excerpts are looked for; a set with more of them is no set that was baited."""
 
+FEWEST_TITLED = 3
+"""Passages with a title, for what titles change in general."""
+
+MOST_RAISED = 3.0
+"""Log-odds that titles may add in general, at most: the most that whoever planted most of a set gains by titles."""
+
 COMMON = frozenset(stems(" ".join(sorted(ENGLISH_318))))
 
 
@@ -39,14 +47,14 @@ class Look(NamedTuple):
     """What Guard sees of k passages.
 
     Attributes:
-        found: The evidence on the whole passages.
+        signs: The evidence on the whole passages.
         judgement: Of the whole passages, in company.
         windows: Of their sentences, each by itself.
         level: By how many log-odds this set is judged more mildly than others.
         probability: Of poison, shape (k,).
     """
 
-    found: Signs
+    signs: Signs
     judgement: Judgement
     windows: WindowJudgement
     level: float
@@ -60,6 +68,7 @@ def look(
     texts: Sequence[str],
     vectors: ArrayLike,
     target: ArrayLike,
+    bodies: Sequence[str] | None = None,
 ) -> Look:
     """Judge the passages of a question.
 
@@ -70,10 +79,12 @@ def look(
         texts: The readings of k passages, at least one.
         vectors: Their embeddings, shape (k, d).
         target: The question's embedding, shape (d,).
+        bodies: The same readings without their titles; None where there are no titles.
 
-    Complexity: as `kernels.evidence.signs`, at most twice.
+    Complexity: as `kernels.evidence.signs`, at most twice, with titles four times.
     """
-    first = _look(model, windows, question, texts, vectors, target)
+    bodies = texts if bodies is None else bodies
+    first = _look(model, windows, question, texts, vectors, target, bodies)
     own = 1 / (1 + np.exp(first.level - windows.on_scale_of(model, first.windows.passages)))
     suspects = np.flatnonzero((first.probability > DOUBTFUL) & (first.probability > own))[:MOST_SUSPECTS].tolist()
     quoted = excerpts(question, texts, suspects)
@@ -81,11 +92,12 @@ def look(
     rest = [i for i in range(len(texts)) if i not in aside]
     if not aside or not rest:
         return first
-    second = _look(model, windows, question, [texts[i] for i in rest], np.asarray(vectors)[rest], target)
+    read, bare = ([every[i] for i in rest] for every in (texts, bodies))
+    second = _look(model, windows, question, read, np.asarray(vectors)[rest], target, bare)
     probability = first.probability.copy()
-    for place, i in enumerate(rest):
+    for position, i in enumerate(rest):
         if i in quoted:
-            probability[i] = min(probability[i], second.probability[place])
+            probability[i] = min(probability[i], second.probability[position])
     return first._replace(probability=probability)
 
 
@@ -96,11 +108,11 @@ def excerpts(question: str, texts: Sequence[str], suspects: Sequence[int]) -> di
     """
     if not suspects:
         return {}
-    asked, *said = stem_sets([question, *texts])
-    said = [words - COMMON - asked for words in said]
+    question_words, *words_of = stem_sets([question, *texts])
+    words_of = [passage_words - COMMON - question_words for passage_words in words_of]
 
     def within(inner: int, outer: int) -> bool:
-        return len(said[inner] & said[outer]) >= EXCERPT * len(said[inner])
+        return len(words_of[inner] & words_of[outer]) >= EXCERPT * len(words_of[inner])
 
     quoted = {i: [j for j in range(len(texts)) if j != i and within(j, i) and (j > i or not within(i, j))]
               for i in suspects}  # fmt: skip
@@ -114,9 +126,29 @@ def _look(
     texts: Sequence[str],
     vectors: ArrayLike,
     target: ArrayLike,
+    bodies: Sequence[str],
 ) -> Look:
-    found = signs(question, texts, vectors, target)
-    judgement = model.judge(found)
+    whole = signs(question, texts, vectors, target)
+    judgement = model.judge(whole)
+    titled = np.array([text != body for text, body in zip(texts, bodies)])
+    if titled.sum() >= FEWEST_TITLED:
+        bare = model.judge(signs(question, bodies, vectors, target))
+        judgement = judgement._replace(probability=_despite_titles(judgement.probability, bare.probability, titled))
     looked = windows.judge(question, texts)
     level = windows.level(model, looked)
-    return Look(found, judgement, looked, level, windows.united(model, judgement, looked, level))
+    return Look(whole, judgement, looked, level, windows.united(model, judgement, looked, level))
+
+
+def _despite_titles(whole: Matrix, bare: Matrix, titled: NDArray[np.bool_]) -> Matrix:
+    """Probabilities without what titles add to half of a set's titled passages; never below those without a title.
+
+    So a text under a title is at least as suspicious as the same text without one.
+
+    Args:
+        whole: Of the passages with their titles, shape (k,).
+        bare: Of the same without, shape (k,).
+        titled: Which have one, shape (k,).
+    """
+    raised = logit(whole) - logit(bare)
+    usual = np.clip(np.median(raised[titled]), 0, MOST_RAISED)
+    return np.asarray(expit(logit(whole) - np.where(titled, np.clip(raised, 0, usual), 0)))

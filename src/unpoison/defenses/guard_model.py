@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import OptionError
-from unpoison.kernels.evidence import Signs, middle
-from unpoison.kernels.style import Runs, Style, known_to, resemblance, run_code
+from unpoison.kernels.comparisons import middle
+from unpoison.kernels.evidence import Signs
+from unpoison.kernels.style import SHORTEST, Runs, Style, known_to, resemblance, run_code
 from unpoison.kernels.trees import Trees, evaluate
 
 __all__ = [
@@ -54,9 +55,6 @@ MARGIN = 1.5
 
 STEEPEST = 8.0
 """Sums beyond this count as this."""
-
-SHORTEST = 10
-"""A sentence of fewer runs and words is too short to have a style."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,15 @@ class GuardModel:
     @cache
     def load(cls, name: str) -> Self:
         """The shipped coefficients: `lexical` or `minilm`."""
-        return cls.made(_read(name), _shipped_style())
+        return cls.from_numbers(_load_numbers(name), _shipped_style())
 
     @classmethod
     def of(cls, data: Mapping[str, Any], style: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_guard.py` wrote."""
-        return cls.made(data, cls.style_of(style))
+        return cls.from_numbers(data, cls.style_of(style))
 
     @classmethod
-    def made(cls, data: Mapping[str, Any], style: Style) -> Self:
+    def from_numbers(cls, data: Mapping[str, Any], style: Style) -> Self:
         """From numbers that were checked, and a style."""
         return cls(
             columns=tuple(data["columns"]),
@@ -146,12 +144,12 @@ class GuardModel:
             )
         return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
-    def judge(self, found: Signs) -> Judgement:
+    def judge(self, signs: Signs) -> Judgement:
         """The three steps for the passages of one question."""
-        rows = np.column_stack([*(found.columns[name] for name in self.columns), *wording(found, self.style)])
-        around = company(evaluate(self.first, rows), found)
+        rows = np.column_stack([*(signs.columns[name] for name in self.columns), *wording(signs, self.style)])
+        around = company(evaluate(self.first, rows), signs)
         sums = self.sums(rows, around)
-        where = setting(sums, found)
+        where = setting(sums, signs)
         names = (*self.columns, *WORDING)
         alone = evaluate(self.alone, rows[:, [names.index(name) for name in self.alone_columns]])
         return Judgement(rows, around, where, _share(self.odds(sums, alone, where)), alone)
@@ -188,26 +186,26 @@ class Judgement(NamedTuple):
     alone: Matrix
 
 
-def wording(found: Signs, style: Style) -> tuple[Matrix, ...]:
+def wording(signs: Signs, style: Style) -> tuple[Matrix, ...]:
     """`WORDING`, each of shape (k,): of the whole passage, of its claim, and of its sentences."""
-    k, owner = len(found.residual), found.sentence_owner
-    inside = owner[found.runs.sentence] >= 0
-    lengths = np.bincount(found.runs.sentence[inside], minlength=len(owner))
-    known = known_to(style, Runs(found.runs.code[inside], found.runs.sentence[inside]))
-    whole = resemblance(style, known.code, owner[known.sentence], k)
-    each = resemblance(style, known.code, known.sentence, len(owner))
+    k, owner = len(signs.residual), signs.sentence_owner
+    inside = owner[signs.runs.sentence] >= 0
+    lengths = np.bincount(signs.runs.sentence[inside], minlength=len(owner))
+    known_runs = known_to(style, Runs(signs.runs.code[inside], signs.runs.sentence[inside]))
+    whole = resemblance(style, known_runs.code, owner[known_runs.sentence], k)
+    each = resemblance(style, known_runs.code, known_runs.sentence, len(owner))
     long = lengths >= SHORTEST
     claim, most, least = whole.copy(), whole.copy(), whole.copy()
-    claimed = np.flatnonzero(found.claim >= 0)
-    claimed = claimed[long[found.claim[claimed]]]
-    claim[claimed] = each[found.claim[claimed]]
+    claimed = np.flatnonzero(signs.claim >= 0)
+    claimed = claimed[long[signs.claim[claimed]]]
+    claim[claimed] = each[signs.claim[claimed]]
     np.maximum.at(most, owner[long], each[long])
     np.minimum.at(least, owner[long], each[long])
     typical = middle(whole)
     return (whole, whole - typical, claim, most, least, np.full(k, typical), np.full(k, whole.max()))
 
 
-def setting(sums: Matrix, found: Signs) -> Matrix:
+def setting(sums: Matrix, signs: Signs) -> Matrix:
     """How suspicious even the innocent passages are, and how near the set is to the question, shape (3,).
 
     The sum that a fifth of the passages is below, which many poisons do not move and one odd passage does not either;
@@ -215,16 +213,16 @@ def setting(sums: Matrix, found: Signs) -> Matrix:
     """
     ranked = np.sort(np.clip(sums, -STEEPEST, STEEPEST))
     low = ranked[int(0.2 * (len(ranked) - 1))]
-    return np.array([low, found.columns["set_similarity"][0], found.columns["coverage"].mean()])
+    return np.array([low, signs.columns["set_similarity"][0], signs.columns["coverage"].mean()])
 
 
-def company(sums: Matrix, found: Signs) -> Matrix:
+def company(sums: Matrix, signs: Signs) -> Matrix:
     """`COMPANY` from the sums of the first step, shape (k, 7)."""
     k = len(sums)
     odds = np.clip(sums, -STEEPEST, STEEPEST)
     apart = ~np.eye(k, dtype=bool)
     others = np.where(apart, _share(odds), 0.0)
-    near, alike = np.where(apart, np.clip(found.residual, 0, 1), 0.0), np.where(apart, found.overlap, 0.0)
+    near, alike = np.where(apart, np.clip(signs.residual, 0, 1), 0.0), np.where(apart, signs.overlap, 0.0)
     return np.column_stack([
         odds,
         odds - middle(odds),
@@ -240,14 +238,14 @@ def _share(odds: Matrix) -> Matrix:
     return np.asarray(1 / (1 + np.exp(-odds)))
 
 
-def _read(name: str) -> Any:
+def _load_numbers(name: str) -> Any:
     return json.loads((files("unpoison.data") / f"guard-{name}.json").read_text(encoding="utf-8"))
 
 
 @cache
 def _shipped_style() -> Style:
     """One for all kinds of embedding: it looks at texts alone."""
-    return GuardModel.style_of(_read("style"))
+    return GuardModel.style_of(_load_numbers("style"))
 
 
 def _fingerprint(data: Mapping[str, Any], style: Style) -> str:

@@ -40,13 +40,13 @@ GROUPS = {
 
 
 def reasons(
-    model: GuardModel, found: Signs, judgement: Judgement, united: Matrix, worst: Mapping[int, str]
+    model: GuardModel, signs: Signs, judgement: Judgement, united: Matrix, worst: Mapping[int, str]
 ) -> list[str]:
     """One sentence for each passage.
 
     Args:
         model: The coefficients of the judgement in company.
-        found: The evidence.
+        signs: The evidence.
         judgement: What it came to.
         united: The passages' probability by all judgements, shape (k,).
         worst: By position, the window that speaks most against a passage, of those that are remarkable.
@@ -55,15 +55,15 @@ def reasons(
     those of the least suspicious passage; in a set of one there is none to compare with.
     """
     probability = judgement.probability
-    said = [f"probability of poison {value:.2f}" for value in united.tolist()]
+    sentences = [f"probability of poison {value:.2f}" for value in united.tolist()]
     clauses = {i: [f"{CLAUSE}: \u201c{text}\u201d"] for i, text in worst.items()}
     suspects = np.flatnonzero((probability >= REMARKABLE) & (united >= REMARKABLE))
     if len(suspects):
         for suspect, points in zip(suspects.tolist(), _weights(model, judgement, suspects)):
             named = [i for i in np.argsort(-points, kind="stable")[:3] if points[i] >= LEAST]
-            texts = [list(GROUPS)[i].format(**_neighbours(found, probability, suspect)) for i in named]
+            texts = [list(GROUPS)[i].format(**_neighbours(signs, probability, suspect)) for i in named]
             clauses[suspect] = [*texts, *clauses.get(suspect, ())] or ["by many small signs together"]
-    return [f"{sentence}: {'; '.join(clauses.get(i, ['nothing remarkable']))}" for i, sentence in enumerate(said)]
+    return [f"{sentence}: {'; '.join(clauses.get(i, ['nothing remarkable']))}" for i, sentence in enumerate(sentences)]
 
 
 def _weights(model: GuardModel, judgement: Judgement, suspects: NDArray[np.intp]) -> Matrix:
@@ -73,8 +73,8 @@ def _weights(model: GuardModel, judgement: Judgement, suspects: NDArray[np.intp]
     innocent = whole[probability.argmin()]
     members = _members((*model.columns, *WORDING, *COMPANY))
     changed = np.repeat(whole[suspects, None], len(members), axis=1)
-    for place, columns in enumerate(members):
-        changed[:, place, columns] = innocent[columns]
+    for group, columns in enumerate(members):
+        changed[:, group, columns] = innocent[columns]
     flat = changed.reshape(-1, whole.shape[1])
     sums = model.sums(flat[:, : rows.shape[1]], flat[:, rows.shape[1] :])
     without = model.odds(sums, np.repeat(alone[suspects], len(members)), where).reshape(len(suspects), len(members))
@@ -87,7 +87,7 @@ def _members(names: tuple[str, ...]) -> list[list[int]]:
     return [[i for i, name in enumerate(names) if name.startswith(starts)] for starts in GROUPS.values()]
 
 
-def _neighbours(found: Signs, probability: Matrix, i: int) -> dict[str, int]:
+def _neighbours(signs: Signs, probability: Matrix, i: int) -> dict[str, int]:
     """The positions that a sentence on passage `i` may name."""
 
     def best(values: Matrix) -> int:
@@ -96,7 +96,7 @@ def _neighbours(found: Signs, probability: Matrix, i: int) -> dict[str, int]:
         return int(others.argmax())
 
     return {
-        "near": best(found.residual[i]),
-        "words": best(found.overlap[i]),
-        "suspect": best(np.clip(found.residual[i], 0, 1) * probability),
+        "near": best(signs.residual[i]),
+        "words": best(signs.overlap[i]),
+        "suspect": best(np.clip(signs.residual[i], 0, 1) * probability),
     }

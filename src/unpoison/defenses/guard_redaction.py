@@ -64,10 +64,10 @@ def windows_of(
     reason: str,
 ) -> dict[int, list[Window]]:
     """Windows in arrays, each of shape (n,), by their passage; those up to the threshold are left out."""
-    found: dict[int, list[Window]] = {}
+    windows: dict[int, list[Window]] = {}
     for n in np.flatnonzero(probability > threshold).tolist():
-        found.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
-    return found
+        windows.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
+    return windows
 
 
 Judge = Callable[[tuple[Passage, ...]], Flow[Judged]]
@@ -105,8 +105,8 @@ class Redaction(NamedTuple):
 def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, tuple[Span, ...]]:
     """The suspicious windows of the passages that are dropped, and what these hide, in the caller's texts."""
     dropped = np.flatnonzero(judged.probability > judged.threshold).tolist()
-    found = {i: _spans(passages[i], judged, i) for i in dropped}
-    return {i: spans for i, spans in found.items() if spans}
+    by_position = {i: _spans(passages[i], judged, i) for i in dropped}
+    return {i: spans for i, spans in by_position.items() if spans}
 
 
 def redacted(passages: tuple[Passage, ...], judged: Judged, judge: Judge) -> Flow[Redaction]:
@@ -140,8 +140,8 @@ def redacted(passages: tuple[Passage, ...], judged: Judged, judge: Judge) -> Flo
 
 def _rests(passages: Sequence[Passage], spans: Mapping[int, Sequence[Span]]) -> dict[int, Passage]:
     """What is left of passages, where it says anything and gives no order."""
-    found = {i: without(passages[i], own) for i, own in spans.items()}
-    return {i: rest for i, rest in found.items() if harmless(rest)}
+    rests = {i: without(passages[i], own) for i, own in spans.items()}
+    return {i: rest for i, rest in rests.items() if harmless(rest)}
 
 
 def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
@@ -156,12 +156,12 @@ def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
 
 def _smallest(windows: Sequence[Window]) -> list[Window]:
     """The windows that contain no other one: the smallest that is suspicious says where the trouble is."""
-    found, latest = list[Window](), -1
-    for window in sorted(windows, key=lambda one: (one.end, -one.start)):
+    smallest, latest = list[Window](), -1
+    for window in sorted(windows, key=lambda window: (window.end, -window.start)):
         if window.start > latest:
-            found.append(window)
+            smallest.append(window)
             latest = window.start
-    return found
+    return smallest
 
 
 def _with_marks(text: str, start: int, end: int) -> tuple[int, int]:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard_redaction import Window
-from unpoison.kernels.evidence import Signs, middle
+from unpoison.kernels.comparisons import middle
+from unpoison.kernels.evidence import Signs
 from unpoison.kernels.sentences import sentences
 from unpoison.kernels.style import Runs, Style, known_to, resemblance
 
@@ -19,7 +20,7 @@ STYLE = "is built as invented claims are"
 
 
 def suspicious_sentences(
-    texts: Sequence[str], found: Signs, style: Style, probability: NDArray[np.float64], threshold: float
+    texts: Sequence[str], signs: Signs, style: Style, probability: NDArray[np.float64], threshold: float
 ) -> dict[int, list[Window]]:
     """For each passage above the threshold the sentence that claims something, and those in the style of claims.
 
@@ -27,28 +28,28 @@ def suspicious_sentences(
 
     Args:
         texts: The readings of k passages.
-        found: The evidence on them.
+        signs: The evidence on them.
         style: How invented claims are built.
         probability: Of poison, shape (k,).
         threshold: In [0, 1].
     """
     if not (probability > threshold).any():
         return {}
-    owner = found.sentence_owner
+    owner = signs.sentence_owner
     k, first = len(texts), int((owner < 0).sum())  # the question's sentences come first
-    inside = owner[found.runs.sentence] >= 0
-    known = known_to(style, Runs(found.runs.code[inside], found.runs.sentence[inside]))
-    each = resemblance(style, known.code, known.sentence, len(owner))
-    typical = middle(resemblance(style, known.code, owner[known.sentence], k))
+    inside = owner[signs.runs.sentence] >= 0
+    known_runs = known_to(style, Runs(signs.runs.code[inside], signs.runs.sentence[inside]))
+    each = resemblance(style, known_runs.code, known_runs.sentence, len(owner))
+    typical = middle(resemblance(style, known_runs.code, owner[known_runs.sentence], k))
     windows: dict[int, list[Window]] = {}
     for i, text in enumerate(texts):
         regions = sentences(text)
         if probability[i] > threshold:
             numbers = range(first, first + len(regions))
             windows[i] = [
-                Window(*region, float(probability[i]), CLAIM if number == found.claim[i] else STYLE)
+                Window(*region, float(probability[i]), CLAIM if number == signs.claim[i] else STYLE)
                 for number, region in zip(numbers, regions, strict=True)
-                if number == found.claim[i] or each[number] > typical
+                if number == signs.claim[i] or each[number] > typical
             ]
         first += len(regions)
     return windows

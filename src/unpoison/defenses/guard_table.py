@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from unpoison.defenses.guard_key import GROUPS
 from unpoison.defenses.guard_model import WORDING, wording
 from unpoison.errors import InputError
-from unpoison.kernels.evidence import Signs, middle
+from unpoison.kernels.comparisons import middle
+from unpoison.kernels.evidence import Signs
 from unpoison.kernels.style import Runs, Style
 from unpoison.kernels.window_evidence import window_signs
 
@@ -27,6 +28,7 @@ Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 LEVELS: Final = 64
+"""Values that a quantised number can have; each takes one byte, and the file stays small."""
 
 ENCODERS_OWN: Final = ("similarity", "set_similarity", "support", "set_support", "nearest_", "mates", "centrality",
                        "claim_votes")  # fmt: skip
@@ -42,7 +44,7 @@ class Sample:
         attack: What the poison is, "none" without.
         question: A number that questions share which are the same.
         poison: Which passages an attacker wrote, shape (k,).
-        found: The evidence; runs and sentences of texts that are not there are left out.
+        signs: The evidence; runs and sentences of texts that are not there are left out.
         wording: `WORDING`, shape (k, 7).
         windows: The evidence on windows, shape (n, 8).
         owner: The passage of each window, shape (n,).
@@ -52,7 +54,7 @@ class Sample:
     attack: str
     question: int
     poison: NDArray[np.bool_]
-    found: Signs
+    signs: Signs
     wording: Matrix
     windows: Matrix
     owner: Numbers
@@ -62,7 +64,7 @@ OWN: Final = "own"
 
 
 def of_texts(
-    question: str, number: int, texts: Sequence[str], found: Signs, style: Style, window_style: Style
+    question: str, number: int, texts: Sequence[str], signs: Signs, style: Style, window_style: Style
 ) -> Sample:
     """The user's passages, which are taken to be clean.
 
@@ -70,13 +72,13 @@ def of_texts(
         question: What was asked.
         number: Of the question.
         texts: The passages' readings.
-        found: The evidence on them.
+        signs: The evidence on them.
         style: How claims are built, as the fitted Guard will see it.
         window_style: The same for windows.
     """
     looked = window_signs(question, texts, window_style)
-    words = np.column_stack(wording(found, style))
-    return Sample(OWN, "none", number, np.zeros(len(texts), bool), found, words, looked.columns, looked.owner)
+    words = np.column_stack(wording(signs, style))
+    return Sample(OWN, "none", number, np.zeros(len(texts), bool), signs, words, looked.columns, looked.owner)
 
 
 def shipped_samples(encoder: str, style: Sequence[int], window_style: Sequence[int]) -> list[Sample]:
@@ -90,7 +92,7 @@ def shipped_samples(encoder: str, style: Sequence[int], window_style: Sequence[i
     Raises:
         InputError: There are no numbers for this encoder.
     """
-    table, own = _read("guard-table"), _read(f"guard-table-{encoder}")
+    table, own = _load_table("guard-table"), _load_table(f"guard-table-{encoder}")
     columns = {**_columns(table), **_columns(own)}
     parts = _evenly(table["style"], table["style_scale"])
     whole, claim = (GROUPS / len(style) * parts[kind][list(style)].sum(axis=0) for kind in (0, 1))
@@ -99,13 +101,13 @@ def shipped_samples(encoder: str, style: Sequence[int], window_style: Sequence[i
     ends = np.cumsum(sizes)
     cells = np.cumsum(sizes * (sizes - 1) // 2)
     last_window = np.cumsum(table["windows"].astype(int))
-    made = []
+    samples = []
     for i, (end, size, cell) in enumerate(zip(ends.tolist(), sizes.tolist(), cells.tolist())):
         here = slice(end - size, end)
         pairs = slice(cell - size * (size - 1) // 2, cell)
         counts = table["windows"][here].astype(int)
         until = int(last_window[end - 1])
-        found = Signs(
+        signs = Signs(
             {name: column[here] for name, column in columns.items()},
             Runs(np.zeros(0, np.int64), np.zeros(0, np.int64)),
             np.zeros(0, np.int64),
@@ -113,32 +115,32 @@ def shipped_samples(encoder: str, style: Sequence[int], window_style: Sequence[i
             _symmetric(own["residual"][pairs], size),
             _symmetric(table["overlap"][pairs], size),
         )
-        made.append(
+        samples.append(
             Sample(
                 str(table["domains"][table["domain"][i]]),
                 str(table["attacks"][table["attack"][i]]),
                 int(table["question"][i]),
                 table["poison"][here],
-                found,
+                signs,
                 _worded(whole[here], claim[here]),
                 looked[until - int(counts.sum()) : until],
                 np.repeat(np.arange(size), counts),
             )
         )
-    return made
+    return samples
 
 
 def _worded(whole: Matrix, claim: Matrix) -> Matrix:
     """`WORDING` of one sample; nothing is known of its single sentences, and no fitted tree looks at them."""
     typical, most = middle(whole), whole.max()
-    known = {
+    columns = {
         "wording": whole,
         "wording_contrast": whole - typical,
         "wording_claim": claim,
         "set_wording": np.full(len(whole), typical),
         "set_wording_most": np.full(len(whole), most),
     }
-    return np.column_stack([known.get(name, np.zeros(len(whole))) for name in WORDING])
+    return np.column_stack([columns.get(name, np.zeros(len(whole))) for name in WORDING])
 
 
 def _windows(table: Mapping[str, Any], groups: Sequence[int]) -> Matrix:
@@ -160,13 +162,13 @@ def _evenly(codes: NDArray[np.uint8], scale: NDArray[np.float32]) -> Matrix:
 
 def _symmetric(cells: NDArray[np.uint8], size: int) -> Matrix:
     """From the cells above the diagonal, in 63rds; nothing that is read depends on the diagonal."""
-    made = np.zeros((size, size))
-    made[np.triu_indices(size, 1)] = cells / (LEVELS - 1)
-    return np.asarray(made + made.T)
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size, 1)] = cells / (LEVELS - 1)
+    return np.asarray(matrix + matrix.T)
 
 
 @cache
-def _read(name: str) -> dict[str, Any]:
+def _load_table(name: str) -> dict[str, Any]:
     try:
         with (files("unpoison.data") / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as table:
             return {part: table[part] for part in table.files}

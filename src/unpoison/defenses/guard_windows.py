@@ -43,6 +43,7 @@ Numbers = NDArray[np.int64]
 CLAIM = "states an answer as invented claims do"
 
 LONGEST_QUOTED = 120
+"""Characters of a window that a reason quotes."""
 
 FEWEST_RESPELLED = 8
 """A part of a respelled text has at least so many words, for whoever writes it chose its full stops as well."""
@@ -104,10 +105,10 @@ class WindowModel:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_guard.py` wrote."""
-        return cls.made(data, GuardModel.style_of(data["style"]))
+        return cls.from_numbers(data, GuardModel.style_of(data["style"]))
 
     @classmethod
-    def made(cls, data: Mapping[str, Any], style: Style) -> Self:
+    def from_numbers(cls, data: Mapping[str, Any], style: Style) -> Self:
         """From numbers that were checked, and a style."""
         digest = blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=6)
         if "style" not in data:
@@ -212,7 +213,7 @@ def _share(odds: Matrix) -> Matrix:
     return np.asarray(1 / (1 + np.exp(-odds)))
 
 
-def _interpolated(values: Matrix, known: Matrix, theirs: Matrix) -> Matrix:
+def _interpolated(values: Matrix, points: Matrix, values_there: Matrix) -> Matrix:
     """Piecewise linear through the points, with slope 1 beyond them."""
-    inside = np.interp(values, known, theirs)
-    return np.asarray(inside + np.minimum(values - known[0], 0) + np.maximum(values - known[-1], 0))
+    inside = np.interp(values, points, values_there)
+    return np.asarray(inside + np.minimum(values - points[0], 0) + np.maximum(values - points[-1], 0))

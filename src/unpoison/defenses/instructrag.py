@@ -80,8 +80,8 @@ class InstructRag(Defense):
         super().__init__(generator=generator, orders=orders, limits=limits)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
-        given = _read(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations
-        self.demonstrations = None if given is None else tuple(Demonstration(*one) for one in given[:MOST])
+        given = _load_demonstrations(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations
+        self.demonstrations = None if given is None else tuple(Demonstration(*pair) for pair in given[:MOST])
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
@@ -93,7 +93,7 @@ class InstructRag(Defense):
         shown = [passage.reading for passage in passages]
         if self.order == "worst-first":
             shown.reverse()
-        question = _asked(query.reading)
+        question = _paper_question(query.reading)
         prompt = rationale_prompt(question, shown, tags=self.extract == "tags", demonstrations=self.demonstrations)
         (rationale,) = yield from generate([prompt], "rationale")
         reply, text = rationale, rationale.text
@@ -106,14 +106,14 @@ class InstructRag(Defense):
         return answer if reply is rationale else unfinished(answer, {"rationale": rationale})
 
 
-def _asked(question: str) -> str:
+def _paper_question(question: str) -> str:
     """The question as the paper writes it: no leading period, a small first letter, a question mark."""
     text = question.strip().removeprefix(". ")
     text = text[:1].lower() + text[1:]
     return text if text.endswith("?") else f"{text}?"
 
 
-def _read(path: str | Path) -> list[Demonstration]:
+def _load_demonstrations(path: str | Path) -> list[Demonstration]:
     """A file of JSON Lines, each with a question and a rationale."""
     try:
         with Path(path).open(encoding="utf-8") as file:
@@ -124,6 +124,7 @@ def _read(path: str | Path) -> list[Demonstration]:
             f"{shown(str(path), 200)} holds no demonstrations ({type(error).__name__}); give JSON Lines with question "
             "and rationale"
         ) from error
-    if not demonstrations or not all(isinstance(text, str) and text.strip() for one in demonstrations for text in one):
+    texts = [text for demonstration in demonstrations for text in demonstration]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InputError(f"{shown(str(path), 200)} holds no demonstrations; give lines with a question and a rationale")
     return demonstrations

@@ -39,7 +39,7 @@ def read_apart(
     prompts = {passage.reading: prompt(query.reading, passage.reading) for passage in passages}
     if not prompts:
         return []
-    replies = yield tuple(Generate((one,), "atomic answer") for one in prompts.values())
+    replies = yield tuple(Generate((each,), "atomic answer") for each in prompts.values())
     answers = {
         text: "" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER]
         for text, (reply,) in zip(prompts, replies, strict=True)

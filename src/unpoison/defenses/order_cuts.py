@@ -11,7 +11,7 @@ from unpoison.kernels.sentences import around, sentences
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
-__all__ = ["Freed", "freed", "harmless", "hidden_spans", "order_spans"]
+__all__ = ["WithoutOrders", "harmless", "hidden_spans", "order_spans", "without_orders"]
 
 MOST_CUTS = 8
 """Orders of one passage that are cut; one that gives more consists of them."""
@@ -24,7 +24,7 @@ FEWEST_WORDS = 3
 """A rest of fewer words says nothing."""
 
 
-class Freed(NamedTuple):
+class WithoutOrders(NamedTuple):
     """A passage without its orders.
 
     Attributes:
@@ -36,33 +36,33 @@ class Freed(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def order_spans(passage: Passage, found: Order) -> tuple[Span, ...]:
+def order_spans(passage: Passage, worst: Order) -> tuple[Span, ...]:
     """The sentences of an order in the caller's text. O(n log n) time for n characters."""
-    reason = f"gives an order to the model: {shown(found.quote, LONGEST_QUOTE)}"
-    window = (*around(passage.reading, found.start, found.end), round(found.probability, 4), reason)
+    reason = f"gives an order to the model: {shown(worst.quote, LONGEST_QUOTE)}"
+    window = (*around(passage.reading, worst.start, worst.end), round(worst.probability, 4), reason)
     return united(spans_of(passage, [window]))
 
 
-def freed(passage: Passage, found: Order) -> Freed:
+def without_orders(passage: Passage, worst: Order) -> WithoutOrders:
     """Cut what a passage hides, and its orders, the most suspicious first. O(n log n) time for n characters.
 
     Args:
         passage: One that gives an order.
-        found: That order.
+        worst: That order.
     """
-    whole, spans = passage, hidden_spans(passage, found.probability)
+    whole, spans = passage, hidden_spans(passage, worst.probability)
     if spans:
         passage = without(whole, spans)
-        found = order(passage.reading)
+        worst = order(passage.reading)
     for _ in range(MOST_CUTS):
-        if found.probability <= RESIDUE:
+        if worst.probability <= RESIDUE:
             spans = _closed(whole, spans)
             passage = without(whole, spans)
-            return Freed(passage if harmless(passage) else None, spans)
-        spans = united([*spans, *order_spans(passage, found)])
+            return WithoutOrders(passage if harmless(passage) else None, spans)
+        spans = united([*spans, *order_spans(passage, worst)])
         passage = without(whole, spans)
-        found = order(passage.reading)
-    return Freed(None, spans)
+        worst = order(passage.reading)
+    return WithoutOrders(None, spans)
 
 
 def _closed(passage: Passage, spans: tuple[Span, ...]) -> tuple[Span, ...]:

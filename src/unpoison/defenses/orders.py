@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.order_cuts import Freed, freed, order_spans
+from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_orders
 from unpoison.errors import shown
 from unpoison.kernels.meant_orders import order, suspicions
 from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD
@@ -56,28 +56,29 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
         cut: Whether passages whose orders are confined to a few sentences are read without these.
     """
     probability = suspicions([passage.reading for passage in passages])
-    found = {i: order(passages[i].reading) for i in np.flatnonzero(probability > THRESHOLD).tolist()}
+    worst = {i: order(passages[i].reading) for i in np.flatnonzero(probability > THRESHOLD).tolist()}
     rests = {
-        i: freed(passages[i], one) if cut else Freed(None, order_spans(passages[i], one)) for i, one in found.items()
+        i: without_orders(passages[i], given) if cut else WithoutOrders(None, order_spans(passages[i], given))
+        for i, given in worst.items()
     }
     left = [rests[i].passage if i in rests else passage for i, passage in enumerate(passages)]
     return Orders(
         probability,
-        {i: one.quote for i, one in found.items()},
+        {i: given.quote for i, given in worst.items()},
         tuple(passage for passage in left if passage is not None),
         tuple(i for i, passage in enumerate(left) if passage is not None),
         {i: rest.spans for i, rest in rests.items()},
     )
 
 
-def with_orders(found: Screening, orders: Orders, passages: tuple[Passage, ...]) -> Screening:
+def with_orders(screening: Screening, orders: Orders, passages: tuple[Passage, ...]) -> Screening:
     """The screening of the passages that give no order as a screening of all.
 
     Positions in reasons, notes and arrays become those of all passages, and cut orders spans. Dropped orders get the
     lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1.
     """
     read = orders.read
-    verdicts, evidence = found.verdicts, found.evidence
+    verdicts, evidence = screening.verdicts, screening.evidence
     if len(read) < len(passages):
         lowest = min([0.0, *(v.score for v in verdicts)])
         moved = {read[v.index]: replace(v, index=read[v.index], reason=_renumbered(v.reason, read)) for v in verdicts}
@@ -90,7 +91,7 @@ def with_orders(found: Screening, orders: Orders, passages: tuple[Passage, ...])
     verdicts = tuple(_cut(v, orders) if v.index in orders.spans and v.index in read else v for v in verdicts)
     arrays = {**evidence.arrays, "orders": orders.probability}
     notes = (*evidence.notes, *_notes(orders, len(passages)))
-    return replace(found, passages=passages, verdicts=verdicts, evidence=Evidence(arrays, notes, evidence.graph))
+    return replace(screening, passages=passages, verdicts=verdicts, evidence=Evidence(arrays, notes, evidence.graph))
 
 
 def _notes(orders: Orders, k: int) -> list[str]:
@@ -106,18 +107,18 @@ def _dropped(i: int, score: float, orders: Orders) -> Verdict:
 
 def _cut(verdict: Verdict, orders: Orders) -> Verdict:
     """What the defense says of the rest, and that it is one."""
-    said = f"an order to the model is cut: {shown(orders.quotes[verdict.index], LONGEST_QUOTE)}; {verdict.reason}"
-    return replace(verdict, reason=said, spans=united([*verdict.spans, *orders.spans[verdict.index]]))
+    reason = f"an order to the model is cut: {shown(orders.quotes[verdict.index], LONGEST_QUOTE)}; {verdict.reason}"
+    return replace(verdict, reason=reason, spans=united([*verdict.spans, *orders.spans[verdict.index]]))
 
 
 def _renumbered(text: str, read: Sequence[int]) -> str:
     """A sentence whose "passage 2, 3" count only what was read."""
 
-    def place(match: re.Match[str]) -> str:
+    def renumbered(match: re.Match[str]) -> str:
         numbers = [int(number) for number in match[1].split(", ")]
         return "passage " + ", ".join(str(read[n]) if n < len(read) else str(n) for n in numbers)
 
-    return _NAMED.sub(place, text)
+    return _NAMED.sub(renumbered, text)
 
 
 def _spread_all(arrays: Mapping[str, NDArray[Any]], read: Sequence[int], k: int) -> dict[str, NDArray[Any]]:

@@ -72,8 +72,8 @@ class Paraphrasing(Defense):
         questions = read_paraphrases(written.text, self.paraphrases, query.reading)
         retrieved = [passages] * len(questions)
         if self.models.retriever is not None:
-            retrieved = [as_passages(one) for one in (yield from retrieve(questions))]
-        texts = [[passage.reading for passage in one] for one in retrieved]
+            retrieved = [as_passages(passage_list) for passage_list in (yield from retrieve(questions))]
+        texts = [[passage.reading for passage in passage_list] for passage_list in retrieved]
         prompts = [
             answer_prompt(question, shown) if shown else answer_alone_prompt(question)
             for question, shown in zip(questions, texts, strict=True)

@@ -42,7 +42,7 @@ __all__ = ["Radar"]
 ATTEMPTS = 5
 """So often a step is concluded again when another worker changed the belief meanwhile."""
 
-Step: TypeAlias = Flow[Any] | Callable[[], Any]
+StoreOrFlow: TypeAlias = Flow[Any] | Callable[[], Any]
 """What answering with a memory consists of: flows to run, and operations of the store."""
 
 
@@ -171,10 +171,10 @@ class Radar(RememberingRadar):
 
     def _remembering(
         self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
-    ) -> PyGenerator[Step, Any, Answer]:
+    ) -> PyGenerator[StoreOrFlow, Any, Answer]:
         """Read the belief, answer, compare and set; conclude again while others were faster."""
         belief_name = belief_key(query.text) if key is None else checked_key(key)
-        belief = yield partial(self._asked, partial(store.get, belief_name))
+        belief = yield partial(self._store_reply, partial(store.get, belief_name))
         reading, calls = yield self.read(query, passages)
         answer: Answer
         for _ in range(ATTEMPTS):
@@ -187,15 +187,15 @@ class Radar(RememberingRadar):
             if change.belief is None or change.belief is belief:
                 return replace(answer, calls=calls, belief=replace(change, saved=belief is not None))
             version = "" if belief is None else belief.version
-            written = yield partial(self._asked, partial(store.put, belief_name, change.belief, expected=version))
+            written = yield partial(self._store_reply, partial(store.put, belief_name, change.belief, expected=version))
             if isinstance(written, StoreError):
                 return noted(replace(answer, calls=calls), f"the answer was not remembered, for {written}")
             if written:
                 return replace(answer, calls=calls, belief=replace(change, saved=True))
-            belief = yield partial(self._asked, partial(store.get, belief_name))
+            belief = yield partial(self._store_reply, partial(store.get, belief_name))
         raise StoreError(f"the belief {belief_name} was changed by others at each of {ATTEMPTS} attempts; ask again")
 
-    def _asked(self, operation: Callable[[], Any]) -> Any:
+    def _store_reply(self, operation: Callable[[], Any]) -> Any:
         """What the store says, or its error where the caller wants to go on without it."""
         try:
             return operation()
@@ -205,7 +205,7 @@ class Radar(RememberingRadar):
             return error
 
 
-def _advance(steps: PyGenerator[Step, Any, Answer], replied: Any) -> Step | Answer:
+def _advance(steps: PyGenerator[StoreOrFlow, Any, Answer], replied: Any) -> StoreOrFlow | Answer:
     """The next step, or the answer. A `StopIteration` out of a store is thus never taken for the end."""
     try:
         return steps.send(replied)

@@ -131,7 +131,7 @@ class RememberingRadar(StaticRadar):
         """Eq. 11 and 12: mean agreement and conflict of an answer with others, each in both directions."""
         distinct, positions = statements(question, [answer, *others])
         own, rest = distinct[0], distinct[1:]
-        judged = yield from judge([pair for other in rest for pair in ((own, other), (other, own))])
+        judged = yield from judge([pair for another in rest for pair in ((own, another), (another, own))])
         means = np.sqrt(judged[0::2] * judged[1::2])
         conflict = np.append(0.0, means[:, 2])
         agreement = np.where(conflict > self.contradiction_cut, 0.0, np.append(1.0, means[:, 0]))

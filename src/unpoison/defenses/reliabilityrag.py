@@ -37,7 +37,7 @@ Fallback = Literal["all", "memory", "abstain"]
 INEXACT = "the search for the largest consistent set was cut short: a large one was taken"
 
 
-class _Reading(NamedTuple):
+class _Consistent(NamedTuple):
     """What was read, and the passages to answer from, in the order in which they are shown."""
 
     answers: list[str]
@@ -51,7 +51,7 @@ class ReliabilityRag(Defense):
     Args:
         generator: Reads each passage, and answers from the chosen ones; `screen` needs it as well.
         nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
-        contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
+        contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
@@ -96,7 +96,7 @@ class ReliabilityRag(Defense):
         (reply,) = yield from generate([prompt], "final answer", reading.screening)
         return answered(reply, reading.screening, details)
 
-    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:
+    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
         chosen, conflict, notes = yield from self._consistent(query.reading, answers)
         kept = chosen
@@ -109,7 +109,7 @@ class ReliabilityRag(Defense):
         screening = Screening.decided(
             self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence
         )
-        return _Reading(answers, kept, screening)
+        return _Consistent(answers, kept, screening)
 
     def _consistent(
         self, question: str, answers: Sequence[str]
@@ -143,7 +143,7 @@ class SampledReliabilityRag(ReliabilityRag):
         gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for weights that fall linearly.
         dedupe: Show each chosen passage once, in retrieval order; the released code repeats it.
         seed: Of the draw.
-        contradiction: P(contradiction) from which on two answers contradict each other, in [0, 1].
+        contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
@@ -179,7 +179,7 @@ class SampledReliabilityRag(ReliabilityRag):
         self.dedupe = flag("dedupe", dedupe)
         self.seed = at_least("seed", seed, 0)
 
-    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Reading]:
+    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         draw = np.random.default_rng(self.seed)
         weights = rank_weights(len(passages), self.gamma)
         count = self.samples if passages else 0
@@ -187,7 +187,7 @@ class SampledReliabilityRag(ReliabilityRag):
         order = sorted(range(count), key=lambda s: (drawn[s], s))  # ties go to the samples of better rank
         drawn = [drawn[s] for s in order]
         # The best passage stands last in a sample.
-        prompts = [answer_prompt(query.reading, [passages[i].reading for i in reversed(one)]) for one in drawn]
+        prompts = [answer_prompt(query.reading, [passages[i].reading for i in reversed(sample)]) for sample in drawn]
         replies = yield from generate(prompts, "sample answer")
         answers = [reply.text[:LONGEST_ANSWER] for reply in replies]
         chosen, conflict, notes = yield from self._consistent(query.reading, answers)
@@ -210,7 +210,7 @@ class SampledReliabilityRag(ReliabilityRag):
             reasons=[_drawn(i, drawn, chosen) for i in range(len(passages))],
             evidence=Evidence(arrays, notes),
         )
-        return _Reading(answers, kept if self.dedupe else shown, screening)
+        return _Consistent(answers, kept if self.dedupe else shown, screening)
 
 
 def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
@@ -221,7 +221,7 @@ def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
 
 
 def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> str:
-    among_all = sum(i in one for one in drawn)
+    among_all = sum(i in sample for sample in drawn)
     if not among_all:
         return "in no sample"
     return f"in {sum(i in drawn[s] for s in chosen)} of the consistent samples, of {among_all} that hold it"

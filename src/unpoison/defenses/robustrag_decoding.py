@@ -25,7 +25,7 @@ from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.requests import Flow, next_token
 from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
 
-__all__ = ["RobustRagDecoding", "Step", "secure_token"]
+__all__ = ["DecodedToken", "RobustRagDecoding", "secure_token"]
 
 MOST_PASSAGES = 100
 """Every step holds one distribution over the vocabulary for each passage."""
@@ -36,7 +36,7 @@ ROUNDING = 0.01
 """How far arithmetic in half precision may carry a sum of probabilities."""
 
 
-class Step(NamedTuple):
+class DecodedToken(NamedTuple):
     """One step of joint decoding: the token, and by how much the best sum leads."""
 
     token: int
@@ -60,7 +60,7 @@ class RobustRagDecoding(Defense):
         generator: One that gives next-token probabilities: a local model, `hf:NAME_OR_PATH`.
         eta: The lead that a token needs, 0 or more. 0 for short answers; 1 to 4 for long ones (k times the paper's).
         temperature: The distributions are those of the logits divided by this, above 0.
-        refusal: P("I don't know") from which on a passage is left out, in [0, 1].
+        refusal: P("I don't know") from which a passage is left out, in [0, 1].
         aggregate: The `sum` over passages (the paper's mean, up to a factor), or their `median`.
         max_tokens: Of the reply, at least 1.
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
@@ -222,7 +222,7 @@ def secure_token(
     eta: float,
     aggregate: Literal["sum", "median"] = "sum",
     unwanted: Sequence[int] = (),
-) -> Step:
+) -> DecodedToken:
     """One step of secure decoding.
 
     Args:
@@ -239,7 +239,7 @@ def secure_token(
     combined[list(unwanted)] = 0
     best = int(combined.argmax())
     lead = round(float(combined[best] - np.delete(combined, best).max(initial=0.0)), 12)
-    return Step(best if lead > eta else int(probabilities[-1].argmax()), lead)
+    return DecodedToken(best if lead > eta else int(probabilities[-1].argmax()), lead)
 
 
 def _lead(probabilities: NDArray[np.float64]) -> float:

@@ -114,8 +114,8 @@ class SelfRag(Vanilla):
             return answered(reply, screening)
         ids = self._reflection()
         critiques = yield from (self._in_words(query, texts) if ids is None else self._in_tokens(query, texts, ids))
-        scores = [one.score(self.relevance, self.support, self.utility) for one in critiques]
-        answer = best_answer([one.answer for one in critiques], scores)
+        scores = [critique.score(self.relevance, self.support, self.utility) for critique in critiques]
+        answer = best_answer([critique.answer for critique in critiques], scores)
         return answered(Reply(answer), screening, {"scores": [round(score, 6) for score in scores]})
 
     def _reflection(self) -> Mapping[str, int] | None:
@@ -142,16 +142,16 @@ class SelfRag(Vanilla):
         )
         prompts = [critique_prompt(query.reading, text, reply.text) for text, reply in zip(texts, replies, strict=True)]
         judged = yield from generate(prompts, "critique")
-        return [read_critique(reply.text, one.text) for reply, one in zip(replies, judged, strict=True)]
+        return [read_critique(reply.text, critique.text) for reply, critique in zip(replies, judged, strict=True)]
 
     def _in_tokens(self, query: Query, texts: Sequence[str], ids: Mapping[str, int]) -> Flow[list[Critique]]:
         critiques = list[Critique]()
         for text in texts:
-            read = yield from self._read(query, text, ids)
+            read = yield from self._decoded_critique(query, text, ids)
             critiques.append(read)
         return critiques
 
-    def _read(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:
+    def _decoded_critique(self, query: Query, text: str, ids: Mapping[str, int]) -> Flow[Critique]:
         """The published form: the passage stands in the reply between tokens that no text can spell."""
         model: Any = self.models.generator
         prompt = Prompt("free", "", closing=f"### Instruction:\n{query.reading}\n\n### Response:\n")

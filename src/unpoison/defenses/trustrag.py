@@ -175,7 +175,7 @@ class TrustRag(Defense):
         """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
         k = len(similarity)
         why, kept = [""] * k, np.ones(k, bool)
-        for cluster, other in (clusters, clusters[::-1]):
+        for cluster, rival in (clusters, clusters[::-1]):
             size = len(cluster.members)
             described = f"mean cosine {cluster.density:.2f}, mean ROUGE-L {cluster.overlap:.2f}"
             if cluster.malicious and not self.ngram:
@@ -185,8 +185,8 @@ class TrustRag(Defense):
             elif cluster.malicious:
                 reason = f"one of {size} passages that are too alike: {described}"
                 kept[cluster.members] = False
-            elif size == 1 and other.malicious:
-                closeness = float(similarity[np.ix_(cluster.members, other.members)].mean())
+            elif size == 1 and rival.malicious:
+                closeness = float(similarity[np.ix_(cluster.members, rival.members)].mean())
                 kept[cluster.members] = closeness < self.threshold
                 near = "as close" if closeness >= self.threshold else "not close"
                 reason = f"alone in its cluster and {near} to the malicious one (mean cosine {closeness:.2f})"

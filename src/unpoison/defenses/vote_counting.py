@@ -43,7 +43,7 @@ class Ballots:
 
     @classmethod
     def of(cls, question: str, answers: Sequence[str]) -> Self:
-        """The ballots of a question's answers; an uninformative one is none."""
+        """The ballots of a question's answers; an uninformative answer is no ballot."""
         distinct = {answer: form(question, answer) if informative(answer) else "" for answer in dict.fromkeys(answers)}
         return cls(tuple(answers), tuple(distinct[answer] for answer in answers))
 
@@ -130,8 +130,8 @@ def _by_meaning(
     """The count in which answers support others that say the same; None where no answer has its seconds."""
     likes = yield from alike(question, sorted(votes), judges)
 
-    def same(one: str, other: str) -> bool:
-        return frozenset((one, other)) in likes
+    def same(left: str, right: str) -> bool:
+        return frozenset((left, right)) in likes
 
     outcome = seconded(votes, same, seconds, str)
     winner, support, rival, margin = outcome
@@ -140,7 +140,7 @@ def _by_meaning(
     if winner is None or support < least:
         says = _nobody(support, rival, unit, least)
         return Counted(None, frozenset(), support, votes, 0, says)
-    behind = frozenset(one for one in votes if one == winner or frozenset((one, winner)) in likes)
+    behind = frozenset(name for name in votes if name == winner or frozenset((name, winner)) in likes)
     says = f"{_many(support, unit)} so or the same, each read alone, and {_rival(rival)}"
     return Counted(winner, behind, support, votes, min(margin, support - least), says)
 
@@ -185,5 +185,5 @@ def independent(texts: Sequence[str]) -> int:
     return len(largest.members)
 
 
-def _near(one: frozenset[str], two: frozenset[str]) -> bool:
-    return len(one & two) >= SHARED * max(len(one), len(two))
+def _near(left: frozenset[str], right: frozenset[str]) -> bool:
+    return len(left & right) >= SHARED * max(len(left), len(right))

@@ -145,16 +145,16 @@ class CumulativeSnapshot:
     def __init__(self, defense: Defense) -> None:
         self.defense = defense
         self.limits = defense.limits
-        self._seen: dict[str, tuple[Passage, ...]] = {}
+        self._passages: dict[str, tuple[Passage, ...]] = {}
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
         question = as_query(query)
         key = key or belief_key(question.text)
-        self._seen[key] = (*as_passages(passages), *self._seen.get(key, ()))[:MAX_PASSAGES]
-        return self.defense.answer(question, self._seen[key])
+        self._passages[key] = (*as_passages(passages), *self._passages.get(key, ()))[:MAX_PASSAGES]
+        return self.defense.answer(question, self._passages[key])
 
     def stored(self, key: str) -> int:
-        return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._seen.get(key, ()))
+        return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
 
 
 class LightweightHistory:

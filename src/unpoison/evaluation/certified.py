@@ -74,20 +74,25 @@ def _certified(cell: Cell, cells: Sequence[Cell], level: float) -> Certified:
     proved = any(record.guarantee is not None for record in answered)
     steps = range(cell.scenario.k // 2 + 1) if proved else ()
     certified = tuple(
-        wilson(sum(_right(one) and (one.guarantee or 0) >= m for one in answered), len(answered), level) for m in steps
+        wilson(
+            sum(_right(r) and (r.guarantee or 0) >= m for r in answered),
+            len(answered),
+            level,
+        )
+        for m in steps
     )
     return Certified(cell.id, cell.scenario, certified, _accuracy(cell, level), _attacked(cell, cells, level))
 
 
 def _attacked(cell: Cell, cells: Sequence[Cell], level: float) -> dict[int, Attacked]:
     worst: dict[int, Attacked] = {}
-    for other in cells:
-        if other.scenario.clean or other.scenario.twin != cell.scenario:
+    for attacked_cell in cells:
+        if attacked_cell.scenario.clean or attacked_cell.scenario.twin != cell.scenario:
             continue
-        attacked = Attacked(other.scenario.attack, _accuracy(other, level))
-        worst_yet = worst.get(other.scenario.poisons)
+        attacked = Attacked(attacked_cell.scenario.attack, _accuracy(attacked_cell, level))
+        worst_yet = worst.get(attacked_cell.scenario.poisons)
         if attacked.accuracy.count and (worst_yet is None or attacked.accuracy.value < worst_yet.accuracy.value):
-            worst[other.scenario.poisons] = attacked
+            worst[attacked_cell.scenario.poisons] = attacked
     return dict(sorted(worst.items()))
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from unpoison import __version__
-from unpoison.evaluation.gates import Finding
+from unpoison.evaluation.gates import GateResult
 
 __all__ = ["RULES", "Alert", "as_junit", "as_sarif", "gate_alerts"]
 
@@ -59,13 +59,13 @@ class Alert:
     key: str
 
 
-def gate_alerts(findings: Sequence[Finding], problems: Sequence[str] = ()) -> list[Alert]:
+def gate_alerts(findings: Sequence[GateResult], problems: Sequence[str] = ()) -> list[Alert]:
     """An alert for every gate that failed and for every problem."""
     failed = [Alert("gate", "error", f"{f.message}; {f.rule}", f"{f.rule}|{f.cell}") for f in findings if f.failed]
     return failed + [Alert("incomplete", "warning", problem, problem) for problem in problems]
 
 
-def as_junit(findings: Sequence[Finding], cells: Sequence[str], problems: Sequence[str] = ()) -> str:
+def as_junit(findings: Sequence[GateResult], cells: Sequence[str], problems: Sequence[str] = ()) -> str:
     """Every gate of every cell as a test, and every cell as one that fails where something could not be measured.
 
     Args:

@@ -135,7 +135,10 @@ class Differences:
 
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured in a column, in the first row that can be."""
-        return next((one for row in table["rows"] if (one := self.scenario(row, column)) is not None), None)
+        return next(
+            (scenario for row in table["rows"] if (scenario := self.scenario(row, column)) is not None),
+            None,
+        )
 
     def _column_lacks(self, column: Mapping[str, Any]) -> str:
         """Why nothing of a column can be measured, "" where it can."""
@@ -203,7 +206,7 @@ class Differences:
             theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
             if theirs and ours and not same_model(ours, theirs):
                 yield f"{kind}: {in_words(ours)} instead of {theirs}"
-        yield from (one if isinstance(one, str) else one["say"] for one in raw.get("differs", ()))
+        yield from (phrase if isinstance(phrase, str) else phrase["say"] for phrase in raw.get("differs", ()))
 
     def lacks(self) -> Iterator[str]:
         """What cannot be measured and why, one sentence each."""
@@ -238,8 +241,8 @@ class Differences:
 
 def _phrases(of: Mapping[str, Any], measure: str) -> Iterator[str]:
     """What a preset's file says at a row, column or table, for every measure or for those named."""
-    for one in of.get("differs", ()):
-        if isinstance(one, str):
-            yield one
-        elif any(measure.startswith(name) for name in one["of"]):
-            yield one["say"]
+    for phrase in of.get("differs", ()):
+        if isinstance(phrase, str):
+            yield phrase
+        elif any(measure.startswith(name) for name in phrase["of"]):
+            yield phrase["say"]

@@ -17,7 +17,7 @@ from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import Measure
 
-__all__ = ["Finding", "Gate", "MeasuredCell", "check_gates"]
+__all__ = ["Gate", "GateResult", "MeasuredCell", "check_gates"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -52,7 +52,7 @@ class MeasuredCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GateResult:
     """What a gate or a comparison says of one cell.
 
     Attributes:
@@ -124,12 +124,12 @@ class Gate:
         wanted = {"": True, "clean": cell.clean, "attacked": not cell.clean}[self.scope]
         return wanted and not isnan(self._figure(cell))
 
-    def finding(self, cell: MeasuredCell, unit: str) -> Finding:
+    def finding(self, cell: MeasuredCell, unit: str) -> GateResult:
         """What it says of a cell to which it applies."""
         estimate = cell.figures[self.measure]
         failed = _COMPARED[self.sign](self._figure(cell), self.bound)
         figure = _with_interval(estimate, unit)
-        return Finding(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {figure}")
+        return GateResult(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {figure}")
 
     def _figure(self, cell: MeasuredCell) -> float:
         estimate = cell.figures.get(self.measure)
@@ -140,14 +140,14 @@ class Gate:
 
 def check_gates(
     gates: Iterable[Gate], cells: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
-) -> list[Finding]:
+) -> list[GateResult]:
     """What every gate says of every cell to which it applies.
 
     Raises:
         InputError: A gate applies to none: it would pass whatever happens.
     """
     guarded = [cell for cell in cells if not cell.baseline] or list(cells)
-    findings = list[Finding]()
+    findings = list[GateResult]()
     for gate in gates:
         own = [gate.finding(cell, measures[gate.measure].unit) for cell in guarded if gate.applies(cell)]
         if not own:
@@ -172,12 +172,12 @@ def figures_of(values: Any) -> dict[str, Estimate]:
     """Figures as JSON documents of this project hold them; null stands for nan.
 
     Raises:
-        InputError: They are none.
+        InputError: They are not figures.
     """
     try:
         return {
-            str(name): Estimate(_number(one["value"]), _number(one["low"]), _number(one["high"]), int(one["count"]))
-            for name, one in values.items()
+            str(name): Estimate(_number(row["value"]), _number(row["low"]), _number(row["high"]), int(row["count"]))
+            for name, row in values.items()
         }
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         raise InputError("the figures of a cell cannot be read; give the JSON of an earlier run") from None

@@ -151,13 +151,13 @@ class Grid:
             raise OptionError(f"the grid has {size:,} scenarios, more than {MAX_SCENARIOS:,}; give fewer values")
         scenarios = list(self._product())
         if self.clean:
-            scenarios = [one for scenario in scenarios for one in (scenario.twin, scenario)]
+            scenarios = [each for scenario in scenarios for each in (scenario.twin, scenario)]
         if self.baseline:
-            scenarios = [one for scenario in scenarios for one in (*_baselines(scenario), scenario)]
+            scenarios = [each for scenario in scenarios for each in (*_baselines(scenario), scenario)]
         by_context: dict[Scenario, list[Scenario]] = {}
         for scenario in dict.fromkeys(scenarios):
             by_context.setdefault(replace(scenario, defense=""), []).append(scenario)
-        return tuple(one for group in by_context.values() for one in sorted(group, key=_undefended_first))
+        return tuple(each for group in by_context.values() for each in sorted(group, key=_undefended_first))
 
     def _product(self) -> Iterator[Scenario]:
         names = [name for name in AXES if name in self.axes or name in _DEFAULTS]
@@ -249,8 +249,8 @@ _WANTED = {
 def _check_exclusive(axes: Mapping[str, Any]) -> None:
     clashes = {"rate": ("poisons", "policy", "positions", "k"), "positions": ("poisons",)}
     for name, others in clashes.items():
-        for other in others:
-            if name in axes and other in axes:
-                raise OptionError(f"{name} says already what {other} says; give one of them")
+        for excluded in others:
+            if name in axes and excluded in axes:
+                raise OptionError(f"{name} says already what {excluded} says; give one of them")
     if "positions" in axes and not set(axes.get("policy", ("replace-at",))) <= set(PLACED):
         raise OptionError("positions go with the policy replace-at; leave the policy out")

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 RESAMPLES = 2000
+"""Bootstrap samples of an interval."""
 _BLOCK = 2_000_000
 """Indices drawn at once, so that a bootstrap over any number of questions stays within some 16 MB."""
 

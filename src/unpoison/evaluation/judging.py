@@ -116,7 +116,7 @@ def judge_run(
         judge: Any generator that can write.
         jobs: Answers at the same time.
         limits: Bounds on each call.
-        progress: Told of every judged answer.
+        progress: Called after every judged answer.
 
     Returns:
         The run with `Record.judged` filled.
@@ -139,7 +139,7 @@ def grade_run(
         grader: Any generator that can write.
         jobs: Answers at the same time.
         limits: Bounds on each call.
-        progress: Told of every graded answer.
+        progress: Called after every graded answer.
 
     Returns:
         The run with `Record.grade` filled, but for answers that the grader failed on.
@@ -191,7 +191,7 @@ def _passed(measured: Run, judge: Generator, form: _Form, jobs: int, limits: Lim
         missing = [record for record in records if _key(judge, record) not in verdicts]
         done += len(records) - len(missing)
         if missing:
-            questions = {name: one.context.query for name, one in measured.staged(cell).items()}
+            questions = {name: staged.context.query for name, staged in measured.staged(cell).items()}
             ask = partial(_judged, questions, models, limits, form)
             with Journal(path) as journal:
                 for record, verdict in zip(missing, in_order(ask, missing, jobs)):

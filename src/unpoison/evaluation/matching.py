@@ -77,8 +77,8 @@ class Matcher:
 
 
 MATCHERS: dict[str, Matcher] = {
-    one.name: one
-    for one in (
+    matcher.name: matcher
+    for matcher in (
         Matcher("token", "N3, the answer's words stand together in the reply", squad, _holds_words, _holds_words),
         Matcher("substring", "N1, the answer is a substring of the reply (PoisonedRAG)", trimmed, _holds, _holds),
         Matcher(
@@ -121,4 +121,4 @@ def contains_either(first: str, second: str) -> bool:
     Compared after N1 and after N3, by characters: the loosest of the rules decides.
     """
     pairs = ((rule(first), rule(second)) for rule in (trimmed, squad))
-    return any(one and two and _either_way(one, two) for one, two in pairs)
+    return any(left and right and _either_way(left, right) for left, right in pairs)

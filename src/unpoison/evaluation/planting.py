@@ -81,7 +81,7 @@ def plant(
             (staged,) = bench.staged(scenario, [example], attack, {example.id: crafted})
             yield _planted(scenario, example, staged, crafted, attack)
     if together:
-        staged_of_all = bench.staged(scenario, wanted, attack, {one.example: one for one in every})
+        staged_of_all = bench.staged(scenario, wanted, attack, {texts.example: texts for texts in every})
         for example, crafted, staged in zip(wanted, every, staged_of_all, strict=True):
             if example.id not in done:
                 yield _planted(scenario, example, staged, crafted, attack)
@@ -90,7 +90,7 @@ def plant(
 def total(texts: Iterable[PoisonText]) -> Budget:
     """What texts cost together."""
     budgets = [text.budget for text in texts]
-    return Budget(*(sum(getattr(budget, one.name) for budget in budgets) for one in fields(Budget)))
+    return Budget(*(sum(getattr(budget, field.name) for budget in budgets) for field in fields(Budget)))
 
 
 def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Example) -> Crafted:

@@ -97,15 +97,15 @@ class Preset:
     @property
     def prompts(self) -> tuple[str, ...]:
         """The styles in which the generator is asked, one sentence each."""
-        styles = dict.fromkeys(one.style for one in self.scenarios if one.generator is not None)
-        return tuple(f"{style}: {Style.of(style).told}" for style in styles)
+        styles = dict.fromkeys(scenario.style for scenario in self.scenarios if scenario.generator is not None)
+        return tuple(f"{style}: {Style.of(style).description}" for style in styles)
 
-    def by_seed(self, one: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
+    def by_seed(self, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
         """What was measured for a published number with each seed, as far as it was."""
-        if one.scenario is None:
+        if number.scenario is None:
             return []
-        every = (replace(one.scenario, seed=seed) for seed in self.seeds)
-        return [by_scenario[scenario][one.measure] for scenario in every if scenario in by_scenario]
+        every = (replace(number.scenario, seed=seed) for seed in self.seeds)
+        return [by_scenario[scenario][number.measure] for scenario in every if scenario in by_scenario]
 
     def describe(self) -> str:
         """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
@@ -157,7 +157,7 @@ def load_preset(
     models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seeds[0]}
     fit = Differences(raw, sources, {**models, "limit": limit})
     published = tuple(_numbers(raw, fit, graded=grader is not None))
-    first = dict.fromkeys(one.scenario for one in published if one.scenario is not None)
+    first = dict.fromkeys(entry.scenario for entry in published if entry.scenario is not None)
     scenarios = dict.fromkeys(replace(scenario, seed=seed) for seed in seeds for scenario in first)
     instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
     return Preset(

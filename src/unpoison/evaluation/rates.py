@@ -25,6 +25,7 @@ CANDIDATES = 10
 """GRADA retrieves so many."""
 
 RADAR_PASSAGES = 50
+"""Passages of a question in RADAR's tables, where the amount names no other number."""
 
 
 def poison_rate(text: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Runner:
         limits: Bounds on the model calls of one answer.
         retry_failed: Try again what failed before.
         vectors: Where encoders remember their vectors; in the folder by default. Several runs may share a file.
-        progress: Told of every finished unit.
+        progress: Called after every finished unit.
         command: The command line, for the manifest.
 
     Raises:
@@ -70,7 +70,7 @@ class Runner:
         self.folder = Path(folder)
         given = tuple(scenarios)
         self.scenarios = tuple(dict.fromkeys(given))
-        _told_apart(given)
+        _check_distinct(given)
         if not self.scenarios:
             raise OptionError("there is nothing to run; give at least one scenario")
         self.jobs = at_least("jobs", jobs, 1)
@@ -137,7 +137,7 @@ class Runner:
         if len(settled) == cell.expected:
             return cell
         try:
-            staged = [one for one in self._staged(cell) if one.example not in settled]
+            staged = [question for question in self._staged(cell) if question.example not in settled]
             defense, plain = self.bench.defense(cell.scenario), self.bench.architecture(cell.scenario)
         except UnpoisonError as error:
             self._advance(cell.expected - len(settled), cell)
@@ -159,20 +159,21 @@ class Runner:
     def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
         """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
         if scenario.custom is None and takes("defenses", scenario.defense, "encoder"):
-            texts = [passage.text for one in staged for passage in one.context.passages]
-            self.bench.remember(self.bench.encoder(scenario.encoder), [one.context.query for one in staged], texts)
+            texts = [passage.text for question in staged for passage in question.context.passages]
+            queries = [question.context.query for question in staged]
+            self.bench.remember(self.bench.encoder(scenario.encoder), queries, texts)
 
     def _staged(self, cell: Cell) -> list[Staged]:
         """What the questions look like under the attack: from disk, or crafted and placed now."""
         path = file_of(self.folder, "contexts", cell.contexts)
         earlier = [Staged.from_dict(row) for row in read_rows(path)]
-        if earlier and not (self.retry_failed and any(one.error for one in earlier)):
+        if earlier and not (self.retry_failed and any(question.error for question in earlier)):
             return earlier
         scenario, bench = cell.scenario, self.bench
         attack = bench.attack(scenario) if scenario.attacked else None
         crafted = self._crafted(scenario, attack) if attack else {}
         staged = bench.staged(scenario, bench.examples(scenario), attack, crafted)
-        write_rows(path, (one.to_dict() for one in staged))
+        write_rows(path, (question.to_dict() for question in staged))
         return staged
 
     def _crafted(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
@@ -249,7 +250,7 @@ class Runner:
         return manifest
 
 
-def _told_apart(scenarios: Iterable[Scenario]) -> None:
+def _check_distinct(scenarios: Iterable[Scenario]) -> None:
     """See that defense objects of one description hold the same.
 
     Raises:
@@ -265,10 +266,10 @@ def _told_apart(scenarios: Iterable[Scenario]) -> None:
             )
 
 
-def _same(one: object, other: object) -> bool:
+def _same(first: object, second: object) -> bool:
     """Whether two objects are of one class and hold the same, models and limits aside."""
-    held = ({key: repr(v) for key, v in vars(it).items() if key not in ("models", "limits")} for it in (one, other))
-    return one is other or (type(one) is type(other) and next(held) == next(held))
+    held = ({key: repr(v) for key, v in vars(it).items() if key not in ("models", "limits")} for it in (first, second))
+    return first is second or (type(first) is type(second) and next(held) == next(held))
 
 
 def identifier(content: Mapping[str, Any]) -> str:

@@ -83,7 +83,7 @@ class Run:
     def staged(self, cell: Cell) -> dict[str, Staged]:
         """What the defense was shown, by the example's id; empty where that was not reached."""
         contexts = map(Staged.from_dict, read_rows(file_of(self.folder, "contexts", cell.contexts)))
-        return {one.example: one for one in contexts}
+        return {context.example: context for context in contexts}
 
 
 def open_run(folder: str | Path) -> Run:
@@ -111,7 +111,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read a manifest.
 
     Raises:
-        InputError: It cannot be read, or is none.
+        InputError: It cannot be read, or is not a run.
     """
     try:
         content = json.loads(path.read_bytes())

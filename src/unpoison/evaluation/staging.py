@@ -178,7 +178,7 @@ def _staged(
         return Staged(empty, example.correct_answers, example.incorrect_answers, error=error)
     if attack is None or crafted is None:
         return Staged(context, example.correct_answers, example.incorrect_answers)
-    query = attack.asked(context.query) if triggered else context.query
+    query = attack.user_question(context.query) if triggered else context.query
     shown = replace(context, query=query, candidates=_formatted(context, attack.passage_format))
     return Staged(
         shown,

@@ -184,7 +184,7 @@ def run_study(
         with_date: Tell the time of a question, as RADAR's released code does.
         limits: Bounds on the model calls of one answer.
         replies: A file that keeps the generator's replies, so that an interrupted study does not ask again.
-        progress: Told of every answer: how many are done, of how many, and what is being measured.
+        progress: Called after every answer: how many are done, of how many, and what is being measured.
 
     Raises:
         InputError: The data cannot be read, or holds no question.
@@ -247,7 +247,7 @@ def run_stream(
         position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
             RADAR's code; None for the last.
         with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
-        progress: Told of every answer.
+        progress: Called after every answer.
 
     Raises:
         InputError: A step without a text of that attack.

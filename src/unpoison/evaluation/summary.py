@@ -23,6 +23,7 @@ COMPARED = ("poisoned", "asr", "accuracy", "gold_kept", "clean_kept")
 """The measures in which defenses are compared unless others are named."""
 
 SIGNIFICANT = 0.05
+"""Two defenses differ where the corrected p-value is lower."""
 
 MILLION = 1_000_000
 
@@ -31,8 +32,8 @@ MILLION = 1_000_000
 class Price:
     """What a million tokens of a model cost, in any currency."""
 
-    asked: float
-    replied: float
+    prompt: float
+    completion: float
 
     @classmethod
     def of(cls, text: str) -> tuple[str, Price]:
@@ -42,12 +43,12 @@ class Price:
             OptionError: Another form, or a negative price.
         """
         model, equals, prices = text.rpartition("=")
-        prompt, slash, replied = prices.partition("/")
+        prompt, slash, completion = prices.partition("/")
         try:
-            price = cls(float(prompt), float(replied))
+            price = cls(float(prompt), float(completion))
         except ValueError:
             price = cls(nan, nan)
-        if not (equals and slash and model.strip() and price.asked >= 0 and price.replied >= 0):
+        if not (equals and slash and model.strip() and price.prompt >= 0 and price.completion >= 0):
             raise OptionError(f"a price must be MODEL=IN/OUT per million tokens, got {shown(text)}")
         return model.strip(), price
 
@@ -181,8 +182,8 @@ def compare(
         own = list[Comparison]()
         for first, second in combinations(group, 2):
             pairs = _paired(first, second)
-            compared = (_comparison(first, second, pairs, one, level, seed) for one in measures)
-            own.extend(one for one in compared if one.difference.count)
+            compared = (_comparison(first, second, pairs, kind, level, seed) for kind in measures)
+            own.extend(comparison for comparison in compared if comparison.difference.count)
         comparisons.extend(_corrected(own))
     return comparisons
 
@@ -190,16 +191,17 @@ def compare(
 def _corrected(own: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons of one scenario; those of one measure are one family."""
     families: dict[str, list[float]] = {}
-    for one in own:
-        families.setdefault(one.measure, []).append(one.difference.probability)
+    for comparison in own:
+        families.setdefault(comparison.measure, []).append(comparison.difference.probability)
     corrected = {name: iter(holm(values)) for name, values in families.items()}
-    return [replace(one, corrected=next(corrected[one.measure])) for one in own]
+    return [replace(comparison, corrected=next(corrected[comparison.measure])) for comparison in own]
 
 
 def _summary(cell: Cell, twin: str | None, prices: Mapping[str, Price], level: float, seed: int) -> Summary:
     usable = cell.usable
     figures = {
-        name: one.estimate(cell.records if name == "failed" else usable, level, seed) for name, one in MEASURES.items()
+        name: measure.estimate(cell.records if name == "failed" else usable, level, seed)
+        for name, measure in MEASURES.items()
     }
     size = max((record.size for record in usable), default=0)
     problems = Counter(record.error or "" for record in cell.failures)
@@ -231,8 +233,8 @@ def _cost(cell: Cell, prices: Mapping[str, Price]) -> float | None:
     if price is None:
         return None
     prompt_tokens = sum(record.prompt_tokens or 0 for record in cell.records)
-    replied = sum(record.completion_tokens or 0 for record in cell.records)
-    return (prompt_tokens * price.asked + replied * price.replied) / MILLION
+    completion_tokens = sum(record.completion_tokens or 0 for record in cell.records)
+    return (prompt_tokens * price.prompt + completion_tokens * price.completion) / MILLION
 
 
 def _paired(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
@@ -241,19 +243,19 @@ def _paired(first: Cell, second: Cell) -> list[tuple[Record, Record]]:
 
 
 def _comparison(
-    first: Cell, second: Cell, pairs: Sequence[tuple[Record, Record]], one: Measure[Record], level: float, seed: int
+    first: Cell, second: Cell, pairs: Sequence[tuple[Record, Record]], measure: Measure[Record], level: float, seed: int
 ) -> Comparison:
-    values = np.array([(one.value(a), one.value(b)) for a, b in pairs], float).reshape(-1, 2)
+    values = np.array([(measure.value(a), measure.value(b)) for a, b in pairs], float).reshape(-1, 2)
     values = values[~np.isnan(values).any(axis=1)]
     return Comparison(
         first=first.id,
         second=second.id,
         scenario=first.scenario,
         defenses=(first.scenario.defense, second.scenario.defense),
-        measure=one.name,
+        measure=measure.name,
         difference=paired_shares(*(values > 0).T.tolist(), level=level)
-        if one.yes_no or (one.unit == "share" and np.isin(values, (0, 1)).all())
-        else paired_bootstrap(values[:, 0], values[:, 1], shares=one.unit == "share", level=level, seed=seed),
+        if measure.yes_no or (measure.unit == "share" and np.isin(values, (0, 1)).all())
+        else paired_bootstrap(values[:, 0], values[:, 1], shares=measure.unit == "share", level=level, seed=seed),
     )
 
 

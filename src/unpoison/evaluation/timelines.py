@@ -66,7 +66,7 @@ def load_timelines(spec: str | Path) -> tuple[Timeline, ...]:
             series.setdefault(identifier, []).append((moment, step))
     timelines = []
     for identifier, steps in series.items():
-        steps.sort(key=lambda found: found[0])
+        steps.sort(key=lambda dated: dated[0])
         timelines.append(Timeline(identifier, tuple(moment for moment, _ in steps), tuple(step for _, step in steps)))
     return tuple(sorted(timelines, key=lambda timeline: timeline.times[-1] if len(timeline) == 1 else ""))
 
@@ -86,8 +86,8 @@ def _situated(example: Example, years: Any) -> Iterable[tuple[str, str, Example]
     """One step a year; what was right in another year, and cannot be confused with this year's answer, is stale."""
     by_year = [(str(step["year"]), tuple(dict.fromkeys(step["answers"]))) for step in years]
     for year, answers in by_year:
-        others = dict.fromkeys(other for _, answers_then in by_year for other in answers_then)
-        stale = tuple(other for other in others if not any(contains_either(other, right) for right in answers))
+        all_answers = dict.fromkeys(answer for _, answers_then in by_year for answer in answers_then)
+        stale = tuple(answer for answer in all_answers if not any(contains_either(answer, right) for right in answers))
         step = replace(example, id=f"{example.id}@{year}", correct_answers=answers, incorrect_answers=stale)
         yield example.id, year, step
 

@@ -63,7 +63,7 @@ class Workbench:
         self._vectors = Path(vectors or folder / "vectors.db")
         self.limits = limits
         self._models = dict(models or {})
-        self._made: dict[tuple[object, ...], Any] = {}
+        self._cache: dict[tuple[object, ...], Any] = {}
 
     def data(self, spec: str) -> Loaded:
         """A data set.
@@ -249,9 +249,10 @@ class Workbench:
         clean = {} if scenario.policy in ("corpus", "labelled") else self.clean(scenario)
         corpus = self.corpus(scenario) if scenario.policy == "corpus" else ()
         if retriever is not None:
-            passages = [*corpus, *(passage for one in examples for passage in clean.get(one.id, NOTHING).passages)]
-            texts = [text.text for one in crafted.values() for text in one.texts]
-            self.remember(retriever, [one.question for one in examples], [*(p.text for p in passages), *texts])
+            retrieved = (passage for example in examples for passage in clean.get(example.id, NOTHING).passages)
+            poison = [text.text for texts in crafted.values() for text in texts.texts]
+            questions = [example.question for example in examples]
+            self.remember(retriever, questions, [*(p.text for p in (*corpus, *retrieved)), *poison])
         return stage(scenario, examples, clean, corpus, attack=attack, crafted=crafted, retriever=retriever)
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
@@ -271,9 +272,9 @@ class Workbench:
         return self._once(("corpus", path, name), lambda: load_passages(path, name)) if path else ()
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        if key not in self._made:
-            self._made[key] = make()
-        loaded: T = self._made[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        loaded: T = self._cache[key]
         return loaded
 
 

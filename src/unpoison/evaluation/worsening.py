@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InputError, shown
-from unpoison.evaluation.gates import Finding, MeasuredCell, figures_of
+from unpoison.evaluation.gates import GateResult, MeasuredCell, figures_of
 from unpoison.evaluation.intervals import Estimate, holm, mcnemar_exact
 from unpoison.evaluation.measures import Measure
 
@@ -22,7 +22,9 @@ COMPARED = ("poisoned", "asr", "accuracy", "asr_after", "gold_kept", "clean_kept
 """The measures that are compared, where both runs have them."""
 
 SIGNIFICANT = 0.05
+"""A figure has worsened where the p-value of no difference is lower."""
 MAX_BYTES = 1 << 29
+"""Of the JSON of an earlier run, which is read whole."""
 
 
 def read_measured(path: str | Path) -> list[MeasuredCell]:
@@ -54,7 +56,7 @@ def read_measured(path: str | Path) -> list[MeasuredCell]:
 
 def worsened(
     old: Sequence[MeasuredCell], new: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
-) -> list[Finding]:
+) -> list[GateResult]:
     """Every figure that both runs have, and whether it is significantly worse now.
 
     Yes and no of the same questions are compared by McNemar's exact test where both runs kept them, shares of counts
@@ -83,12 +85,12 @@ def worsened(
     ]
 
 
-def _finding(first: MeasuredCell, second: MeasuredCell, name: str, probability: float, better: str) -> Finding:
+def _finding(first: MeasuredCell, second: MeasuredCell, name: str, probability: float, better: str) -> GateResult:
     old, now = first.figures[name].value, second.figures[name].value
     worse = now < old if better == "higher" else now > old
     failed = worse and probability < SIGNIFICANT
     sentence = f"{second.caption}: {name} was {100 * old:.1f} % and is {100 * now:.1f} % (p = {probability:.2g})"
-    return Finding(f"{name} not worse than before", name, second.caption, failed, sentence)
+    return GateResult(f"{name} not worse than before", name, second.caption, failed, sentence)
 
 
 def _defined(cell: MeasuredCell, name: str) -> bool:
@@ -102,11 +104,11 @@ def _probability(first: MeasuredCell, second: MeasuredCell, name: str) -> float:
     if shared and len(shared) >= 0.9 * max(len(old), len(now)):
         return mcnemar_exact([old[key] for key in shared], [now[key] for key in shared])
     a, b = first.figures[name], second.figures[name]
-    counted = [_successes(one) for one in (a, b)]
+    counted = [_successes(figure) for figure in (a, b)]
     if None not in counted and name in _YES_NO:
         from scipy.stats import fisher_exact
 
-        table = [[s, one.count - s] for s, one in zip(counted, (a, b)) if s is not None]
+        table = [[s, figure.count - s] for s, figure in zip(counted, (a, b)) if s is not None]
         return float(fisher_exact(np.array(table)).pvalue)
     return _normal(a, b)
 
@@ -127,7 +129,7 @@ def _successes(estimate: Estimate) -> int | None:
 
 def _normal(a: Estimate, b: Estimate) -> float:
     """By the intervals: 95 % of a normal distribution are 3.92 standard errors wide."""
-    widths = [0.0 if isnan(one.low) else (one.high - one.low) / 3.92 for one in (a, b)]
+    widths = [0.0 if isnan(estimate.low) else (estimate.high - estimate.low) / 3.92 for estimate in (a, b)]
     error = sqrt(sum(width**2 for width in widths))
     distance = abs(a.value - b.value)
     if not error:

@@ -53,8 +53,8 @@ class Gate(Generic[D]):
         Raises:
             InputError: An unusable document.
         """
-        beside = [self._document(sorted_documents) for one in documents for sorted_documents in self._nearest(one)]
-        new = [self._document(one) for one in documents]
+        beside = [self._document(near) for document in documents for near in self._nearest(document)]
+        new = [self._document(document) for document in documents]
         decisions = self.ingest.check(new, beside=_once(beside)).decisions
         sorted_documents: dict[str, list[Any]] = {"accept": [], "quarantine": [], "reject": []}
         for document, decision in zip(documents, decisions, strict=True):
@@ -76,4 +76,4 @@ class Gate(Generic[D]):
 
 
 def _once(documents: Sequence[Document]) -> list[Document]:
-    return list({(one.id, one.passage.text): one for one in documents}.values())
+    return list({(document.id, document.passage.text): document for document in documents}.values())

@@ -158,11 +158,11 @@ def answering_runnable(defense: Defense | str) -> Runnable[Mapping[str, Any], di
 
     def answer(given: Mapping[str, Any]) -> dict[str, Any]:
         query, documents = _fields(given)
-        return _told(answerer.answer(query, [_passage(document) for document in documents]), documents)
+        return _answer_fields(answerer.answer(query, [_passage(document) for document in documents]), documents)
 
     async def aanswer(given: Mapping[str, Any]) -> dict[str, Any]:
         query, documents = _fields(given)
-        return _told(await answerer.aanswer(query, [_passage(document) for document in documents]), documents)
+        return _answer_fields(await answerer.aanswer(query, [_passage(document) for document in documents]), documents)
 
     return RunnableLambda(answer, aanswer, name="answer")
 
@@ -171,7 +171,7 @@ def _fields(given: Mapping[str, Any]) -> tuple[str, list[Document]]:
     if not isinstance(given, Mapping) or "query" not in given or "documents" not in given:
         raise InputError(f"the runnable takes {{'query': str, 'documents': [...]}}, got {shown(given)}")
     documents = given["documents"]
-    if not isinstance(documents, Sequence) or not all(isinstance(one, Document) for one in documents):
+    if not isinstance(documents, Sequence) or not all(isinstance(document, Document) for document in documents):
         raise InputError(f"documents must be a list of LangChain documents, got {shown(documents)}")
     return given["query"], list(documents)
 
@@ -189,7 +189,7 @@ def _redacted(document: Document, text: str) -> Document:
     return document.model_copy(update={"page_content": text, "metadata": metadata})
 
 
-def _told(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
+def _answer_fields(answer: Answer, documents: Sequence[Document]) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "abstained": answer.abstained,
@@ -212,7 +212,7 @@ class GuardedVectorStore:
     def __init__(self, store: VectorStore, ingest: Ingest | None = None, *, neighbours: int = 9) -> None:
         self.store = store
         self._gate: Gate[Document] = Gate(
-            _passage, lambda one: store.similarity_search(one.page_content, neighbours), ingest
+            _passage, lambda document: store.similarity_search(document.page_content, neighbours), ingest
         )
 
     def add_documents(self, documents: Sequence[Document], **options: Any) -> Gated[Document]:

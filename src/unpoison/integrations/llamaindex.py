@@ -77,17 +77,17 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
             InputError: No query, or an unusable query or node.
             ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
         """
-        query = _asked(query_bundle)
+        query = _required_query(query_bundle)
         return self._screener.screen(query.query_str, nodes, query.embedding).documents
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = _asked(query_bundle)
+        query = _required_query(query_bundle)
         return (await self._screener.ascreen(query.query_str, nodes, query.embedding)).documents
 
 
-def _asked(bundle: QueryBundle | None) -> QueryBundle:
+def _required_query(bundle: QueryBundle | None) -> QueryBundle:
     if bundle is None:
         raise InputError(
             "ScreeningPostprocessor was given nodes without a query; pass query_bundle=QueryBundle(...) or "

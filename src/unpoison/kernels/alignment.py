@@ -47,11 +47,11 @@ class Edits:
         """`text[start:end]`."""
         return text[start:end]
 
-    def heard(self, positions: Sequence[int]) -> None:
-        """That the characters there are a message, which `said` appends later."""
+    def mark_message(self, positions: Sequence[int]) -> None:
+        """Note that the characters there are a message, which `append_messages` appends later."""
 
-    def said(self, text: str, messages: Sequence[str]) -> str:
-        """The text, and behind it the messages that were heard, in that order, each on a line of its own."""
+    def append_messages(self, text: str, messages: Sequence[str]) -> str:
+        """The text, and behind it the messages that were marked, in that order, each on a line of its own."""
         return "\n".join([text, *messages])
 
 
@@ -76,17 +76,17 @@ class Trace(Edits):
         self.start: Numbers = np.arange(len(text), dtype=np.int32)
         self.end: Numbers = self.start + np.int32(1)
         self.hidden: NDArray[np.bool_] = np.zeros(len(text), bool)
-        self._made: list[tuple[Numbers, Numbers]] = []
-        self._rising: tuple[Numbers, Numbers] | None = None
+        self._messages: list[tuple[Numbers, Numbers]] = []
+        self._sorted_starts: tuple[Numbers, Numbers] | None = None
 
     def sub(self, pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
         new = by if callable(by) else lambda match: match.expand(by)
         return self.put(text, [(match.start(), match.end(), new(match)) for match in pattern.finditer(text)])
 
     def put(self, text: str, changes: Sequence[Change]) -> str:
-        changes = [one for one in changes if text[one[0] : one[1]] != one[2]]
+        changes = [change for change in changes if text[change[0] : change[1]] != change[2]]
         if changes:
-            self._moved(*_places(len(text), changes))
+            self._moved(*_character_origins(len(text), changes))
         return super().put(text, changes)
 
     def cut(self, text: str, start: int, end: int) -> str:
@@ -94,17 +94,17 @@ class Trace(Edits):
             self.start, self.end, self.hidden = self.start[start:end], self.end[start:end], self.hidden[start:end]
         return text[start:end]
 
-    def heard(self, positions: Sequence[int]) -> None:
+    def mark_message(self, positions: Sequence[int]) -> None:
         indices = np.asarray(positions, np.intp)
-        self._made.append((self.start[indices], self.end[indices]))
+        self._messages.append((self.start[indices], self.end[indices]))
 
-    def said(self, text: str, messages: Sequence[str]) -> str:
-        for start, end in self._made:  # the line break before a message comes from nowhere
+    def append_messages(self, text: str, messages: Sequence[str]) -> str:
+        for start, end in self._messages:  # the line break before a message comes from nowhere
             self.start = np.concatenate([self.start, start[:1], start])
             self.end = np.concatenate([self.end, start[:1], end])
             self.hidden = np.concatenate([self.hidden, np.ones(1 + len(start), bool)])
-        self._made = []
-        return super().said(text, messages)
+        self._messages = []
+        return super().append_messages(text, messages)
 
     def _moved(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> None:
         start, end = self.start[first], self.end[last]
@@ -123,20 +123,20 @@ class Trace(Edits):
         starts, ends = self.start[start:end], self.end[start:end]
         real = ends > starts
         pieces = joined(list(zip(starts[real].tolist(), ends[real].tolist(), strict=True)))
-        places = self._places()
+        origins = self._origins()
         regions: list[Region] = []
         for piece in pieces:
-            if regions and np.searchsorted(places, regions[-1][1]) == np.searchsorted(places, piece[0]):
+            if regions and np.searchsorted(origins, regions[-1][1]) == np.searchsorted(origins, piece[0]):
                 regions[-1] = regions[-1][0], piece[1]
             else:
                 regions.append(piece)
         return tuple(regions)
 
-    def _places(self) -> Numbers:
+    def _origins(self) -> Numbers:
         """Where the characters come from, rising."""
-        if self._rising is None or self._rising[0] is not self.start:
-            self._rising = self.start, np.sort(self.start[self.end > self.start])
-        return self._rising[1]
+        if self._sorted_starts is None or self._sorted_starts[0] is not self.start:
+            self._sorted_starts = self.start, np.sort(self.start[self.end > self.start])
+        return self._sorted_starts[1]
 
     def messages(self) -> Regions:
         """Where messages stand, rising."""
@@ -163,16 +163,16 @@ def joined(regions: Sequence[Region]) -> Regions:
     return tuple(joined_regions)
 
 
-class _Places(NamedTuple):
+class _CharacterOrigins(NamedTuple):
     first: NDArray[np.intp]
     last: NDArray[np.intp]
 
 
-def _places(length: int, changes: Sequence[Change]) -> _Places:
+def _character_origins(length: int, changes: Sequence[Change]) -> _CharacterOrigins:
     """For each character of the text after changes the first and last character before that it was made of."""
-    starts = np.array([one[0] for one in changes], np.intp)
-    ends = np.array([one[1] for one in changes], np.intp)
-    sizes = np.array([len(one[2]) for one in changes], np.intp)
+    starts = np.array([change[0] for change in changes], np.intp)
+    ends = np.array([change[1] for change in changes], np.intp)
+    sizes = np.array([len(change[2]) for change in changes], np.intp)
     before = np.concatenate([[0], ends])
     # What stays and what is new take turns.
     counts = np.empty(2 * len(changes) + 1, np.intp)
@@ -187,4 +187,4 @@ def _places(length: int, changes: Sequence[Change]) -> _Places:
     turn = np.repeat(np.arange(len(counts)), counts)
     offset = np.arange(len(turn)) - np.repeat(np.cumsum(counts) - counts, counts)
     first = base[turn] + np.where(single[turn], offset, 0)
-    return _Places(first, np.where(single[turn], first, final[turn]))
+    return _CharacterOrigins(first, np.where(single[turn], first, final[turn]))

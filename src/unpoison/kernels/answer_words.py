@@ -183,7 +183,7 @@ def _plain_words(tokens: Sequence[Token]) -> tuple[str, ...]:
 
 def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
     """The bounds that a text sets: "no more than" is at most, "not less than" at least."""
-    found = set()
+    bounds = set()
     negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
     pairs = list(zip(["", *words], words, strict=False))
     for before, word in pairs:
@@ -199,15 +199,15 @@ def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
         elif word == "than" and before in ("later", "earlier"):
             bound = {"later": "after", "earlier": "before"}[before]
         if bound:
-            found.add(bound)
+            bounds.add(bound)
     if "from" in words:
-        found.discard("until")  # a range
-    return frozenset(found | {"not"} if negated else found)
+        bounds.discard("until")  # a range
+    return frozenset(bounds | {"not"} if negated else bounds)
 
 
-def _divided(found: Sequence[Token]) -> list[list[Token]]:
+def _divided(tokens: Sequence[Token]) -> list[list[Token]]:
     parts: list[list[Token]] = [[]]
-    for token in found:
+    for token in tokens:
         if token.text in _DIVIDERS:
             parts.append([])
         else:

@@ -50,9 +50,9 @@ _RIVAL_BOUNDS = [
     (frozenset(("more", "least")), frozenset(("less", "most"))),
     (frozenset(("before", "until")), frozenset(("after", "since"))),
     (frozenset(("bc",)), frozenset(("ad",))),
-    *((frozenset((one,)), frozenset(("spring", "summer", "autumn", "winter")) - {one})
-      for one in ("spring", "summer", "autumn", "winter")),
-    *((frozenset((one,)), frozenset(("early", "mid", "late")) - {one}) for one in ("early", "mid", "late")),
+    *((frozenset((season,)), frozenset(("spring", "summer", "autumn", "winter")) - {season})
+      for season in ("spring", "summer", "autumn", "winter")),
+    *((frozenset((part,)), frozenset(("early", "mid", "late")) - {part}) for part in ("early", "mid", "late")),
 ]  # fmt: skip
 _MODIFIERS = word_set(
     "north south east west northern southern eastern western northeast northwest southeast southwest central new old "
@@ -111,95 +111,95 @@ def relation(question: str, left: str, right: str) -> Relation:
         `LONGEST` characters, which are compared letter by letter.
     """
     expected = answer_type(question[:LONGEST_QUESTION])
-    one, two = read_answer(left[:LONGEST], expected), read_answer(right[:LONGEST], expected)
-    if one.words == two.words:
+    first, second = read_answer(left[:LONGEST], expected), read_answer(right[:LONGEST], expected)
+    if first.words == second.words:
         return SAME
     for rule in _RULES:
-        if (by_rule := rule(one, two, expected)) is not None:
+        if (by_rule := rule(first, second, expected)) is not None:
             return by_rule
-    if one.bounds != two.bounds or one.signs != two.signs:
-        return RISKY if _nested(one, two) else OTHER_NAME
-    if one.stems & two.stems and len(one.stems & two.stems) >= ALIKE * len(one.stems | two.stems):
-        return RISKY if _telling(one, two) else NEARLY
-    return OTHER_NAME if min(len(one.content), len(two.content)) <= SHORT else UNRELATED
+    if first.bounds != second.bounds or first.signs != second.signs:
+        return RISKY if _nested(first, second) else OTHER_NAME
+    if first.stems & second.stems and len(first.stems & second.stems) >= ALIKE * len(first.stems | second.stems):
+        return RISKY if _telling(first, second) else NEARLY
+    return OTHER_NAME if min(len(first.content), len(second.content)) <= SHORT else UNRELATED
 
 
-def _nested(one: Answer, two: Answer) -> bool:
+def _nested(first: Answer, second: Answer) -> bool:
     """Whether the words beside the numbers tell no other difference."""
-    return not (one.content and two.content) or one.content <= two.content or two.content <= one.content
+    return not (first.content and second.content) or first.content <= second.content or second.content <= first.content
 
 
-def _telling(one: Answer, two: Answer) -> bool:
+def _telling(first: Answer, second: Answer) -> bool:
     """Whether what only one of them says is known to make another name of a name."""
-    extra = set(one.letters.split()) ^ set(two.letters.split())
+    extra = set(first.letters.split()) ^ set(second.letters.split())
     return (
         any(word in _MODIFIERS or len(word) == 1 or word[0].isdigit() for word in extra)
-        or one.owners != two.owners
-        or one.signs != two.signs
-        or bool(one.counts or one.dates) != bool(two.counts or two.dates)
+        or first.owners != second.owners
+        or first.signs != second.signs
+        or bool(first.counts or first.dates) != bool(second.counts or second.dates)
     )
 
 
-def _contrasts(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
+def _contrasts(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     """One says what the other says it is not."""
-    for denying, other in ((one, two), (two, one)):
-        if denying.denied and other.stems and other.stems <= denying.denied:
+    for denying, affirming in ((first, second), (second, first)):
+        if denying.denied and affirming.stems and affirming.stems <= denying.denied:
             return RIVAL
     return None
 
 
-def _verdicts(one: Answer, two: Answer, expected: AnswerType) -> Relation | None:
+def _verdicts(first: Answer, second: Answer, expected: AnswerType) -> Relation | None:
     """Yes and no."""
-    if one.yes is None or two.yes is None:
+    if first.yes is None or second.yes is None:
         return None
-    if one.yes != two.yes:
+    if first.yes != second.yes:
         return RIVAL
-    return SAME if expected.polar or one.bare or two.bare else None
+    return SAME if expected.polar or first.bare or second.bare else None
 
 
-def _quantified(one: Answer, two: Answer, expected: AnswerType) -> Relation | None:
+def _quantified(first: Answer, second: Answer, expected: AnswerType) -> Relation | None:
     """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
-    dated, counted = bool(one.dates and two.dates), bool(one.counts and two.counts)
-    if not (dated or counted) or not (expected.date or expected.number or _nested(one, two)):
+    dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
+    if not (dated or counted) or not (expected.date or expected.number or _nested(first, second)):
         return None
     compared = []
     if dated:
-        compared.append(_all(one.dates, two.dates, _same_moment))
+        compared.append(_all(first.dates, second.dates, _same_moment))
     if counted:
-        compared.append(_all(one.counts, two.counts, _same_count))
+        compared.append(_all(first.counts, second.counts, _same_count))
     worst = min(compared, key=lambda each: each.same)
-    if (bounded := _bounded(one, two, worst)) is not None:
+    if (bounded := _bounded(first, second, worst)) is not None:
         return bounded
     if worst != SAME:
         return worst
-    if not _nested(one, two):
+    if not _nested(first, second):
         return NEARLY if dated and expected.date else REORDERED
-    if one.signs != two.signs or _telling(one, two):
+    if first.signs != second.signs or _telling(first, second):
         return RISKY
     wanted = (dated and expected.date) or (counted and (expected.number or expected.date))
-    complete = bool(one.dates) == bool(two.dates) and bool(one.counts) == bool(two.counts)
-    return SAME if (wanted or one.content == two.content) and complete else CONTAINED
+    complete = bool(first.dates) == bool(second.dates) and bool(first.counts) == bool(second.counts)
+    return SAME if (wanted or first.content == second.content) and complete else CONTAINED
 
 
-def _bounded(one: Answer, two: Answer, unbounded: Relation) -> Relation | None:
+def _bounded(first: Answer, second: Answer, unbounded: Relation) -> Relation | None:
     """What differing bounds make of quantities; None where the bounds are equal."""
-    left, right = one.bounds - two.bounds, two.bounds - one.bounds
+    left, right = first.bounds - second.bounds, second.bounds - first.bounds
     if (not left and not right) or {*left, *right} <= {"ad"}:
         return None
     if unbounded.same < 0.5:  # "more than 5" and "7" can both be right
         return UNRELATED if {*left, *right} & {"more", "less", "least", "most", "before", "after"} else unbounded
     if "not" in left | right or any((left & a and right & b) or (left & b and right & a) for a, b in _RIVAL_BOUNDS):
         return RIVAL
-    lasting = all(isinstance(count, Count) and count.kind == "time" for count in (*one.counts, *two.counts))
-    return CONTAINED if left | right == {"after"} and lasting and one.counts else RISKY
+    lasting = all(isinstance(count, Count) and count.kind == "time" for count in (*first.counts, *second.counts))
+    return CONTAINED if left | right == {"after"} and lasting and first.counts else RISKY
 
 
 def _all(left: Sequence[T], right: Sequence[T], compare: Callable[[T, T], Relation]) -> Relation:
     """How two sequences of quantities relate: pair by pair in any order; a part of them may be the whole, or not."""
     few, many = sorted((list(left[:32]), list(right[:32])), key=len)
     even, worst = len(few) == len(many), SAME
-    for one in few:
-        relations = [compare(one, other) for other in many]
+    for value in few:
+        relations = [compare(value, candidate) for candidate in many]
         best = max(relations, key=lambda each: each.same)
         worst = min(worst, best, key=lambda each: each.same)
         many.pop(relations.index(best))
@@ -208,9 +208,9 @@ def _all(left: Sequence[T], right: Sequence[T], compare: Callable[[T, T], Relati
 
 def _same_moment(left: Moment, right: Moment) -> Relation:
     """One date may leave open what the other says; what both say must agree, and one must say all of the other."""
-    given, other = ([x is not None for x in date[:3]] for date in (left, right))
-    nested = all(a <= b for a, b in zip(given, other, strict=True)) or all(
-        a >= b for a, b in zip(given, other, strict=True)
+    given, also_given = ([x is not None for x in date[:3]] for date in (left, right))
+    nested = all(a <= b for a, b in zip(given, also_given, strict=True)) or all(
+        a >= b for a, b in zip(given, also_given, strict=True)
     )
     agree = all(a == b for a, b in zip(left[:3], right[:3], strict=True) if a is not None and b is not None)
     if left == right or (agree and nested and left.swapped == right.swapped):
@@ -250,59 +250,60 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
     return RISKY if written else SAME
 
 
-def _denials(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
+def _denials(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     """The same said and denied."""
-    if ("not" in one.bounds) == ("not" in two.bounds):
+    if ("not" in first.bounds) == ("not" in second.bounds):
         return None
-    plain, other = one.content - DENYING, two.content - DENYING
-    if not plain & other:
+    plain_first, plain_second = first.content - DENYING, second.content - DENYING
+    if not plain_first & plain_second:
         return None
-    return RIVAL if plain == other else RISKY
+    return RIVAL if plain_first == plain_second else RISKY
 
 
-def _lists(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
+def _lists(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     """Several things of which the other names some: both can be right."""
-    if not (one.items and two.items) or len(one.items) == len(two.items) == 1 or _telling(one, two):
+    if not (first.items and second.items) or len(first.items) == len(second.items) == 1 or _telling(first, second):
         return None
-    few, many = sorted((one.items, two.items), key=len)
+    few, many = sorted((first.items, second.items), key=len)
     if frozenset(few) == frozenset(many):
-        return SAME if len(few) == len(many) and one.bounds == two.bounds and one.stems == two.stems else CONTAINED
-    if one.content == two.content:
+        alike = first.bounds == second.bounds and first.stems == second.stems
+        return SAME if len(few) == len(many) and alike else CONTAINED
+    if first.content == second.content:
         return REORDERED  # Bill Gates and Paul Allen are not Paul Gates and Bill Allen
-    matching = sum(any(part <= other or other <= part for other in many) for part in few)
+    matching = sum(any(part <= counterpart or counterpart <= part for counterpart in many) for part in few)
     if matching < len(few):
         return COMPATIBLE if matching else None
     return CONTAINED if len(few) == len(many) else COMPATIBLE
 
 
-def _names(one: Answer, two: Answer, _: AnswerType) -> Relation | None:
+def _names(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
-    if not (one.content and two.content) or one.bounds != two.bounds:
+    if not (first.content and second.content) or first.bounds != second.bounds:
         return None
-    if one.content <= two.content or two.content <= one.content:
-        if (one.dates and two.dates) or (one.counts and two.counts):
+    if first.content <= second.content or second.content <= first.content:
+        if (first.dates and second.dates) or (first.counts and second.counts):
             return None
-        if _telling(one, two):
+        if _telling(first, second):
             return RISKY
-        if one.stems == two.stems:
-            if one.letters != two.letters:
+        if first.stems == second.stems:
+            if first.letters != second.letters:
                 return REORDERED
-            extra = (set(one.words) ^ set(two.words)) - _NEUTRAL
+            extra = (set(first.words) ^ set(second.words)) - _NEUTRAL
             return SAME if not extra else RISKY if extra & _OPPOSED else CONTAINED
-        return CONTAINED if one.stems <= two.stems or two.stems <= one.stems else RISKY
-    for short, long in ((one, two), (two, one)):
-        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _telling_digits(one, two):
+        return CONTAINED if first.stems <= second.stems or second.stems <= first.stems else RISKY
+    for short, long in ((first, second), (second, first)):
+        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _telling_digits(first, second):
             return CONTAINED
-    if min(len(one.letters), len(two.letters)) >= FEWEST_LETTERS and not _telling(one, two):
-        if Levenshtein.normalized_similarity(one.letters, two.letters, score_cutoff=CLOSE) < CLOSE:
+    if min(len(first.letters), len(second.letters)) >= FEWEST_LETTERS and not _telling(first, second):
+        if Levenshtein.normalized_similarity(first.letters, second.letters, score_cutoff=CLOSE) < CLOSE:
             return None
-        extra = set(one.letters.split()) ^ set(two.letters.split())
+        extra = set(first.letters.split()) ^ set(second.letters.split())
         return RISKY if extra & _ROMANS else SPELT
     return None
 
 
-def _telling_digits(one: Answer, two: Answer) -> bool:
-    return (one.counts, one.dates) != (two.counts, two.dates)
+def _telling_digits(first: Answer, second: Answer) -> bool:
+    return (first.counts, first.dates) != (second.counts, second.dates)
 
 
 _RULES = (_contrasts, _verdicts, _quantified, _denials, _lists, _names)

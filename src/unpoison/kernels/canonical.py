@@ -70,12 +70,12 @@ class Hidden:
 
     def __str__(self) -> str:
         """In words, such as "37 invisible characters inside words, 2 HTML comments"; empty for nothing."""
-        said = [
-            f"{count:,} {one if count == 1 else many}"
-            for name, (one, many) in WORDS.items()
+        counts = [
+            f"{count:,} {singular if count == 1 else plural}"
+            for name, (singular, plural) in WORDS.items()
             if (count := getattr(self, name))
         ]
-        return ", ".join(said)
+        return ", ".join(counts)
 
 
 WORDS = {
@@ -92,7 +92,7 @@ WORDS = {
 }
 
 
-_COUNTS = attrgetter(*(one.name for one in fields(Hidden)))
+_COUNTS = attrgetter(*(field.name for field in fields(Hidden)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
         if text == before and TIDY.fullmatch(text):
             break
         text = unmarkable(text, edits) if markup and count == ROUNDS else text
-        text, found = _round(edits.cut(text, 0, LONGEST), markup, edits)
-        hidden += found
+        text, found_hidden = _round(edits.cut(text, 0, LONGEST), markup, edits)
+        hidden += found_hidden
         if text == before:
             break
     return Canonical(text, hidden)
@@ -145,15 +145,15 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
 def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
     """One round: the text, and what was found hidden."""
     comments = inside = plain = 0
-    text, said, smuggled = hidden_words(text, edits)
+    text, messages, smuggled = hidden_words(text, edits)
     if markup:
         text, commented, comments = uncommented(text, edits)
         text, attributes, inside = tags(text, edits)
         text, plain = entities(text, edits)
-        said += [*commented, *attributes]
+        messages += [*commented, *attributes]
     text, unseen = invisible(text, edits)
     text, styled = composed(text, edits)
     text, marks = unmarked(text, edits)
     text, letters = one_script(text, edits)
-    text = blanks(edits.said(text, said), edits)
-    return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(said))
+    text = blanks(edits.append_messages(text, messages), edits)
+    return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(messages))

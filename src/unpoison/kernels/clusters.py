@@ -16,6 +16,7 @@ START_CELLS = 100_000_000
 """Starts times points squared, at most: bounds the time of one iteration."""
 
 FEWEST_STARTS = 10
+"""However many points there are."""
 
 STEPS = 100
 """Iterations, at most; a start that still moves then counts as it stands."""
@@ -117,10 +118,10 @@ def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     allowed = max(FEWEST_STARTS, min(STARTS, START_CELLS // size**2))
     if total <= allowed:
         return np.triu_indices(size, 1)
-    places = np.arange(allowed) * total // allowed
+    numbers = np.arange(allowed) * total // allowed
     begins = np.concatenate([[0], np.cumsum(np.arange(size - 1, 1, -1))])
-    first = np.searchsorted(begins, places, side="right") - 1
-    return first, places - begins[first] + first + 1
+    first = np.searchsorted(begins, numbers, side="right") - 1
+    return first, numbers - begins[first] + first + 1
 
 
 def _from_first(labels: NDArray[np.intp]) -> NDArray[np.intp]:

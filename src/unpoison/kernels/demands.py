@@ -94,7 +94,7 @@ class _Words(NamedTuple):
 def _words() -> _Words:
     """The words of this package's `data/demands.json`."""
     read = loads((files("unpoison") / "data" / "demands.json").read_text(encoding="utf-8"))
-    return _Words(**{name: frozenset(said.split()) for name, said in read.items()})
+    return _Words(**{name: frozenset(listed.split()) for name, listed in read.items()})
 
 
 def demands(text: str, beside: str = "") -> Iterator[Demand]:
@@ -105,8 +105,10 @@ def demands(text: str, beside: str = "") -> Iterator[Demand]:
         beside: What belongs to it without being a part, such as a title.
     """
     parts = [part for region in sentences(text) for part in _parted(text, region)]
-    found = [(*made, region) for region in parts if (made := _form(text[region[0] : region[1]][:LONGEST]))]
-    if not found:
+    forms = [
+        (*form_and_verb, region) for region in parts if (form_and_verb := _form(text[region[0] : region[1]][:LONGEST]))
+    ]
+    if not forms:
         return
     topics = [_topics(text[start:end]) for start, end in parts]
     holders = dict[str, int]()
@@ -114,9 +116,9 @@ def demands(text: str, beside: str = "") -> Iterator[Demand]:
         for topic in some:
             holders[topic] = holders.get(topic, 0) + 1
     own = dict(zip(parts, topics))
-    for form, verb, region in found:
-        said = text[region[0] : region[1]][:LONGEST].lower()
-        spoken = _WORD.findall(said)
+    for form, verb, region in forms:
+        lowered = text[region[0] : region[1]][:LONGEST].lower()
+        spoken = _WORD.findall(lowered)
         if form == VOUCHES:
             yield Demand(form, len(_words().vouching.intersection(spoken)) - 1, 1.0, *region)
             continue

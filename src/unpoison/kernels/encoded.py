@@ -50,7 +50,10 @@ SENSE, NONSENSE = 0.25, 0.08
 FEWEST_WORDS = 5
 
 FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
-PLAINLY = re.compile(r"(?<![^\W_])(?:the|of|and|to|in|is|are|was|for|that|with|you|de|la|que|der|die|und|le|les)(?![^\W_])", re.IGNORECASE)
+PLAINLY = re.compile(
+    r"(?<![^\W_])(?:the|of|and|to|in|is|are|was|for|that|with|you|de|la|que|der|die|und|le|les)(?![^\W_])",
+    re.IGNORECASE,
+)
 """Words by one of which nearly every line shows at once that it is no cipher."""
 
 

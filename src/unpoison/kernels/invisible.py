@@ -148,7 +148,7 @@ def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], in
     marks = [i for run in runs for i in range(run.start(), run.end()) if 0x20 <= ord(text[i]) & 0x7F < 0x7F]
     messages = list(MESSAGE.finditer("".join(chr(ord(text[i]) & 0x7F) for i in marks)))
     for message in messages:
-        edits.heard(marks[message.start() : message.end()])
+        edits.mark_message(marks[message.start() : message.end()])
     count = sum(run.end() - run.start() for run in runs)
     return edits.put(text, [(*run.span(), "") for run in runs]), [message[0] for message in messages], count
 

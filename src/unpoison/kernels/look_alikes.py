@@ -83,15 +83,15 @@ def one_script(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     if text.isascii() or not FOREIGN.search(text) or not ANY_LATIN.search(text):
         return text, 0
     own, plain = _count(OWN, text), _count(PLAIN_LATIN, text)
-    known: dict[str, str] = {}
+    settled_words: dict[str, str] = {}
 
     def settled(match: re.Match[str]) -> str:
         word = match[0]
         if word.isascii():
             return word
-        if word not in known:
-            known[word] = _settled(word, latin=plain >= own, pure=own == 0)
-        return known[word]
+        if word not in settled_words:
+            settled_words[word] = _settled(word, latin=plain >= own, pure=own == 0)
+        return settled_words[word]
 
     new = edits.sub(WORD, settled, text)
     return new, sum(map(ne, text, new))  # one letter takes the place of one

@@ -81,7 +81,7 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
     # A mark that stands in every word, such as <!-- x -->, is no message.
     messages = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
     for message in messages:
-        edits.heard(places[message.start() : message.end()])
+        edits.mark_message(places[message.start() : message.end()])
     return [message[0] for message in messages]
 
 
@@ -139,7 +139,9 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
         number, code, name = match.groups()
         if name is not None and name not in html5:
             return f"&{name}"
-        meant = unescape(f"&{name}" if name is not None else f"&#{number or 0};" if code is None else f"&#x{code or 0};")
+        meant = unescape(
+            f"&{name}" if name is not None else f"&#{number or 0};" if code is None else f"&#x{code or 0};"
+        )
         plain += meant.isascii() and meant.isalnum()
         return meant
 

@@ -15,6 +15,7 @@ from unpoison.kernels.stopwords import ENGLISH_318
 
 __all__ = ["order", "suspicions"]
 
+
 class _Known:
     """The words of orders, and function words."""
 

@@ -28,11 +28,11 @@ SHARED = 0.75
 FEWEST_SHARED = 4
 """Texts with fewer words in common are too short to be copies."""
 
-MOST_PLACES = 3
+MOST_DIFFERENCES = 3
 """Distinct differences up to which two texts are one text that was changed, rather than two by one template."""
 
-LONGEST_PLACE = 8
-"""Words that stand in one place."""
+LONGEST_DIFFERENCE = 8
+"""Words of one text that a difference may hold."""
 
 NEIGHBOURS = 8
 """Texts with the same rare word that are looked at, on either side: in a crowd of copies the nearest will do."""
@@ -65,11 +65,11 @@ class Frame(NamedTuple):
 
     Attributes:
         fillings: For each text, by its position, what stands in the open places; at least two texts.
-        places: How many places are open.
+        slots: How many places are open.
     """
 
     fillings: dict[int, str]
-    places: int
+    slots: int
 
 
 class _Text:
@@ -97,7 +97,7 @@ class _Compared(NamedTuple):
     right: str
 
 
-class _Place(NamedTuple):
+class _Difference(NamedTuple):
     """Where two texts differ: words from and to, in each."""
 
     left: tuple[int, int]
@@ -107,9 +107,10 @@ class _Place(NamedTuple):
 def near_copies(texts: Sequence[str]) -> list[Frame]:
     """Find what near-copies disagree on.
 
-    Two texts are near-copies if they share `SHARED` of their words, in the same order, but for at most `MOST_PLACES`
-    differences. A difference counts where a name or number stands in the place of another one, or one word of content
-    for one; spellings of one name or amount do not count, nor phrases in small letters, nor words that were only added.
+    Two texts are near-copies if they share `SHARED` of their words, in the same order, but for at most
+    `MOST_DIFFERENCES` differences. A difference counts where a name or number stands in the place of another one, or
+    one word of content for one; spellings of one name or amount do not count, nor phrases in small letters, nor words
+    that were only added.
 
     Args:
         texts: Any number; empty ones are near-copies of nothing.
@@ -128,20 +129,20 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
     firsts = [where[0] for where in copies.values()]
     frames: dict[tuple[str | None, ...], tuple[dict[int, str], int]] = {}
     for left, right in _candidates([read[i] for i in firsts]):
-        one, two = firsts[left], firsts[right]
-        found = _compared(read[one], read[two])
-        if found is None:
+        first, second = firsts[left], firsts[right]
+        compared = _compared(read[first], read[second])
+        if compared is None:
             continue
-        fillings, _ = frames.setdefault(found.shared, ({}, found.shared.count(None)))
-        for i, filling in ((one, found.left), (two, found.right)):
+        fillings, _ = frames.setdefault(compared.shared, ({}, compared.shared.count(None)))
+        for i, filling in ((first, compared.left), (second, compared.right)):
             fillings.update(dict.fromkeys(copies[tuple(read[i].words)], filling))
-    made = [Frame(dict(sorted(fillings.items())), places) for fillings, places in frames.values()]
-    made.sort(key=lambda frame: (frame.places, next(iter(frame.fillings))))
-    told: dict[int, int] = {}  # the fewest open places with which a text was told of
-    for frame in made:
+    ranked = [Frame(dict(sorted(fillings.items())), slots) for fillings, slots in frames.values()]
+    ranked.sort(key=lambda frame: (frame.slots, next(iter(frame.fillings))))
+    fewest_slots: dict[int, int] = {}  # the fewest open places of the frames that hold a text
+    for frame in ranked:
         for i in frame.fillings:
-            told.setdefault(i, frame.places)
-    return [frame for frame in made if any(told[i] == frame.places for i in frame.fillings)]
+            fewest_slots.setdefault(i, frame.slots)
+    return [frame for frame in ranked if any(fewest_slots[i] == frame.slots for i in frame.fillings)]
 
 
 def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
@@ -150,32 +151,32 @@ def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
     Of two such texts, each with its words in one order, the rarest first, one of the first quarter of each is shared:
     so only those are looked up.
     """
-    sets = [set(one.words) for one in read]
+    sets = [set(text.words) for text in read]
     holders = Counter(chain.from_iterable(sets))
     several = sorted((word for word, number in holders.items() if number > 1), key=lambda w: (holders[w], w))
-    place = {word: at for at, word in enumerate(several)}
-    found = [np.fromiter(map(place.get, own, repeat(-1)), np.int64, len(own)) for own in sets]
-    places = [ranks[ranks >= 0] for ranks in found]
+    rank = {word: at for at, word in enumerate(several)}
+    ranks_of = [np.fromiter(map(rank.get, own, repeat(-1)), np.int64, len(own)) for own in sets]
+    shared_ranks = [ranks[ranks >= 0] for ranks in ranks_of]
     has = np.zeros(len(several), bool)
-    for i, others in _most_in_common(sets, places).items():
-        has[places[i]] = True
+    for i, others in _most_in_common(sets, shared_ranks).items():
+        has[shared_ranks[i]] = True
         for j in others:
-            shared = np.count_nonzero(has[places[j]])
+            shared = np.count_nonzero(has[shared_ranks[j]])
             if shared >= max(FEWEST_SHARED, SHARED * max(len(sets[i]), len(sets[j]))):
                 yield i, j
-        has[places[i]] = False
+        has[shared_ranks[i]] = False
 
 
-def _most_in_common(sets: Sequence[set[str]], places: Sequence[NDArray[np.int64]]) -> dict[int, list[int]]:
+def _most_in_common(sets: Sequence[set[str]], shared_ranks: Sequence[NDArray[np.int64]]) -> dict[int, list[int]]:
     """For each text, in order, the later ones with which it has most rare words in common, at most `CANDIDATES`.
 
     Args:
         sets: The words of each text.
-        places: Those of them that are in several texts, as their places from the rarest on.
+        shared_ranks: Those of them that are in several texts, as their places from the rarest on.
     """
     rare = [
         np.sort(ranks)[: max(len(own) - int(SHARED * len(own)) + 1 - (len(own) - ranks.size), 0)]
-        for own, ranks in zip(sets, places)  # those in no other text are the rarest of all
+        for own, ranks in zip(sets, shared_ranks)  # those in no other text are the rarest of all
     ]
     if not any(ranks.size for ranks in rare):
         return {}
@@ -205,29 +206,31 @@ def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> 
 
 
 def _compared(left: _Text, right: _Text) -> _Compared | None:
-    """Where two near-copies differ in what counts; None where they do not, or are none."""
-    places = _places(left.words, right.words)
-    if places is None:
+    """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
+    differences = _differences(left.words, right.words)
+    if differences is None:
         return None
     frame: list[str | None] = []
-    said: dict[tuple[str, str], None] = {}
+    fillings: dict[tuple[str, str], None] = {}
     at = 0
-    for place in places:
-        frame += left.words[at : place.left[0]]
-        at = place.left[1]
-        one, two = left.slice(*place.left), right.slice(*place.right)
-        if one and two and _differ(one, two):
+    for difference in differences:
+        frame += left.words[at : difference.left[0]]
+        at = difference.left[1]
+        first, second = left.slice(*difference.left), right.slice(*difference.right)
+        if first and second and _differ(first, second):
             frame.append(None)
-            said[_with_unit(left, place.left, one), _with_unit(right, place.right, two)] = None
+            fillings[_with_unit(left, difference.left, first), _with_unit(right, difference.right, second)] = None
     frame += left.words[at:]
-    if not said:
+    if not fillings:
         return None
-    return _Compared(tuple(frame), ", ".join(one for one, _ in said), ", ".join(two for _, two in said))
+    return _Compared(
+        tuple(frame), ", ".join(first for first, _ in fillings), ", ".join(second for _, second in fillings)
+    )
 
 
-def _places(left: list[str], right: list[str]) -> list[_Place] | None:
+def _differences(left: list[str], right: list[str]) -> list[_Difference] | None:
     """Where two lists of words differ; None where they differ in too much. Linear time."""
-    places: list[_Place] = []
+    differences: list[_Difference] = []
     distinct = set()
     i = j = 0
     while i < len(left) or j < len(right):
@@ -237,16 +240,16 @@ def _places(left: list[str], right: list[str]) -> list[_Place] | None:
         step = _step(left, right, i, j)
         if step is None:
             return None
-        place = _Place((i, i + step[0]), (j, j + step[1]))
-        distinct.add((*left[i : place.left[1]], None, *right[j : place.right[1]]))
-        if len(distinct) > MOST_PLACES:
+        difference = _Difference((i, i + step[0]), (j, j + step[1]))
+        distinct.add((*left[i : difference.left[1]], None, *right[j : difference.right[1]]))
+        if len(distinct) > MOST_DIFFERENCES:
             return None
-        places.append(place)
-        i, j = place.left[1], place.right[1]
-    return places
+        differences.append(difference)
+        i, j = difference.left[1], difference.right[1]
+    return differences
 
 
-_STEPS = sorted(product(range(LONGEST_PLACE + 1), repeat=2), key=lambda step: (sum(step), abs(step[0] - step[1])))[
+_STEPS = sorted(product(range(LONGEST_DIFFERENCE + 1), repeat=2), key=lambda step: (sum(step), abs(step[0] - step[1])))[
     1:
 ]  # the fewest words first, and of these as many for as many
 """How many words of each of two lists may be passed over, in the order in which that is tried."""
@@ -267,9 +270,9 @@ def _differ(left: str, right: str) -> bool:
 
     Each holds a name or number, that is something beside small letters, or they are one word for one.
     """
-    found = relation("", left, right)
-    if found.sure or found.same >= found.rival:
-        return found.rival > found.same
+    judged = relation("", left, right)
+    if judged.sure or judged.same >= judged.rival:
+        return judged.rival > judged.same
     ours, theirs = (_WORD.findall(part) for part in (left, right))
     if not set(map(str.casefold, ours)) - ENGLISH_318 or not set(map(str.casefold, theirs)) - ENGLISH_318:
         return False
@@ -279,10 +282,15 @@ def _differ(left: str, right: str) -> bool:
     return len(ours) == len(theirs) == 1 and not alike and max(len(left), len(right)) > SHORT_WORD
 
 
-def _with_unit(text: _Text, place: tuple[int, int], said: str) -> str:
+def _with_unit(text: _Text, words: tuple[int, int], filling: str) -> str:
     """A bare number with the word behind it, which is often its unit: "30 days"."""
-    last = place[1]
-    if not said[-1:].isdigit() or _YEAR.fullmatch(said) or last == len(text.words) or text.words[last] in ENGLISH_318:
-        return said
+    last = words[1]
+    if (
+        not filling[-1:].isdigit()
+        or _YEAR.fullmatch(filling)
+        or last == len(text.words)
+        or text.words[last] in ENGLISH_318
+    ):
+        return filling
     between = text.text[text.starts[last - 1] + len(text.words[last - 1]) : text.starts[last]]
-    return text.slice(place[0], last + 1) if not between.strip() else said
+    return text.slice(words[0], last + 1) if not between.strip() else filling

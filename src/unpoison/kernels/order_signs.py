@@ -20,11 +20,11 @@ __all__ = [
     "START",
     "Kinds",
     "Lexicon",
-    "Met",
-    "Signs",
+    "Occurrences",
+    "OrderSigns",
     "Table",
-    "met",
-    "met_apart",
+    "occurrences_apart",
+    "occurrences_in",
     "pairs",
     "signs",
 ]
@@ -79,7 +79,7 @@ class Lexicon:
         kinds: Words by kind, parted by spaces; a star stands for any ending.
 
     Attributes:
-        known: The kinds of words that were asked for, as they were written; the most frequent words are all there.
+        cached: The kinds of words that were asked for, as they were written; the most frequent words are all there.
     """
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
@@ -95,22 +95,22 @@ class Lexicon:
         self._lengths = sorted({len(word) for word in self._begun})
         firsts = {word[0] for word in self._whole if _IS_IDEOGRAPH.match(word)}
         self._first = re.compile(f"[{''.join(sorted(firsts))}]" if firsts else "(?!)")
-        self.known: dict[str, tuple[int, ...]] = {}
+        self.cached: dict[str, tuple[int, ...]] = {}
 
     def kinds(self, word: str) -> tuple[int, ...]:
         """The kinds of a word, by their numbers."""
-        found = self.known.get(word)
-        if found is None:
+        kinds = self.cached.get(word)
+        if kinds is None:
             lowered = word.lower()
             if max(len(word), len(lowered)) > LONGEST_WORD:
                 return ()
             begun = (kind for length in self._lengths if length <= len(lowered)
                      for kind in self._begun.get(lowered[:length], ()))  # fmt: skip
-            found = tuple(dict.fromkeys((*self._whole.get(lowered, ()), *begun)))
-            if len(self.known) >= MOST_KNOWN:
-                self.known.clear()  # so that nobody can fill it for good with words that nobody uses
-            self.known[word] = found
-        return found
+            kinds = tuple(dict.fromkeys((*self._whole.get(lowered, ()), *begun)))
+            if len(self.cached) >= MOST_KNOWN:
+                self.cached.clear()  # so that nobody can fill it for good with words that nobody uses
+            self.cached[word] = kinds
+        return kinds
 
     def unspaced(self, text: str, start: int, end: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Where a word of ideographs begins, and its kinds. Most begin none, and are passed over by the pattern."""
@@ -125,7 +125,7 @@ class Lexicon:
         return tuple(kind for word in words for kind in self._whole.get(word, ()))
 
 
-class Met(NamedTuple):
+class Occurrences(NamedTuple):
     """The kinds that a text holds, in its order: of each the number of its word, of its token, and its place."""
 
     kind: NDArray[np.int64]
@@ -150,7 +150,7 @@ class Table:
         self.begin = np.searchsorted(code, np.arange(len(far) ** 2 + 1)).astype(np.int32)
 
 
-class Signs(NamedTuple):
+class OrderSigns(NamedTuple):
     """The signs that a text holds, by sign and then by place: which, the numbers of both words, and the places."""
 
     sign: NDArray[np.int64]
@@ -160,12 +160,12 @@ class Signs(NamedTuple):
     end: NDArray[np.int64]
 
 
-def met(text: str, lexicon: Lexicon) -> Met:
+def occurrences_in(text: str, lexicon: Lexicon) -> Occurrences:
     """The kinds that a text holds. O(n) time."""
-    return met_apart([text], lexicon, 0)[0]
+    return occurrences_apart([text], lexicon, 0)[0]
 
 
-def met_apart(texts: Sequence[str], lexicon: Lexicon, apart: int) -> tuple[Met, NDArray[np.int64]]:
+def occurrences_apart(texts: Sequence[str], lexicon: Lexicon, apart: int) -> tuple[Occurrences, NDArray[np.int64]]:
     """The kinds that several texts hold, as if these were one: many small texts cost little more than one. O(n) time.
 
     Args:
@@ -178,22 +178,22 @@ def met_apart(texts: Sequence[str], lexicon: Lexicon, apart: int) -> tuple[Met, 
         before which the texts begin, shape (k,). What stands before a text's first word counts as one word, the last
         one in front of it.
     """
-    found, begin = list[tuple[int, int, int, int, int]](), list[int]()
+    rows, begin = list[tuple[int, int, int, int, int]](), list[int]()
     words = tokens = 0
     for text in texts:
         begin.append(words)
-        words, tokens = _collected(text, lexicon, found, words, tokens)
+        words, tokens = _collected(text, lexicon, rows, words, tokens)
         words += apart + 1
-    return Met(*np.array(found, np.int64).reshape(-1, 5).T), np.array(begin, np.int64)
+    return Occurrences(*np.array(rows, np.int64).reshape(-1, 5).T), np.array(begin, np.int64)
 
 
 def _collected(
-    text: str, lexicon: Lexicon, found: list[tuple[int, int, int, int, int]], words: int, tokens: int
+    text: str, lexicon: Lexicon, rows: list[tuple[int, int, int, int, int]], words: int, tokens: int
 ) -> tuple[int, int]:
     """Add the kinds of a text to those found, and count its words and tokens."""
     fresh = True
     between, marks = words, set[str]()  # which marks stand between two words: a thousand of them say no more than one
-    number, known, kinds_of = lexicon.number, lexicon.known, lexicon.kinds
+    number, cached, kinds_of = lexicon.number, lexicon.cached, lexicon.kinds
     for match in _TOKEN.finditer(text):
         token = match[0]
         tokens += 1
@@ -204,18 +204,18 @@ def _collected(
             mark = _MARKS.get(token)
             if mark is not None and mark not in marks:
                 marks.add(mark)
-                found.append((number[mark], words - 1, tokens, *match.span()))
+                rows.append((number[mark], words - 1, tokens, *match.span()))
             continue
         if fresh:
             start = match.start()
-            found.append((number[START], words - 1, tokens - 1, start, start))
+            rows.append((number[START], words - 1, tokens - 1, start, start))
             fresh = False
-        kinds = known.get(token)  # of most words, and most are of none
+        kinds = cached.get(token)  # of most words, and most are of none
         if kinds is None:
             start, end = match.span()
             if _IS_IDEOGRAPH.match(token):  # a run of them, each a word
                 for at, some in lexicon.unspaced(text, start, end):
-                    found.extend((kind, words + at - start, tokens + at - start, at, at + 1) for kind in some)
+                    rows.extend((kind, words + at - start, tokens + at - start, at, at + 1) for kind in some)
                 words += end - start
                 tokens += end - start
                 continue
@@ -225,56 +225,56 @@ def _collected(
                 kinds = kinds_of(token)
         if kinds:
             start, end = match.span()
-            found += [(kind, words, tokens, start, end) for kind in kinds]
+            rows += [(kind, words, tokens, start, end) for kind in kinds]
         words += 1
     return words, tokens
 
 
-def pairs(found: Met, far: NDArray[np.bool_]) -> Iterator[tuple[Positions, Positions]]:
-    """Which of the kinds met follow which, as positions in `found`, in blocks; every kind also with itself.
+def pairs(occurrences: Occurrences, far: NDArray[np.bool_]) -> Iterator[tuple[Positions, Positions]]:
+    """Which of the kinds met follow which, as positions in `occurrences`, in blocks; every kind also with itself.
 
     Args:
-        found: What was met.
+        occurrences: What was met.
         far: Which kinds reach `FAR` words, by their numbers; the others reach `NEAR`.
     """
-    everything = np.arange(len(found.kind))
-    distant = np.flatnonzero(far[found.kind])
+    everything = np.arange(len(occurrences.kind))
+    distant = np.flatnonzero(far[occurrences.kind])
     for first in range(0, len(everything), BLOCK):
         second = everything[first : first + BLOCK]
         yield second, second
-        words = found.word[second]
-        near = np.searchsorted(found.word, words - NEAR)
-        yield _joined(found, everything, near, second, second)
-        lower = np.searchsorted(found.word[distant], words - FAR)
-        upper = np.searchsorted(found.word[distant], words - NEAR)
-        yield _joined(found, distant, lower, upper, second)
+        words = occurrences.word[second]
+        near = np.searchsorted(occurrences.word, words - NEAR)
+        yield _joined(occurrences, everything, near, second, second)
+        lower = np.searchsorted(occurrences.word[distant], words - FAR)
+        upper = np.searchsorted(occurrences.word[distant], words - NEAR)
+        yield _joined(occurrences, distant, lower, upper, second)
 
 
 def _joined(
-    found: Met, firsts: Positions, lower: Positions, upper: Positions, second: Positions
+    occurrences: Occurrences, firsts: Positions, lower: Positions, upper: Positions, second: Positions
 ) -> tuple[Positions, Positions]:
     """Each second kind with the first ones from a lower to an upper position among those; none with its own token."""
     counts = upper - lower
     behind = np.cumsum(counts)
     i = firsts[np.arange(behind[-1]) - np.repeat(behind - counts - lower, counts)]
     j = np.repeat(second, counts)
-    keep = found.token[i] != found.token[j]
+    keep = occurrences.token[i] != occurrences.token[j]
     return i[keep], j[keep]
 
 
-def signs(found: Met, table: Table) -> Signs:
+def signs(occurrences: Occurrences, table: Table) -> OrderSigns:
     """The signs of a table that a text holds, each with the nearest first kind. O(n log n) time."""
-    parts = [_in_table(found, table, i, j) for i, j in pairs(found, table.far)]
+    parts = [_in_table(occurrences, table, i, j) for i, j in pairs(occurrences, table.far)]
     if not parts:
-        return Signs(*(np.zeros(0, np.int64) for _ in Signs._fields))
+        return OrderSigns(*(np.zeros(0, np.int64) for _ in OrderSigns._fields))
     sign, i, j = (np.concatenate(part) for part in zip(*parts))
-    size = len(found.kind)
+    size = len(occurrences.kind)
     sign, j, i = _parted(np.sort((sign * size + j) * size + i), size)
     nearest = np.append((sign[1:] != sign[:-1]) | (j[1:] != j[:-1]), True)[: len(sign)]
     sign, i, j = sign[nearest], i[nearest], j[nearest]
     # A mark stands between two words: a stretch that begins with it does not hold the word before.
-    first = np.minimum(found.word[i] + (found.kind[i] <= MARKS), found.word[j])
-    return Signs(sign, first, found.word[j], found.start[i], found.end[j])
+    first = np.minimum(occurrences.word[i] + (occurrences.kind[i] <= MARKS), occurrences.word[j])
+    return OrderSigns(sign, first, occurrences.word[j], occurrences.start[i], occurrences.end[j])
 
 
 def _parted(code: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], ...]:
@@ -283,9 +283,11 @@ def _parted(code: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], ...]
     return *np.divmod(rest, size), third
 
 
-def _in_table(found: Met, table: Table, i: Positions, j: Positions) -> tuple[Positions, Positions, Positions]:
+def _in_table(
+    occurrences: Occurrences, table: Table, i: Positions, j: Positions
+) -> tuple[Positions, Positions, Positions]:
     """The signs that pairs of kinds make, with the pairs."""
-    code = found.kind[j] if i is j else found.kind[i] * len(table.far) + found.kind[j]
+    code = occurrences.kind[j] if i is j else occurrences.kind[i] * len(table.far) + occurrences.kind[j]
     lower = table.begin[code]
     counts = table.begin[code + 1] - lower
     some = np.flatnonzero(counts)  # few pairs make one
@@ -293,5 +295,5 @@ def _in_table(found: Met, table: Table, i: Positions, j: Positions) -> tuple[Pos
     behind = np.cumsum(counts)
     sign = np.arange(counts.sum()) - np.repeat(behind - counts - lower, counts)
     i, j = np.repeat(i, counts), np.repeat(j, counts)
-    near = found.word[j] - found.word[i] <= table.reach[sign]
+    near = occurrences.word[j] - occurrences.word[i] <= table.reach[sign]
     return sign[near], i[near], j[near]

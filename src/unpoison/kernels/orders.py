@@ -23,7 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.order_signs import FAR, NEAR, Kinds, Lexicon, Signs, Table, met, met_apart, signs
+from unpoison.kernels.order_signs import (
+    FAR,
+    NEAR,
+    Kinds,
+    Lexicon,
+    OrderSigns,
+    Table,
+    occurrences_apart,
+    occurrences_in,
+    signs,
+)
 from unpoison.kernels.sentences import sentences
 
 __all__ = [
@@ -169,8 +179,8 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
 
 def _highest(texts: Sequence[str], weights: Weights) -> list[float]:
     """What the best stretch of each text adds up to, at least 0."""
-    found, begin = met_apart(texts, weights.lexicon, max(FAR, WINDOW))
-    held = signs(found, weights.table)
+    occurrences, begin = occurrences_apart(texts, weights.lexicon, max(FAR, WINDOW))
+    held = signs(occurrences, weights.table)
     total = np.zeros(int(begin[-1]) + 1)
     if len(held.sign):
         best = stretches(held, weights.values[held.sign]).total
@@ -185,17 +195,17 @@ def _probability(total: float, weights: Weights) -> float:
 
 def _best(text: str, weights: Weights) -> tuple[float, int, int]:
     """What the best stretch adds up to, and where it stands; zeros without any."""
-    found = signs(met(text, weights.lexicon), weights.table)
-    values = weights.values[found.sign]
+    held = signs(occurrences_in(text, weights.lexicon), weights.table)
+    values = weights.values[held.sign]
     if not len(values):
         return 0.0, 0, 0
-    all_of = stretches(found, values)
+    all_of = stretches(held, values)
     last = int(all_of.total.argmax())
     best = float(all_of.total[last])
     if best <= 0:
         return 0.0, 0, 0
-    inside = (found.first >= all_of.begin[last]) & (found.last < last) & (values > 0)
-    return best, int(found.start[inside].min()), int(found.end[inside].max())
+    inside = (held.first >= all_of.begin[last]) & (held.last < last) & (values > 0)
+    return best, int(held.start[inside].min()), int(held.end[inside].max())
 
 
 def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) -> tuple[int, int]:
@@ -217,30 +227,30 @@ def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) ->
     return (regions[0][0], regions[-1][1]) if regions else (start, end)
 
 
-def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
+def stretches(held: OrderSigns, values: NDArray[np.float64]) -> Stretches:
     """The best stretch of at most `WINDOW` words that ends with each word; a sign counts once in it. O(n) time.
 
     Args:
-        found: The signs of a text.
+        held: The signs of a text.
         values: What each of them adds.
     """
     # A sign that is met again is taken back there, for the stretches that hold both.
-    again = np.flatnonzero(found.sign[1:] == found.sign[:-1])
-    last = np.concatenate([found.last, found.last[again + 1]]) + 1
-    length = last - np.concatenate([found.first, found.first[again]]) - 1
+    again = np.flatnonzero(held.sign[1:] == held.sign[:-1])
+    last = np.concatenate([held.last, held.last[again + 1]]) + 1
+    length = last - np.concatenate([held.first, held.first[again]]) - 1
     value = np.concatenate([values, -values[again]])
     against = np.concatenate([values, values[again]]) < 0
     fits = np.flatnonzero(length < WINDOW)
     fits = fits[np.argsort(last[fits], kind="stable")]
     last, length, value, against = last[fits], length[fits], value[fits], against[fits]
-    words = int(found.last.max()) + 2
+    words = int(held.last.max()) + 2
     total, begin = np.zeros(words), np.zeros(words, np.int64)
     for block in range(0, words, BLOCK):
         low, high = max(block - WINDOW, 0), min(block + BLOCK, words)
         inside = slice(*np.searchsorted(last, [low, high]))
         size = high - low
-        place = (2 * length[inside] + against[inside]) * size + last[inside] - low
-        sums = _sums(place, np.where(against, -value, value)[inside], size)[..., block - low :]
+        cell = (2 * length[inside] + against[inside]) * size + last[inside] - low
+        sums = _sums(cell, np.where(against, -value, value)[inside], size)[..., block - low :]
         sums = sums[:, 0] - np.minimum(sums[:, 1], MOST_AGAINST)
         longest = sums.argmax(axis=0)
         total[block:high] = np.take_along_axis(sums, longest[None], axis=0)[0]
@@ -248,15 +258,15 @@ def stretches(found: Signs, values: NDArray[np.float64]) -> Stretches:
     return Stretches(total, begin)
 
 
-def _sums(place: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
+def _sums(cell: NDArray[np.int64], value: NDArray[np.float64], words: int) -> NDArray[np.float64]:
     """What stretches add up to, by their words less one, what it speaks for, and their last word.
 
     Args:
-        place: These three in one number, for each value.
+        cell: These three in one number, for each value.
         value: What is added to the shortest stretch that holds it.
         words: How many last words there are.
     """
-    sums = np.asarray(np.bincount(place, value, 2 * WINDOW * words).reshape(WINDOW, 2, words), float)
+    sums = np.asarray(np.bincount(cell, value, 2 * WINDOW * words).reshape(WINDOW, 2, words), float)
     ending = sums[0].copy()  # what ends with the same word
     for shorter, longer in pairwise(sums):
         ending += longer
@@ -269,8 +279,8 @@ def _quoted(text: str, start: int, end: int) -> str:
     """What stands there, with the rest of its sentences as far as there is room."""
     room = max(LONGEST_QUOTE - (end - start), 0)
     begin = start
-    for found in _ENDS.finditer(text, max(start - room, 0), start):
-        begin = found.end()
+    for ending in _ENDS.finditer(text, max(start - room, 0), start):
+        begin = ending.end()
     if begin == start and start <= room:
         begin = 0
     ended = _ENDS.match(text, end - 1) if end > start else None  # its last sentence is whole

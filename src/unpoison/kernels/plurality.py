@@ -96,18 +96,20 @@ def seconded(
 
     Complexity: O(c^2) calls of `same` for c classes, each pair several times.
     """
-    support = {one: sum(count for other, count in counts.items() if one == other or same(one, other)) for one in counts}
-    candidates = [one for one, count in counts.items() if count >= seconds]
-    most = max((support[one] for one in candidates), default=0)
-    leaders = [one for one in candidates if support[one] == most]
-    if not any(all(one == leader or same(one, leader) for leader in leaders) for one in candidates):
+    support = {
+        name: sum(count for other, count in counts.items() if name == other or same(name, other)) for name in counts
+    }
+    candidates = [name for name, count in counts.items() if count >= seconds]
+    most = max((support[candidate] for candidate in candidates), default=0)
+    leaders = [candidate for candidate in candidates if support[candidate] == most]
+    if not any(all(candidate == leader or same(candidate, leader) for leader in leaders) for candidate in candidates):
         return None, most, most if len(leaders) > 1 else 0, 0
-    winner = min(leaders, key=lambda one: (-counts[one], order(one)))
-    others = {one: count for one, count in counts.items() if one != winner and not same(one, winner)}
+    winner = min(leaders, key=lambda candidate: (-counts[candidate], order(candidate)))
+    others = {name: count for name, count in counts.items() if name != winner and not same(name, winner)}
     m = 0
     while _stands(m + 1, counts, support, winner, others, seconds):
         m += 1
-    return winner, most, max((support[one] for one in others if one in candidates), default=0), m
+    return winner, most, max((support[name] for name in others if name in candidates), default=0), m
 
 
 def _stands(

@@ -76,6 +76,7 @@ _UNNAMED = word_set(
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _PLAIN = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
 _MOST_POWER = 300
+"""Numbers are exact, so this bounds their digits: a number below 1000 to this power has 900."""
 
 
 def quantities(tokens: Sequence[Token], *, date: bool, number: bool) -> Quantities:
@@ -190,11 +191,13 @@ class _Reader:
         if then == 2 or words[end] in ("to", "-") or (words[end] == "and" and spoken == "between"):
             second = self._number(end + then)
             if second and not (words[end] == "-" and self._glued(end + 1) and not self._glued(end)):
-                other, behind = self._unit(second[1])
+                upper_unit, behind = self._unit(second[1])
                 if then == 2 and second[0]:
                     self.counts.append(counted(value / second[0], ""))
                     return second[1]
-                self.counts.append(Figure("range", (value, second[0]), _NAMES.get(other or unit, other or unit)))
+                self.counts.append(
+                    Figure("range", (value, second[0]), _NAMES.get(upper_unit or unit, upper_unit or unit))
+                )
                 return behind
         measured = counted(value, unit)
         while measured.kind in ("length", "time", "mass"):

@@ -70,8 +70,12 @@ PIECE = re.compile(f"{LETTER}+")
 NUMBER = re.compile(r"(?<![\w.])[\[(#]?\d[\d:.,/%+-]*[\])>.:]?(?!\w)|\[\d{1,4}\]|(?m:^[#>*+|/-]{1,3} )")
 WORD = re.compile(r"[^\W_]+")
 ACCENTED = re.compile("[\u00c0-\u00d6\u00d9-\u00f6\u00f9-\u010f\u0112-\u017e\u01cd-\u01dc\u01e6-\u0233\u1e00-\u1ef9]")
-SIGN = re.compile(rf"\d+|[^\W\d_](?=[^\w\s]{{1,3}}[^\W\d_])|[_<@$|\\\n]|!\w|://|(?m:^[#>*+/-])|[a-z](?=[A-Z])|{STRANGE.pattern}|{ACCENTED.pattern}")
-"""Whatever may be changed begins with one of these, so a stretch with few of them is left alone at once."""
+SPELT = re.compile(
+    rf"[^\W\d_](?=[^\w\s]{{1,3}}[^\W\d_])|[_@$|]|!\w|[^\W\d_](?=\d)|\d(?=[^\W\d_])|[a-z](?=[A-Z])|{STRANGE.pattern}"
+)
+LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
+"""Whatever may be changed shows one of these, so a stretch with few of them is left alone at once."""
+
 SPACE = re.compile(r"\s")
 LINES = re.compile(r" ?\n ?")
 SPACES = re.compile(r" {2,}")
@@ -108,8 +112,11 @@ def respelled(text: str, known: Container[str], *, accents: bool = False) -> Res
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
     for first, last in _blocks(text):
         block = text[first:last]
-        signs = len(SIGN.findall(block))
-        if SPELLING * signs < CHANGED * (block.count(" ") + 1) or _respelled(block, known, accents)[1] < CHANGED:
+        enough = CHANGED * (block.count(" ") + 1)
+        signs = len(LAID.findall(block)) + SPELLING * len(SPELT.findall(block))
+        if accents and not block.isascii():
+            signs += SPELLING * len(ACCENTED.findall(block))
+        if signs < enough or _respelled(block, known, accents)[1] < CHANGED:
             continue
         if parts and reached < first:
             parts.append("\n")
@@ -165,7 +172,10 @@ def _respelled(block: str, known: Container[str], accents: bool, edits: Edits = 
 
 
 def _inside(match: re.Match[str]) -> bool:
-    return match.string[match.start() - 1 : match.start()].isalpha() and match.string[match.end() : match.end() + 1].isalpha()
+    return (
+        match.string[match.start() - 1 : match.start()].isalpha()
+        and match.string[match.end() : match.end() + 1].isalpha()
+    )
 
 
 def _lettered(text: str, known: Container[str], words: int) -> list[Change]:

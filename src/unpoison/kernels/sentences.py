@@ -18,21 +18,21 @@ def sentences(text: str) -> list[Region]:
     """The sentences of a text with their last mark, without what stands between them. O(n) time."""
     begin = len(text) - len(text.lstrip())
     close = max(len(text.rstrip()), begin)
-    found, start = list[Region](), begin
+    regions, start = list[Region](), begin
     for end in SENTENCE_END.finditer(text, begin, close):
-        found.append((start, end.start() + (text[end.start()] != "\n")))
+        regions.append((start, end.start() + (text[end.start()] != "\n")))
         start = end.end()
-    return [(start, end) for start, end in [*found, (start, close)] if text[start:end].strip()]
+    return [(start, end) for start, end in [*regions, (start, close)] if text[start:end].strip()]
 
 
 def around(text: str, start: int, end: int) -> Region:
     """The whole sentences that a stretch of a text reaches into, with their last mark. O(n) time."""
     first, last = 0, len(text)
-    for found in SENTENCE_END.finditer(text):
-        if found.end() <= start:
-            first = found.end()
-        elif found.end() >= end:
-            last = found.end()
+    for mark in SENTENCE_END.finditer(text):
+        if mark.end() <= start:
+            first = mark.end()
+        elif mark.end() >= end:
+            last = mark.end()
             break
     while last > first and text[last - 1].isspace():
         last -= 1

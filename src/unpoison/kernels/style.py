@@ -17,12 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.reading import Reading
 from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.tokenized import TokenizedTexts
 
 __all__ = [
+    "BASE",
     "LONGEST_RUN",
     "SHAPES",
+    "SHORTEST",
     "Runs",
     "Style",
     "known_to",
@@ -39,6 +41,10 @@ Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 LONGEST_RUN = 3
+"""Shapes in the longest run."""
+
+SHORTEST = 10
+"""Runs, and words, of a sentence that has a style; a shorter one is built as its few words must be."""
 
 LONGEST_CACHED = 32
 """Characters; the shape of a longer token is found anew each time."""
@@ -62,6 +68,7 @@ SHAPES = (*EDGE, "Name", "year", "number", "mark", "word", *(f"~{ending}" for en
 
 NUMBER = {shape: i for i, shape in enumerate(SHAPES)}
 BASE = len(SHAPES) + 1
+"""The code of a run has the numbers of its shapes, from 1 on, as digits in this base."""
 
 
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
@@ -77,19 +84,19 @@ class Runs(NamedTuple):
 
     Attributes:
         code: One number per run or word: the same one has the same number everywhere, words a negative one.
-        sentence: The sentence of each run, numbered as in the `Reading`.
+        sentence: The sentence of each run, numbered as in the `TokenizedTexts`.
     """
 
     code: Numbers
     sentence: Numbers
 
 
-def runs(reading: Reading) -> Runs:
-    """All runs of a reading, in no particular order. O(words) time and memory."""
-    count = len(reading.sentence_owner)
-    shape = shapes_of(reading.tokens)[reading.token]
+def runs(tokenized: TokenizedTexts) -> Runs:
+    """All runs of the texts, in no particular order. O(words) time and memory."""
+    count = len(tokenized.sentence_owner)
+    shape = shapes_of(tokenized.tokens)[tokenized.token]
     # Each sentence between its edges: sorting by (sentence, place) puts these around the tokens.
-    sentence = np.concatenate([np.arange(count), reading.token_sentence, np.arange(count)])
+    sentence = np.concatenate([np.arange(count), tokenized.token_sentence, np.arange(count)])
     shape = np.concatenate([np.zeros(count, np.int64), shape, np.ones(count, np.int64)])
     order = np.argsort(sentence, kind="stable")
     sentence, shape = sentence[order], shape[order] + 1
@@ -99,9 +106,9 @@ def runs(reading: Reading) -> Runs:
         inside = sentence[:-length] == sentence[length:]
         codes.append(code[inside])
         owners.append(sentence[:-length][inside])
-    words = np.array([word_code(token) for token in reading.tokens], np.int64)[reading.token]
+    words = np.array([word_code(token) for token in tokenized.tokens], np.int64)[tokenized.token]
     codes.append(words[words < 0])
-    owners.append(reading.token_sentence[words < 0])
+    owners.append(tokenized.token_sentence[words < 0])
     return Runs(np.concatenate(codes), np.concatenate(owners))
 
 
@@ -119,35 +126,35 @@ class Style(NamedTuple):
     base: float
 
 
-def known_to(style: Style, found: Runs) -> Runs:
+def known_to(style: Style, all_runs: Runs) -> Runs:
     """The runs that say anything, by their place in the style instead of their code."""
-    place = np.minimum(np.searchsorted(style.code, found.code), len(style.code) - 1)
-    known = style.code[place] == found.code
-    return Runs(place[known], found.sentence[known])
+    feature = np.minimum(np.searchsorted(style.code, all_runs.code), len(style.code) - 1)
+    has_weight = style.code[feature] == all_runs.code
+    return Runs(feature[has_weight], all_runs.sentence[has_weight])
 
 
-def resemblance(style: Style, place: Numbers, unit: Numbers, count: int) -> Matrix:
+def resemblance(style: Style, feature: Numbers, unit: Numbers, count: int) -> Matrix:
     """How much each of `count` units of text is written in a style, shape (count,): `strengths` times weights.
 
     Args:
         style: The style.
-        place: For each run and word of the units its place in the style (`known_to`), shape (r,).
+        feature: For each run and word of the units its place in the style (`known_to`), shape (r,).
         unit: For each of them its unit, shape (r,).
         count: How many units there are.
 
     Complexity: O(r log r) time for r runs and words.
     """
-    owner, run, strength = strengths(style, place, unit, count)
+    owner, run, strength = strengths(style, feature, unit, count)
     return np.asarray(np.bincount(owner, strength * style.weight[run], count) + style.base)
 
 
-def strengths(style: Style, place: Numbers, unit: Numbers, count: int) -> tuple[Numbers, Numbers, Matrix]:
+def strengths(style: Style, feature: Numbers, unit: Numbers, count: int) -> tuple[Numbers, Numbers, Matrix]:
     """How strong each distinct run and word is in its unit: units, places in the style, and strengths, shape (c,) each.
 
     The logarithms of how often it occurs; those of a unit's runs are scaled to length 1, and apart from them those of
     its words. Shorter ones stay as they are.
     """
-    pairs, times = np.unique(unit * len(style.code) + place, return_counts=True)
+    pairs, times = np.unique(unit * len(style.code) + feature, return_counts=True)
     owner, run = np.divmod(pairs, len(style.code))
     strength = np.log1p(times)
     part = 2 * owner + (style.code[run] < 0)

@@ -29,10 +29,10 @@ def tfidf(documents: Sequence[Sequence[str]]) -> tuple[list[str], NDArray[np.flo
     """
     terms, rows, columns, weights = _weights(documents)
     order = sorted(range(len(terms)), key=terms.__getitem__)
-    place = np.empty(len(terms), np.intp)
-    place[order] = np.arange(len(terms))
+    column = np.empty(len(terms), np.intp)
+    column[order] = np.arange(len(terms))
     table = np.zeros((len(documents), len(terms)))
-    table[rows, place[columns]] = weights
+    table[rows, column[columns]] = weights
     return [terms[index] for index in order], table
 
 

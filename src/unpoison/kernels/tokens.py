@@ -30,8 +30,8 @@ def words(text: str, stop_words: frozenset[str] = frozenset()) -> list[str]:
     Returns:
         Every match of `\b\w\w+\b`, so single characters are dropped, as in bm25s and scikit-learn.
     """
-    found = WORD.findall(text.lower())
-    return [word for word in found if word not in stop_words] if stop_words else found
+    tokens = WORD.findall(text.lower())
+    return [word for word in tokens if word not in stop_words] if stop_words else tokens
 
 
 def stems(text: str) -> list[str]:
@@ -47,18 +47,18 @@ def stems(text: str) -> list[str]:
     Returns:
         Stems in order, repetitions included.
     """
-    found = _rouge_words(text)
+    words = _rouge_words(text)
     # A stemmer has state and is cheap to make: one per call needs no lock, and no cache that hostile text could fill.
     stem = Stemmer.Stemmer("porter", 0).stemWord
-    return [stem(word) if len(word) > 3 else word for word in found]
+    return [stem(word) if len(word) > 3 else word for word in words]
 
 
 def stem_sets(texts: Iterable[str]) -> list[set[str]]:
     """`set(stems(text))` for each text, where every word of all texts is cut once."""
-    found = [set(_rouge_words(text)) for text in texts]
-    long = [word for word in set().union(*found) if len(word) > 3]
+    sets = [set(_rouge_words(text)) for text in texts]
+    long = [word for word in set().union(*sets) if len(word) > 3]
     stem = dict(zip(long, Stemmer.Stemmer("porter", 0).stemWords(long)))
-    return [{stem.get(word, word) for word in words} for words in found]
+    return [{stem.get(word, word) for word in words} for words in sets]
 
 
 def _rouge_words(text: str) -> list[str]:

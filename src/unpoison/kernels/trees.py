@@ -53,7 +53,7 @@ def _sums(trees: Trees, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     node = np.zeros((len(rows), count), np.int64)
     tree = np.arange(count)
     for _ in range(int(inner).bit_length()):
-        place = node + inner * tree
+        cell = node + inner * tree
         # `take` on flat arrays: indexing by rows and columns takes twice as long.
-        node += node + 1 + (values.take(begin + features.take(place)) > thresholds.take(place))
+        node += node + 1 + (values.take(begin + features.take(cell)) > thresholds.take(cell))
     return np.asarray(leaves.take(node + (inner + 1) * tree - inner).sum(axis=1))

@@ -75,14 +75,16 @@ def counted(value: Fraction, unit: str) -> Count:
         power = int(unit[0])
         return Count(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
     if "/" in unit:
-        one, two = (MEASURES[part] for part in unit.split("/"))
-        return Count(value, unit, value * one[1] / two[1], f"{one[0]}/{two[0]}", one[2])
+        numerator, denominator = (MEASURES[part] for part in unit.split("/"))
+        return Count(
+            value, unit, value * numerator[1] / denominator[1], f"{numerator[0]}/{denominator[0]}", numerator[2]
+        )
     kind, factor, system = MEASURES.get(unit, ("", Fraction(1), ""))
     return Count(value, unit, value * factor, kind, system)
 
 
-def near(one: Count, two: Count) -> bool:
+def near(left: Count, right: Count) -> bool:
     """Whether two measures of a kind are equal; across systems of units, nearly."""
-    if one.system == two.system:
-        return one.amount == two.amount
-    return abs(one.amount - two.amount) <= ROUNDED * max(abs(one.amount), abs(two.amount))
+    if left.system == right.system:
+        return left.amount == right.amount
+    return abs(left.amount - right.amount) <= ROUNDED * max(abs(left.amount), abs(right.amount))

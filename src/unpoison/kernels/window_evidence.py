@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.style import SHAPES, Runs, Style, known_to, resemblance, shapes_of, word_code
+from unpoison.kernels.style import BASE, LONGEST_RUN, Runs, Style, known_to, resemblance, shapes_of, word_code
 from unpoison.kernels.windows import FEWEST, Windows, windows
 
 __all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
@@ -22,8 +22,6 @@ Numbers = NDArray[np.int64]
 COLUMNS = ("style", "coverage", "density", "echo", "news", "length", "function_words", "question_length")
 """Nothing that a writer can add at will to any sentence, such as a year, stands among them."""
 
-LONGEST_RUN = 3
-BASE = len(SHAPES) + 1
 NONE = 0
 """The number of no run and of no word."""
 
@@ -44,10 +42,13 @@ class WindowSigns(NamedTuple):
 
 
 def window_signs(question: str, texts: Sequence[str], style: Style, fewest: int = FEWEST) -> WindowSigns:
-    """The evidence on the windows of k passages, whose parts have so many words at least. Time and memory linear in the words, but for sorting."""
+    """The evidence on the windows of k passages, whose parts have so many words at least.
+
+    Time and memory linear in the words, but for sorting.
+    """
     cut = windows(question, texts, fewest)
-    asked, hits, news = _of_question(cut)
-    wanted = max(asked, 1)
+    question_count, hits, news = _of_question(cut)
+    wanted = max(question_count, 1)
     owners = cut.owner[cut.first]
     first, last = cut.first, cut.last
     count = np.maximum(_total(cut, np.ones(len(cut.part)), first, last), 1)
@@ -98,20 +99,20 @@ def _of_question(cut: Windows) -> tuple[int, Matrix, Matrix]:
     stem, stop = cut.stem[cut.word], cut.stop[cut.word]
     of_question = cut.part == 0
     telling = of_question & ~stop
-    asked = np.zeros(size, bool)
-    asked[stem[telling if telling.any() else of_question]] = True
-    keep = (~stop | asked[stem]) & ~of_question
+    in_question = np.zeros(size, bool)
+    in_question[stem[telling if telling.any() else of_question]] = True
+    keep = (~stop | in_question[stem]) & ~of_question
     parts, stems = np.divmod(np.unique(cut.part[keep] * size + stem[keep]), size)
     # A cell of the next part that this one holds as well would count twice in their pair.
     again = np.isin((parts - 1) * size + stems, parts * size + stems)
-    hit = asked[stems]
+    hit = in_question[stems]
 
     def counted(flags: NDArray[np.bool_]) -> Matrix:
         by_part = np.bincount(parts, flags, len(cut.owner))
         fresh = np.bincount(parts, flags & ~again, len(cut.owner))
         return np.asarray(by_part[cut.first] + np.where(cut.last > cut.first, fresh[cut.last], 0.0))
 
-    return int(asked.sum()), counted(hit), counted(~hit)
+    return int(in_question.sum()), counted(hit), counted(~hit)
 
 
 def _stems(cut: Windows) -> int:
@@ -124,26 +125,26 @@ def _echo(cut: Windows, first: Numbers, last: Numbers) -> Matrix:
     size = _stems(cut)
     run = (stem[:-2] * size + stem[1:-1]) * size + stem[2:]
     inside = part[:-2] == part[2:]
-    asked = np.unique(run[inside & (part[:-2] == 0)])
-    if not len(asked):
+    question_runs = np.unique(run[inside & (part[:-2] == 0)])
+    if not len(question_runs):
         return np.zeros(len(first))
-    hit = inside & np.isin(run, asked)
-    cells = np.unique(part[:-2][hit] * len(asked) + np.searchsorted(asked, run[hit]))
-    by_part = np.bincount(cells // len(asked), minlength=len(cut.owner)).astype(float)
+    hit = inside & np.isin(run, question_runs)
+    cells = np.unique(part[:-2][hit] * len(question_runs) + np.searchsorted(question_runs, run[hit]))
+    by_part = np.bincount(cells // len(question_runs), minlength=len(cut.owner)).astype(float)
     both = by_part[first] + np.where(last > first, by_part[last], 0.0)
-    return np.asarray(np.minimum(both / len(asked), 1))
+    return np.asarray(np.minimum(both / len(question_runs), 1))
 
 
 def known_runs(cut: Windows, first: Numbers, last: Numbers, style: Style) -> tuple[Numbers, Numbers]:
     """The runs of each window that the style has a weight for, and their windows."""
-    known = known_to(style, window_runs(cut))
-    order = np.argsort(known.sentence, kind="stable")
-    place, part = known.code[order], known.sentence[order]
+    runs_with_weight = known_to(style, window_runs(cut))
+    order = np.argsort(runs_with_weight.sentence, kind="stable")
+    feature, part = runs_with_weight.code[order], runs_with_weight.sentence[order]
     begin = np.searchsorted(part, np.arange(len(cut.owner) + 1))
     chunks, owners = [], []
     for side, valid in ((first, np.ones(len(first), bool)), (last, last > first)):
         sizes = np.where(valid, begin[side + 1] - begin[side], 0)
         offset = np.repeat(begin[side] - np.concatenate([[0], np.cumsum(sizes)[:-1]])[: len(side)], sizes)
-        chunks.append(place[np.arange(int(sizes.sum())) + offset])
+        chunks.append(feature[np.arange(int(sizes.sum())) + offset])
         owners.append(np.repeat(np.arange(len(side)), sizes))
     return np.concatenate(chunks), np.concatenate(owners)

@@ -72,8 +72,11 @@ def windows(question: str, texts: Sequence[str], fewest: int = FEWEST) -> Window
         texts: The passages' readings.
         fewest: A part of fewer words belongs to the one behind it.
     """
-    asked = list(WORD.finditer(question))
-    parts = [(-1, asked), *((owner, part) for owner, text in enumerate(texts) for part in _parts(text, fewest))]
+    question_words = list(WORD.finditer(question))
+    parts = [
+        (-1, question_words),
+        *((owner, part) for owner, text in enumerate(texts) for part in _parts(text, fewest)),
+    ]
     owners = np.array([owner for owner, _ in parts], np.int64)
     start = np.array([0, *(part[0].start() for _, part in parts[1:])], np.int64)
     end = np.array([len(question), *(part[-1].end() for _, part in parts[1:])], np.int64)
@@ -106,9 +109,9 @@ def _parts(text: str, fewest: int) -> Iterator[list[re.Match[str]]]:
     starts = [word.start() for word in words]
     begin = [0]
     for end in SENTENCE_END.finditer(text):
-        place = bisect_left(starts, end.end(), begin[-1])
-        if begin[-1] + fewest <= place < len(words):
-            begin.append(place)
+        index = bisect_left(starts, end.end(), begin[-1])
+        if begin[-1] + fewest <= index < len(words):
+            begin.append(index)
     if len(begin) > 1 and len(words) - begin[-1] < fewest:
         begin.pop()
     for first, last in pairwise((*begin, len(words))):

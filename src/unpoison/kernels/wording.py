@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.reading import Reading
+from unpoison.kernels.tokenized import TokenizedTexts
 
 __all__ = ["forms"]
 
@@ -30,28 +30,28 @@ ORDER_WORDS = ("ignore", "disregard", "override", "instruction", "output exactly
 """One of these is in every order: looking for them first is quicker."""
 
 
-def forms(texts: Sequence[str], reading: Reading) -> dict[str, Matrix]:
+def forms(texts: Sequence[str], tokenized: TokenizedTexts) -> dict[str, Matrix]:
     """The outward form of each text, each of shape (k,): lengths, shares of its words or characters, and marks."""
     k = len(texts)
-    counts = np.bincount(reading.owner, minlength=k)
-    sentences = np.maximum(np.bincount(reading.sentence_owner, minlength=k), 1)
+    counts = np.bincount(tokenized.owner, minlength=k)
+    sentences = np.maximum(np.bincount(tokenized.sentence_owner, minlength=k), 1)
     per_word = np.maximum(counts, 1)
 
     def share(flags: Sequence[float]) -> Matrix:
-        return np.bincount(reading.owner, np.array(flags, float)[reading.word], k) / per_word
+        return np.bincount(tokenized.owner, np.array(flags, float)[tokenized.word], k) / per_word
 
-    size = max(len(reading.stop), 1)
-    distinct = np.bincount(np.unique(reading.owner * size + reading.stem) // size, minlength=k)
-    capitals = share([w[0].isupper() for w in reading.words]) * per_word - sentences
+    size = max(len(tokenized.stop), 1)
+    distinct = np.bincount(np.unique(tokenized.owner * size + tokenized.stem) // size, minlength=k)
+    capitals = share([w[0].isupper() for w in tokenized.words]) * per_word - sentences
     ends = [text.rstrip().rstrip("\"'\u201d\u2019)]*") for text in texts]
     return {
         "length": np.log1p(counts),
         "sentence_length": per_word / sentences,
-        "function_words": np.bincount(reading.owner, reading.stop[reading.stem], k) / per_word,
-        "word_length": share([len(w) for w in reading.words]),
+        "function_words": np.bincount(tokenized.owner, tokenized.stop[tokenized.stem], k) / per_word,
+        "word_length": share([len(w) for w in tokenized.words]),
         "distinct": distinct / per_word,
         "capitals": np.maximum(capitals, 0) / per_word,
-        "digits": share([not w.isalpha() and any(map(str.isdigit, w)) for w in reading.words]),
+        "digits": share([not w.isalpha() and any(map(str.isdigit, w)) for w in tokenized.words]),
         "commas": np.array([text.count(",") for text in texts]) / per_word,
         "ellipsis": np.array([float("..." in text or "\u2026" in text) for text in texts]),
         "open_end": np.array([float(not end.endswith((".", "!", "?", "\u3002"))) for end in ends]),

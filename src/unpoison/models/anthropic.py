@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
 from unpoison.models.remote import Connection, Piece, named, received
+from unpoison.models.remote_generator import RemoteGenerator
 from unpoison.prompts import Prompt
-from unpoison.threads import on_thread
 from unpoison.types import Reply
 
 __all__ = ["AnthropicGenerator"]
 
-_FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
-"""Anthropic's stop reasons in the words of `Reply.finish`."""
 
-
-class AnthropicGenerator:
+class AnthropicGenerator(RemoteGenerator):
     """A model of Anthropic's Messages API.
 
     Args:
@@ -41,6 +32,13 @@ class AnthropicGenerator:
         MissingExtraError: The extra `anthropic` is not installed.
         OptionError: An option out of its range.
     """
+
+    _finishes: ClassVar[Mapping[str, str]] = {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+    }
 
     def __init__(
         self,
@@ -75,40 +73,6 @@ class AnthropicGenerator:
             hint="a model that refuses temperature needs temperature=None; if too long, send fewer passages",
         )
 
-    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """The model's reply, cut at 65,536 characters.
-
-        Raises:
-            ModelError: The call failed or its response has no text; `retryable` says whether it may succeed later.
-            OptionError: No key was found.
-        """
-        request = self._request(prompt, timeout)
-        return self._connection.call(lambda client: client.messages.create(**request), self._reply)
-
-    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """`generate` for asyncio."""
-        if self._connection.synchronous:
-            return await on_thread(lambda: self.generate(prompt, timeout=timeout))
-        request = self._request(prompt, timeout)
-        return await self._connection.acall(lambda client: client.messages.create(**request), self._reply, timeout)
-
-    async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
-        """The reply as it comes, and then the whole; with a synchronous client it comes in one piece.
-
-        Raises:
-            ModelError: As `generate`, also in the middle.
-        """
-        if self._connection.synchronous:
-            reply = await self.agenerate(prompt, timeout=timeout)
-            yield reply.text
-            yield reply
-            return
-        request = {**self._request(prompt, timeout), "stream": True}
-        ask = lambda client: client.messages.create(**request)  # noqa: E731
-        async with aclosing(self._connection.astream(ask, _piece, _FINISH)) as stream:
-            async for piece in stream:
-                yield piece
-
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
         messages = [{**message, "content": encodable(message["content"])} for message in prompt.messages()]
         system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
@@ -121,28 +85,29 @@ class AnthropicGenerator:
             **({} if timeout is None else {"timeout": timeout}),
         }
 
-    def _reply(self, message: Any) -> Reply:
-        text = "".join(block.text for block in message.content if block.type == "text")
-        finish = str(message.stop_reason or "stop")
-        finish = _FINISH.get(finish, finish)
+    def _send(self, client: Any, request: dict[str, Any]) -> Any:
+        return client.messages.create(**request)
+
+    def _reply(self, response: Any) -> Reply:
+        text = "".join(block.text for block in response.content if block.type == "text")
+        finish = str(response.stop_reason or "stop")
+        finish = self._finishes.get(finish, finish)
         if not text and finish not in ("stop", "length", "refusal"):
             raise ModelError(f"{shown(self._model)} replied without text (stop_reason {shown(finish)})", retryable=True)
-        usage = getattr(message, "usage", None)
+        usage = getattr(response, "usage", None)
         return received(text, finish, getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
+
+    def _piece(self, part: Any) -> Piece:
+        if part.type == "content_block_delta" and part.delta.type == "text_delta":
+            if not isinstance(part.delta.text, str):
+                raise TypeError("the text is none")
+            return Piece(part.delta.text)
+        if part.type == "message_start":
+            return Piece(tokens={"prompt": getattr(part.message.usage, "input_tokens", None)})
+        if part.type == "message_delta":
+            tokens = {"completion": getattr(part.usage, "output_tokens", None)}
+            return Piece(finish=str(part.delta.stop_reason or ""), tokens=tokens)
+        return Piece()
 
     def __repr__(self) -> str:
         return f"AnthropicGenerator({self._model!r})"
-
-
-def _piece(event: Any) -> Piece:
-    """An event of a streamed message."""
-    if event.type == "content_block_delta" and event.delta.type == "text_delta":
-        if not isinstance(event.delta.text, str):
-            raise TypeError("the text is none")
-        return Piece(event.delta.text)
-    if event.type == "message_start":
-        return Piece(tokens={"prompt": getattr(event.message.usage, "input_tokens", None)})
-    if event.type == "message_delta":
-        tokens = {"completion": getattr(event.usage, "output_tokens", None)}
-        return Piece(finish=str(event.delta.stop_reason or ""), tokens=tokens)
-    return Piece()

@@ -277,9 +277,9 @@ class FakeLanguageModel:
 
 
 def _repetition(tokens: list[str]) -> NDArray[np.float64]:
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     values = []
     for token in tokens:
-        seen[token] = seen.get(token, 0) + 1
-        values.append(np.log(seen[token] / (seen[token] + 100)))
+        counts[token] = counts.get(token, 0) + 1
+        values.append(np.log(counts[token] / (counts[token] + 100)))
     return np.array(values[1:], dtype=float)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from unpoison.models.questions import read_question
-from unpoison.models.reading import Finding, read, restates
+from unpoison.models.reading import SpanAnswer, read, restates
 from unpoison.models.sentences import split
 from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
@@ -121,7 +121,7 @@ def _synthesize(prompt: Prompt) -> str | None:
     answers = [text.strip() for text in prompt.passages if informative(text)]
     keys = [_key(text) for text in answers]
     counts = Counter(keys)
-    sizes = {key: sum(count for other, count in counts.items() if key in other or other in key) for key in counts}
+    sizes = {key: sum(count for longer, count in counts.items() if key in longer or longer in key) for key in counts}
     best = max(range(len(answers)), key=lambda i: (sizes[keys[i]], counts[keys[i]], -i), default=None)
     if best is None:
         return None
@@ -145,7 +145,7 @@ def _free(prompt: Prompt) -> str | None:
     return None
 
 
-def _statement(finding: Finding, prompt: Prompt) -> str:
+def _statement(finding: SpanAnswer, prompt: Prompt) -> str:
     """The sentence of an answer, cut around it to the length asked for; a yes or no stays bare."""
     sentence, longest = finding.sentence, max(1, prompt.max_tokens // TOKENS_PER_WORD)
     if finding.answer in ("Yes", "No"):

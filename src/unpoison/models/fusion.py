@@ -29,6 +29,7 @@ HEAD = "discriminator.safetensors"
 CLOSING = "perturbed:"
 """How a prompt of Discern-and-Answer ends that asks which passages are perturbed."""
 MOST_PASSAGES = 100
+"""The encodings of all stand in memory together."""
 
 
 class FusionInDecoder:
@@ -40,7 +41,7 @@ class FusionInDecoder:
         folder: A T5 checkpoint as `save_pretrained` writes it, with `discriminator.safetensors` beside it where the
             encoder was trained as a discriminator too. Code that comes with a checkpoint is never run.
         length: Tokens of a question with one passage; 200 in Discern-and-Answer.
-        threshold: P(perturbed) from which on a passage is called perturbed, in [0, 1].
+        threshold: P(perturbed) from which a passage is called perturbed, in [0, 1].
         max_tokens: Of the answer.
         device: "cpu", "cuda", ...; None for a GPU if there is one.
 

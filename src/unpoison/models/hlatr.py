@@ -153,10 +153,10 @@ class HlatrScorer:
         if not examples:
             raise InputError("examples holds no list to train on; pass some hundreds")
         scorer = cls(name_or_path, device=device)
-        embeddings = [scorer._pairs.embeddings([(one.query, passage) for passage in one.passages]) for one in examples]
+        embeddings = [scorer._pairs.embeddings([(r.query, passage) for passage in r.passages]) for r in examples]
         scorer._settings = _Settings(embeddings[0].shape[1], hidden, layers, heads)
-        relevant = [one.relevant for one in examples]
-        scorer._fit([scorer._tensor(one) for one in embeddings], relevant, epochs, batch, rate, seed)
+        relevant = [ranking.relevant for ranking in examples]
+        scorer._fit([scorer._tensor(embedding) for embedding in embeddings], relevant, epochs, batch, rate, seed)
         return scorer
 
     def _fit(self, lists: list[Any], relevant: list[int], epochs: int, batch: int, rate: float, seed: int) -> None:

@@ -88,13 +88,13 @@ class _Statement:
 
     Attributes:
         question: The stems of the question that it answers, None for a bare statement.
-        said: Its content stems and numbers, without the question's.
+        content: Its content stems and numbers, without the question's.
         numbers, names: Those of them that are numbers, or capitalised inside a sentence.
         negated: Whether a negation occurs.
     """
 
     question: frozenset[str] | None
-    said: frozenset[str]
+    content: frozenset[str]
     numbers: frozenset[str]
     names: frozenset[str]
     negated: bool
@@ -140,11 +140,11 @@ def _content(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str],
 def _judged(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, float]:
     """The verdict of the first rule that applies."""
     same_question = premise.question is not None and premise.question == hypothesis.question
-    lost, added = premise.said - hypothesis.said, hypothesis.said - premise.said
-    common = len(premise.said & hypothesis.said)
-    shorter = min(len(premise.said), len(hypothesis.said))
+    lost, added = premise.content - hypothesis.content, hypothesis.content - premise.content
+    common = len(premise.content & hypothesis.content)
+    shorter = min(len(premise.content), len(hypothesis.content))
     related = 2 * common >= shorter
-    short = same_question and max(len(premise.said), len(hypothesis.said)) <= _SHORT
+    short = same_question and max(len(premise.content), len(hypothesis.content)) <= _SHORT
 
     if premise.negated != hypothesis.negated:
         return _CONFLICT if related else _UNRELATED

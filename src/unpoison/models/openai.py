@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,14 @@ from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
 from unpoison.models.remote import Connection, Piece, named, received
+from unpoison.models.remote_generator import RemoteGenerator
 from unpoison.prompts import Prompt
-from unpoison.threads import on_thread
 from unpoison.types import Reply
 
 __all__ = ["OpenAIEncoder", "OpenAIGenerator"]
 
 
-class OpenAIGenerator:
+class OpenAIGenerator(RemoteGenerator):
     """A chat model behind an OpenAI-compatible endpoint.
 
     Args:
@@ -41,6 +40,9 @@ class OpenAIGenerator:
         MissingExtraError: The extra `openai` is not installed.
         OptionError: No key, or an option out of its range.
     """
+
+    _streaming: ClassVar[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
+    _finishes: ClassVar[Mapping[str, str]] = {"content_filter": "refusal"}
 
     def __init__(
         self,
@@ -74,40 +76,6 @@ class OpenAIGenerator:
         self._options = {name: value for name, value in optional.items() if value is not None}
         self._connection = _connection(model, base_url, api_key, client, _HINT)
 
-    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """The model's reply, cut at 65,536 characters.
-
-        Raises:
-            ModelError: The call failed or its response has no text; `retryable` says whether it may succeed later.
-        """
-        request = self._request(prompt, timeout)
-        return self._connection.call(lambda client: client.chat.completions.create(**request), self._reply)
-
-    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        """`generate` for asyncio."""
-        if self._connection.synchronous:
-            return await on_thread(lambda: self.generate(prompt, timeout=timeout))
-        request = self._request(prompt, timeout)
-        ask = lambda client: client.chat.completions.create(**request)  # noqa: E731
-        return await self._connection.acall(ask, self._reply, timeout)
-
-    async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> AsyncIterator[str | Reply]:
-        """The reply as it comes, and then the whole; with a synchronous client it comes in one piece.
-
-        Raises:
-            ModelError: As `generate`, also in the middle.
-        """
-        if self._connection.synchronous:
-            reply = await self.agenerate(prompt, timeout=timeout)
-            yield reply.text
-            yield reply
-            return
-        request = {**self._request(prompt, timeout), "stream": True, "stream_options": {"include_usage": True}}
-        ask = lambda client: client.chat.completions.create(**request)  # noqa: E731
-        async with aclosing(self._connection.astream(ask, _piece, {"content_filter": "refusal"})) as stream:
-            async for piece in stream:
-                yield piece
-
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
         return {
             "model": self._model,
@@ -117,40 +85,40 @@ class OpenAIGenerator:
             **({} if timeout is None else {"timeout": timeout}),
         }
 
-    def _reply(self, completion: Any) -> Reply:
-        choice = completion.choices[0]
+    def _send(self, client: Any, request: dict[str, Any]) -> Any:
+        return client.chat.completions.create(**request)
+
+    def _reply(self, response: Any) -> Reply:
+        choice = response.choices[0]
         text, finish = choice.message.content, str(choice.finish_reason or "stop")
         refusal = getattr(choice.message, "refusal", None)
         if isinstance(refusal, str) and refusal:
             text, finish = refusal, "refusal"
-        if finish == "content_filter":
-            finish = "refusal"
+        finish = self._finishes.get(finish, finish)
         if text is None and finish in ("length", "refusal"):
             text = ""  # all tokens went into thinking, or the filter took the text
         if not isinstance(text, str):
             raise ModelError(
                 f"{shown(self._model)} replied without text (finish_reason {shown(finish)})", retryable=True
             )
-        usage = getattr(completion, "usage", None)
+        usage = getattr(response, "usage", None)
         tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
         return received(text, finish, *tokens)
 
+    def _piece(self, part: Any) -> Piece:
+        usage = getattr(part, "usage", None)
+        tokens = {} if usage is None else {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+        if not part.choices:
+            return Piece(tokens=tokens)
+        choice = part.choices[0]
+        refusal = getattr(choice.delta, "refusal", None)
+        text = refusal or choice.delta.content or ""
+        if not isinstance(text, str):
+            raise TypeError("the text is none")
+        return Piece(text, "refusal" if refusal else str(choice.finish_reason or ""), tokens)
+
     def __repr__(self) -> str:
         return f"OpenAIGenerator({self._model!r})"
-
-
-def _piece(chunk: Any) -> Piece:
-    """A part of a streamed completion."""
-    usage = getattr(chunk, "usage", None)
-    tokens = {} if usage is None else {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
-    if not chunk.choices:
-        return Piece(tokens=tokens)
-    choice = chunk.choices[0]
-    refusal = getattr(choice.delta, "refusal", None)
-    text = refusal or choice.delta.content or ""
-    if not isinstance(text, str):
-        raise TypeError("the text is none")
-    return Piece(text, "refusal" if refusal else str(choice.finish_reason or ""), tokens)
 
 
 class OpenAIEncoder:

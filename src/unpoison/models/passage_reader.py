@@ -25,7 +25,7 @@ from unpoison.recent import Recent
 __all__ = ["THRESHOLD", "PassageReader", "Reading", "named"]
 
 THRESHOLD = 0.4
-"""The probability of no answer from which on none is given: a wrong answer costs a vote more than a missing one."""
+"""From this probability of no answer none is given: a wrong answer costs a vote more than a missing one."""
 
 REMEMBERED = 4 * 2**20
 """Bytes of readings that are kept, some ten thousand: several defenses ask the same of the same passage."""
@@ -100,7 +100,7 @@ class PassageReader:
             self._model, source = model, model.tokenizer
             self._settings = Settings(window=min(384, model.context), question=min(64, model.context // 4))
         self._cutter = WindowCutter(source, self._settings, self.name)
-        self._known: Recent[bytes, Reading] = Recent(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
+        self._cache: Recent[bytes, Reading] = Recent(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
         self._related: Recent[bytes, Relation] = Recent(lambda key, relation: 300, REMEMBERED)
 
     @property
@@ -134,11 +134,11 @@ class PassageReader:
             if not all(isinstance(text, str) for text in pair):
                 raise InputError(f"a question and a passage must be strings, got {shown(pair)}")
         keys = [_key(pair) for pair in pairs]
-        readings = {key: reading for key in keys if (reading := self._known.get(key)) is not None}
+        readings = {key: reading for key in keys if (reading := self._cache.get(key)) is not None}
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in readings}
         for done, (key, reading) in enumerate(zip(new, self._readings(list(new.values())), strict=True)):
             readings[key] = reading
-            self._known.put(key, reading)
+            self._cache.put(key, reading)
             if time.monotonic() > end:
                 raise ModelError(
                     f"{self.name} had read {done + 1} of {len(new)} passages when its {timeout:g} s were up; "
@@ -243,7 +243,7 @@ def _between(guess: Relation, opinion: Relation | None) -> Relation:
     """The geometric mean of a guess from the words and the model's opinion."""
     if opinion is None:
         return guess
-    mean = [math.sqrt(one * two) for one, two in zip(guess[:3], opinion[:3], strict=True)]
+    mean = [math.sqrt(guessed * judged) for guessed, judged in zip(guess[:3], opinion[:3], strict=True)]
     same, rival, compatible = (value / sum(mean) for value in mean)
     return Relation(same, rival, compatible, sure=False)
 

@@ -78,7 +78,7 @@ def read_question(text: str) -> Question:
     words = [word.lower() for sentence in sentences for word in sentence.words]
     stems = tuple(s for sentence in sentences for s in sentence.stems)
     content = frozenset(stems) - STOP_WORDS or frozenset(stems)
-    question_word = _asked(words)
+    question_word = _question_word(words)
     if words and words[0] in _AUXILIARIES:
         options = _options(text, words)
         return Question(text, "choice" if options else "polar", stems, content, options=options)
@@ -88,7 +88,7 @@ def read_question(text: str) -> Question:
     return Question(text, "choice" if options else kind, stems, content, head, predicate, options)
 
 
-def _asked(words: list[str]) -> int:
+def _question_word(words: list[str]) -> int:
     """Where the question word stands: at the beginning, else the last one, for earlier ones open relative clauses."""
     positions = [i for i, word in enumerate(words) if word in _QUESTION_WORDS]
     return len(words) if not positions else positions[0] if positions[0] < 2 else positions[-1]

@@ -63,17 +63,17 @@ class Reader(PassageReader):
         return _TASKS[prompt.task](self, prompt)
 
     def _atomic(self, prompt: Prompt) -> str | None:
-        return next((one.answer for one in self._supported(prompt)), None)
+        return next((given_answer.answer for given_answer in self._supported(prompt)), None)
 
     def _answer(self, prompt: Prompt) -> str | None:
         given = self._supported(prompt)
         if not given:
             return None
-        best = max(given, key=lambda one: one.weight)
+        best = max(given, key=lambda given_answer: given_answer.weight)
         return best.answer if read_question(prompt.question).kind in _CRISP else sentence(best)
 
     def _consolidate(self, prompt: Prompt) -> str | None:
-        return "\n".join(dict.fromkeys(sentence(one) for one in self._supported(prompt)))
+        return "\n".join(dict.fromkeys(sentence(given_answer) for given_answer in self._supported(prompt)))
 
     def _supported(self, prompt: Prompt) -> list[GivenAnswer]:
         """The texts that give the best supported answer."""

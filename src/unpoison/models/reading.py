@@ -11,7 +11,7 @@ from unpoison.models.answer_spans import Span, spans
 from unpoison.models.questions import Question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split
 
-__all__ = ["Finding", "Scored", "read", "restates", "scored_sentences"]
+__all__ = ["Scored", "SpanAnswer", "read", "restates", "scored_sentences"]
 
 CONTEXT = 0.5
 """What a question word counts that stands elsewhere in the passage: titles and earlier sentences set the topic."""
@@ -55,7 +55,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SpanAnswer:
     """An answer and the sentence that it was found in.
 
     Attributes:
@@ -95,11 +95,11 @@ def scored_sentences(question: Question, passages: Sequence[str]) -> list[list[S
         seen.add(key)
     owned = [[question.content & sentence.distinct for sentence in sentences] for sentences in read]
     total = sum(map(len, read))
-    frequency = Counter(word for words in owned for found in words for word in found)
+    frequency = Counter(word for words in owned for owned_words in words for word in owned_words)
     weights = {word: math.log(1 + total / max(1, frequency[word])) for word in sorted(question.content)}
     return [
-        _scored(question, position, sentences, found, weights)
-        for position, (sentences, found) in enumerate(zip(read, owned))
+        _scored(question, position, sentences, owned_words, weights)
+        for position, (sentences, owned_words) in enumerate(zip(read, owned))
     ]
 
 
@@ -141,7 +141,7 @@ def restates(sentence: Sentence, question: Question) -> bool:
     return not sentence.distinct - STOP_WORDS - question.content - frozenset(question.stems)
 
 
-def read(question: Question, passages: Sequence[str]) -> list[Finding]:
+def read(question: Question, passages: Sequence[str]) -> list[SpanAnswer]:
     """The best supported answer, then the findings of other passages that support it, by passage.
 
     A candidate is a span of the expected type in a good sentence. Its own score is the square of the sentence's,
@@ -155,27 +155,27 @@ def read(question: Question, passages: Sequence[str]) -> list[Finding]:
     ranked = scored_sentences(question, passages)
     if question.kind == "polar":
         return _polar(ranked)
-    candidates: dict[tuple[str, int], Finding] = {}
+    candidates: dict[tuple[str, int], SpanAnswer] = {}
     for scored in ranked:
-        for one in scored[:SENTENCES_PER_PASSAGE]:
-            for finding in _candidates(question, one, 1 - 0.5 * one.passage / len(ranked)):
-                key = (_key(finding), one.passage)
+        for sentence in scored[:SENTENCES_PER_PASSAGE]:
+            for finding in _candidates(question, sentence, 1 - 0.5 * sentence.passage / len(ranked)):
+                key = (_key(finding), sentence.passage)
                 if key not in candidates or candidates[key].score < finding.score:
                     candidates[key] = finding
     return _supported(candidates) if candidates else _whole(ranked)
 
 
-def _key(finding: Finding) -> str:
+def _key(finding: SpanAnswer) -> str:
     stems = finding.sentence.stems[finding.start : finding.end]
     return f" {' '.join([s for s in stems if s not in STOP_WORDS] or stems)} "
 
 
-def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
-    sentence = one.sentence
+def _candidates(question: Question, scored: Scored, trust: float) -> list[SpanAnswer]:
+    sentence = scored.sentence
     stressed = question.head | {question.predicate}
     hits = [
         (2.0 if word in stressed else 1.0, [i for i, s in enumerate(sentence.stems) if s == word])
-        for word in sorted(one.own)
+        for word in sorted(scored.own)
     ]
     stress = sum(weight for weight, _ in hits)
     findings = []
@@ -184,10 +184,10 @@ def _candidates(question: Question, one: Scored, trust: float) -> list[Finding]:
         nearness = CONTEXT
         if hits:
             nearness = sum(w / (1 + min(abs(middle - i) for i in where) / HALF_NEAR) for w, where in hits) / stress
-        score = trust * one.score**2 * span.fit * nearness * _prominence(sentence, span, question)
+        score = trust * scored.score**2 * span.fit * nearness * _prominence(sentence, span, question)
         answer, sure = sentence.span(span.start, span.end), span.fit >= SURE
         findings.append(
-            Finding(answer, sentence, span.start, span.end, one.passage, one.relevance, span.fit, sure, score)
+            SpanAnswer(answer, sentence, span.start, span.end, scored.passage, scored.relevance, span.fit, sure, score)
         )
     return findings
 
@@ -211,14 +211,14 @@ def _prominence(sentence: Sentence, span: Span, question: Question) -> float:
     return 1.5 if defined and question.kind in ("person", "thing") else 1.0
 
 
-def _supported(candidates: dict[tuple[str, int], Finding]) -> list[Finding]:
+def _supported(candidates: dict[tuple[str, int], SpanAnswer]) -> list[SpanAnswer]:
     best = sorted(candidates.items(), key=lambda item: -item[1].score)[:MOST_CANDIDATES]
     top: tuple[float, float] = (-1.0, -1.0)
-    chosen: list[Finding] = []
+    chosen: list[SpanAnswer] = []
     for (key, _), finding in best:
-        lent: dict[int, Finding] = {}
-        for (other, passage), supporter in best:
-            if other in key or key in other:
+        lent: dict[int, SpanAnswer] = {}
+        for (supporting_key, passage), supporter in best:
+            if supporting_key in key or key in supporting_key:
                 lent.setdefault(passage, supporter)
         support = (sum(supporter.score for supporter in lent.values()), finding.score)
         if support > top:
@@ -227,22 +227,24 @@ def _supported(candidates: dict[tuple[str, int], Finding]) -> list[Finding]:
     return chosen
 
 
-def _whole(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
+def _whole(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
     """The best sentence itself, where none holds words of the expected type."""
-    firsts = sorted((scored[0] for scored in ranked if scored and scored[0].own), key=lambda one: -one.score)
-    return [_unlocated(one.sentence.text, one, sure=False) for one in firsts[:1]]
+    firsts = sorted((scored[0] for scored in ranked if scored and scored[0].own), key=lambda first: -first.score)
+    return [_unlocated(first.sentence.text, first, sure=False) for first in firsts[:1]]
 
 
-def _unlocated(answer: str, one: Scored, *, sure: bool) -> Finding:
-    return Finding(answer, one.sentence, 0, len(one.sentence.words), one.passage, one.relevance, 0.0, sure, one.score)
+def _unlocated(answer: str, scored: Scored, *, sure: bool) -> SpanAnswer:
+    length = len(scored.sentence.words)
+    return SpanAnswer(answer, scored.sentence, 0, length, scored.passage, scored.relevance, 0.0, sure, scored.score)
 
 
-def _polar(ranked: Sequence[Sequence[Scored]]) -> list[Finding]:
+def _polar(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
     """Yes or no by the polarity of every passage's best sentence, weighted by the square of what it covers."""
-    firsts = sorted((scored[0] for scored in ranked if scored), key=lambda one: -one.score)
-    denied = {one.passage: any(s in _NEGATIONS for s in one.sentence.stems) for one in firsts}
+    firsts = sorted((scored[0] for scored in ranked if scored), key=lambda first: -first.score)
+    denied = {first.passage: any(s in _NEGATIONS for s in first.sentence.stems) for first in firsts}
     balance = sum(
-        (-1 if denied[one.passage] else 1) * (1 - 0.5 * one.passage / len(ranked)) * one.score**2 for one in firsts
+        (-1 if denied[first.passage] else 1) * (1 - 0.5 * first.passage / len(ranked)) * first.score**2
+        for first in firsts
     )
-    agreeing = [one for one in firsts if denied[one.passage] == (balance < 0)]
-    return [_unlocated("No" if balance < 0 else "Yes", one, sure=True) for one in agreeing]
+    agreeing = [first for first in firsts if denied[first.passage] == (balance < 0)]
+    return [_unlocated("No" if balance < 0 else "Yes", first, sure=True) for first in agreeing]

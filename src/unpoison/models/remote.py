@@ -53,7 +53,7 @@ class Connection:
         hint: What to change when the server refuses a request as malformed.
 
     Raises:
-        OptionError: No key, or an address that is none.
+        OptionError: No key, or an unusable address.
     """
 
     def __init__(
@@ -152,9 +152,9 @@ class Connection:
         """One client for each event loop, for connections cannot be shared between loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
-            for other in list(self._by_loop):
-                if other.is_closed():
-                    self._by_loop.pop(other, None)
+            for earlier_loop in list(self._by_loop):
+                if earlier_loop.is_closed():
+                    self._by_loop.pop(earlier_loop, None)
             client = self._make_async()
             closing = _closing(client)
             self._by_loop[loop] = client, closing
@@ -170,7 +170,7 @@ class Connection:
 
     def _malformed(self) -> ModelError:
         return ModelError(
-            f"the server of {shown(self._model)} at {self._place()} sent a response that its API does not know; "
+            f"the server of {shown(self._model)} at {self._address()} sent a response that its API does not know; "
             "check base_url (most end in /v1)",
             retryable=True,
         )
@@ -186,7 +186,7 @@ class Connection:
             raise ModelError(f"{shown(self._model)} did not reply in time", retryable=True) from None
         except self._sdk.APIConnectionError:
             raise ModelError(
-                f"the connection to {self._place()} failed; check base_url and the network", retryable=True
+                f"the connection to {self._address()} failed; check base_url and the network", retryable=True
             ) from None
         except (self._sdk.APIError, JSONDecodeError, UnicodeDecodeError):
             raise self._malformed() from None
@@ -204,7 +204,7 @@ class Connection:
             return ModelError(f"the API key may not use {model} (403); ask for access or choose another model")
         if status == 404:
             return ModelError(
-                f"{self._place()} has no model {model} or no such path (404); check the model's name and base_url"
+                f"{self._address()} has no model {model} or no such path (404); check the model's name and base_url"
             )
         if status == 429 and getattr(error, "code", None) == "insufficient_quota":
             return ModelError(f"the account of {model} has no quota left (429); add credit or use another key")
@@ -226,7 +226,7 @@ class Connection:
         key = getattr(self._client, "api_key", None)
         return f": {shown(message.replace(key, '[key]') if key else message, 300)}"
 
-    def _place(self) -> str:
+    def _address(self) -> str:
         """The server's address, without what may be secret in it."""
         parts = urlsplit(str(self._client.base_url))
         port = f":{parts.port}" if parts.port else ""

@@ -194,8 +194,10 @@ class WindowCutter:
     def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[Window]:
         """The question with one answer, and the other answer, as one window each: for the relation of the two."""
         question_part = self._first(encodable(question), self._longest)
-        rows = [(self._first(encodable(one), ANSWER), self._first(encodable(two), ANSWER)) for one, two in pairs]
-        return [_window(whole) for whole in self._encoded([(f"{question_part} {one}", two) for one, two in rows])]
+        rows = [[self._first(encodable(answer), ANSWER) for answer in pair] for pair in pairs]
+        return [
+            _window(whole) for whole in self._encoded([(f"{question_part} {first}", second) for first, second in rows])
+        ]
 
     def _encoded(self, pairs: list[tuple[str, str]]) -> list[Any]:
         try:

@@ -180,12 +180,12 @@ class TransformersGenerator:
                 self._require_room(max(map(sum, mask)), 0)
             if not prompts:
                 return np.zeros((0, self._model.config.get_text_config().vocab_size), np.float32)
-            seen = torch.tensor(mask, device=self._model.device)
-            positions = (seen.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
+            attention_mask = torch.tensor(mask, device=self._model.device)
+            positions = (attention_mask.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
             with torch.inference_mode():
                 output = self._model(
                     input_ids=torch.tensor(fresh, device=self._model.device),
-                    attention_mask=seen,
+                    attention_mask=attention_mask,
                     position_ids=positions,
                     past_key_values=read,
                     use_cache=True,

@@ -31,9 +31,9 @@ class GivenAnswer(NamedTuple):
 
 def supported(question: str, given: Sequence[GivenAnswer]) -> list[GivenAnswer]:
     """Of the answers given those of the heaviest group that says the same, in order; empty where none is."""
-    same = alike(question, [one.answer for one in given])
-    groups = [[other for j, other in enumerate(given) if same[i, j]] for i in range(len(given))]
-    return max(groups, key=lambda group: sum(one.weight for one in group), default=[])
+    same = alike(question, [answer.answer for answer in given])
+    groups = [[supporter for j, supporter in enumerate(given) if same[i, j]] for i in range(len(given))]
+    return max(groups, key=lambda group: sum(answer.weight for answer in group), default=[])
 
 
 def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
@@ -42,9 +42,9 @@ def alike(question: str, answers: Sequence[str]) -> NDArray[np.bool_]:
     where = np.array([position.setdefault(answer, len(position)) for answer in answers], dtype=int)
     distinct = list(position)
     same = np.eye(len(distinct), dtype=bool)
-    for i, one in enumerate(distinct[:COMPARED]):
-        for j, two in enumerate(distinct[:i]):
-            same[i, j] = same[j, i] = relation(question, one, two).same >= SAME
+    for i, left in enumerate(distinct[:COMPARED]):
+        for j, right in enumerate(distinct[:i]):
+            same[i, j] = same[j, i] = relation(question, left, right).same >= SAME
     alike: NDArray[np.bool_] = same[np.ix_(where, where)]
     return alike
 
@@ -53,7 +53,7 @@ def central(question: str, answers: Sequence[str]) -> str | None:
     """The answer that most others equal, contain or are contained in; of equals the earlier one."""
     same = alike(question, answers)
     folded = [answer.casefold() for answer in answers]
-    votes = [(int(same[i].sum()), sum(other in folded[i] for other in folded), -i) for i in range(len(answers))]
+    votes = [(int(same[i].sum()), sum(contained in folded[i] for contained in folded), -i) for i in range(len(answers))]
     return answers[-max(votes)[2]] if votes else None
 
 

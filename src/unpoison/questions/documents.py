@@ -26,6 +26,7 @@ MAX_BYTES = 10 * 2**20
 """A longer document is left out, and this is told."""
 
 MAX_DOCUMENTS = 100_000
+"""Files of a folder."""
 PASSAGE = 1200
 """Characters of a passage; paragraphs of one section are joined up to this."""
 

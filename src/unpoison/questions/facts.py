@@ -60,6 +60,7 @@ class Fact:
 
 _CLOSING, _OPENED = "\"')\u201d\u2019", "\"'(\u201c\u2018["
 LONGEST, SHORTEST = 40, 4
+"""Words of a sentence that may hold a fact."""
 MAX_SENTENCES = 5000
 """Of one document."""
 
@@ -165,7 +166,7 @@ def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
         if len(numbers) == 1 and numbers[0] > verb:
             fact = _counted(words, verb, numbers[0], subject, sentence)
         elif not numbers and words[verb] in BE:
-            fact = _said(words, verb, subject, sentence)
+            fact = _definition(words, verb, subject, sentence)
     if fact is not None:
         yield fact
     elif len(numbers) == 1 and len(words) >= 6 and not words[numbers[0]].endswith(".") and _stands_alone(words):
@@ -215,7 +216,7 @@ def _fact(kind: Kind, words: Sequence[str], answer: str, proof: str) -> Fact:
     return Fact(kind, f"{' '.join(words)}?", answer, proof)
 
 
-def _said(words: list[str], verb: int, subject: str, sentence: str) -> Fact | None:
+def _definition(words: list[str], verb: int, subject: str, sentence: str) -> Fact | None:
     """A definition ("X is a Y"), or a name ("the owner is Maria Lopez")."""
     complement = words[verb + 1 :]
     if not complement:

@@ -12,7 +12,9 @@ from unpoison.questions.facts import Fact
 __all__ = ["false_answer", "tells_apart"]
 
 TRIES = 40
+"""Candidates that are looked at, at most, until one can be told from the true answer."""
 FACTORS = (2.0, 3.0, 0.5, 1.5, 4.0, 5.0, 0.25, 10.0)
+"""By what a number is multiplied: a false one has to be clearly another, and of a likely size."""
 YES_NO = {"yes": "No", "no": "Yes"}
 
 
@@ -32,7 +34,7 @@ def false_answer(fact: Fact, text: str, others: Sequence[str], rng: np.random.Ge
     else:
         drawn = rng.permutation(len(others))[:TRIES].tolist()
         candidates = [others[i] for i in drawn]
-    return next((one for one in candidates if tells_apart(fact.answer, one, text)), None)
+    return next((candidate for candidate in candidates if tells_apart(fact.answer, candidate, text)), None)
 
 
 def tells_apart(answer: str, false: str, text: str) -> bool:

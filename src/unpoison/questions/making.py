@@ -98,7 +98,7 @@ def make_questions(
         generator: A language model that writes them; what it writes is checked against the passage, and the rules
             step in where it fails. A reader cannot write and is not asked.
         seed: Draws the false answers, and which documents come first.
-        progress: Told of questions made and wanted.
+        progress: Called with the questions made so far and wanted.
 
     Raises:
         InputError: Not one question can be made.
@@ -170,7 +170,7 @@ def _in_turn(candidates: Sequence[tuple[Fact, Passage]], rng: np.random.Generato
             if (fact.kind == "gap") is gaps:
                 piles[str(passage.source)].append((fact, passage))
         for pile in piles.values():
-            pile.sort(key=lambda one: PREFERRED.index(one[0].kind))
+            pile.sort(key=lambda entry: PREFERRED.index(entry[0].kind))
         order = list(piles)
         rng.shuffle(order)
         for turn in range(max(map(len, piles.values()), default=0)):

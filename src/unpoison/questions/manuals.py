@@ -25,9 +25,9 @@ LEAST_WORDS, MOST_WORDS = 2, 10
 def tasks_of(paragraph: str) -> Iterator[tuple[str, str, str]]:
     """(question, answer, proof) for each "To X, use `Y`" and "Use `Y` to X"; O(n) in the text."""
     for match in _FIRST.finditer(paragraph):
-        yield from _asked(match[1].lower(), match[2], match[3], match[0])
+        yield from _tool_question(match[1].lower(), match[2], match[3], match[0])
     for match in _LAST.finditer(paragraph):
-        yield from _asked(match[2], match[3], match[1], match[0].lstrip(".! "))
+        yield from _tool_question(match[2], match[3], match[1], match[0].lstrip(".! "))
 
 
 def meaning_of(heading: str, paragraph: str) -> tuple[str, str, str] | None:
@@ -42,7 +42,7 @@ def meaning_of(heading: str, paragraph: str) -> tuple[str, str, str] | None:
     return f"What is {name} under “{heading}”?", meaning, f"{name}: {meaning}"
 
 
-def _asked(link: str, task: str, name: str, proof: str) -> Iterator[tuple[str, str, str]]:
+def _tool_question(link: str, task: str, name: str, proof: str) -> Iterator[tuple[str, str, str]]:
     words = task.replace("**", "").rstrip(",").split()
     whole = LEAST_WORDS <= len(words) <= 2 * MOST_WORDS and not _vague(task) and words[0][0].islower()
     if whole and any(map(str.isalpha, name)) and name.strip("().") not in words:

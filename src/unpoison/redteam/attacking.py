@@ -51,7 +51,7 @@ class Campaign:
         journal: Where it is written down; what it holds of the same test is not done again.
         pace: The bounds.
         masked: Takes secrets out of messages.
-        progress: Told of every finished question.
+        progress: Called after every finished question.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class Campaign:
         waiting = iter(work)
         size = self._config.bounds.in_flight
         pool = ThreadPoolExecutor(size, thread_name_prefix="unpoison-redteam")
-        running = {pool.submit(one) for one in islice(waiting, size)}
+        running = {pool.submit(task) for task in islice(waiting, size)}
         try:
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 self._take(done)
-                running |= {pool.submit(one) for one in islice(waiting, len(done))}
+                running |= {pool.submit(task) for task in islice(waiting, len(done))}
                 self._progress(len(self._trials), total, title)
         except BaseException:
             self._pace.stop()
@@ -185,7 +185,8 @@ class Campaign:
             return replace(trial, stage="attack", error=crafted.error)
         target = example.target()
         wanted = dict.fromkeys(answer for text in crafted.texts for answer in text.meta.get("answers", ()))
-        trial = replace(trial, question=attack.asked(example.question), wanted=tuple(wanted) or attack.wanted(target))
+        question = attack.user_question(example.question)
+        trial = replace(trial, question=question, wanted=tuple(wanted) or attack.wanted(target))
         self._pace.check()
         documents = [_document(text) for text in crafted.texts]
         canaries = [document.canary for document in documents]

@@ -21,8 +21,11 @@ from unpoison.rendering import excerpt
 __all__ = ["brief_of_test", "redteam_page"]
 
 WORRYING = 0.05
+"""Success rate of an attack: where it may be higher, the page says what to do."""
 FEW = 100
+"""With fewer questions the intervals are wide."""
 ANSWER = 300
+"""Characters of a question or an answer that are shown."""
 MAX_QUESTIONS = 500
 """So many questions are listed one by one."""
 

@@ -61,10 +61,10 @@ def clean(
         config: The configuration, where the target is Python code: a journal is data, and names no code to be run; and
             where the target has moved.
         clock: Time.
-        progress: Told of every document.
+        progress: Called after every document.
 
     Raises:
-        InputError: There is no journal, or it is none, or another process has it.
+        InputError: There is no journal, or the file is not a journal, or another process has it.
         OptionError: The target is Python code and no configuration was given, or its host may not be spoken to.
     """
     if not path.is_file():

@@ -70,7 +70,7 @@ class Config:
 
         Raises:
             InputError: It cannot be read, or is no YAML mapping.
-            UnknownNameError: A field that is none; the message names the nearest.
+            UnknownNameError: An unknown field; the message names the nearest.
             OptionError: A value that cannot be used.
         """
         source = Path(path)

@@ -80,11 +80,10 @@ class _Service:
             position for position in _KEPT.values(reply) if isinstance(position, int) and 0 <= position < len(retrieved)
         ]
         texts = tuple(str(cut.get(position, retrieved[position].raw)) for position in kept)
-        return Answered(str(_ANSWER.one(reply)), texts, tuple(retrieved[position].id or "" for position in kept))
+        return Answered(str(_ANSWER.first(reply)), texts, tuple(retrieved[position].id or "" for position in kept))
 
 
 def _passages(where: str, folder: Path) -> tuple[Passage, ...]:
     if where == "sample":
-        labelled = (one for example in load("sample") for one in example.labelled("clean", "gold"))
-        return tuple(one.passage for one in labelled)
+        return tuple(part.passage for example in load("sample") for part in example.labelled("clean", "gold"))
     return load_passages(folder / where)

@@ -48,7 +48,7 @@ def read_url(value: object, kind: str) -> str:
     """The address of a request.
 
     Raises:
-        OptionError: It is none, its host is not fixed, or it holds a secret in plain text.
+        OptionError: It is not a url, its host is not fixed, or it holds a secret in plain text.
     """
     if not isinstance(value, str) or not value.isprintable() or " " in value:
         raise OptionError(f"{kind}.url must be an address such as http://127.0.0.1:8000/{kind}, got {shown(value)}")
@@ -71,7 +71,7 @@ def read_file(value: object, body: object, kind: str) -> dict[str, str] | None:
     """The upload of a request, with what is usual where nothing is said; None where there is none.
 
     Raises:
-        UnknownNameError: A field that is none.
+        UnknownNameError: An unknown field.
         OptionError: A field that cannot be used.
     """
     if value is None:

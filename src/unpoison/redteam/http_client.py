@@ -142,7 +142,7 @@ class HttpClient:
 
     def _exchanged_with(self, address: str, host: str, parts: SplitResult, filled: Filled) -> Response:
         end = time.monotonic() + self._timeout
-        url = urlunsplit(parts._replace(netloc=_place(address, parts), fragment=""))
+        url = urlunsplit(parts._replace(netloc=_authority(address, parts), fragment=""))
         body: dict[str, Any] = {} if filled.content is None else {"content": filled.content}
         if filled.file is not None:
             field, name, content = filled.file
@@ -150,7 +150,7 @@ class HttpClient:
         request = self._httpx.Request(
             filled.method,
             url,
-            headers={**filled.headers, "Host": _place(host, parts), "Accept-Encoding": "identity"},
+            headers={**filled.headers, "Host": _authority(host, parts), "Accept-Encoding": "identity"},
             extensions={"timeout": self._httpx.Timeout(self._timeout).as_dict(), "sni_hostname": host},
             **body,
         )
@@ -158,12 +158,12 @@ class HttpClient:
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise TargetError("the reply is compressed, although none was asked for; turn compression off")
-            return Response(response.status_code, response.headers, _read(response.stream, end))
+            return Response(response.status_code, response.headers, _read_bytes(response.stream, end))
         finally:
             response.close()
 
 
-def _read(stream: Iterable[bytes], end: float) -> bytes:
+def _read_bytes(stream: Iterable[bytes], end: float) -> bytes:
     """The bytes of a reply.
 
     Raises:
@@ -192,7 +192,7 @@ def _host(url: str) -> tuple[str, SplitResult]:
     return host, parts
 
 
-def _place(host: str, parts: SplitResult) -> str:
+def _authority(host: str, parts: SplitResult) -> str:
     named = f"[{host}]" if ":" in host else host
     return named if parts.port is None else f"{named}:{parts.port}"
 

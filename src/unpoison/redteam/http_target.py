@@ -149,7 +149,7 @@ class HttpTarget:
 
 def _text(path: Path, reply: Any) -> str:
     """One text; a null is an empty one, for systems say so that they know nothing."""
-    value = path.one(reply)
+    value = path.first(reply)
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):

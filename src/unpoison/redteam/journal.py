@@ -35,8 +35,11 @@ from unpoison.redteam.secrets import Secrets
 __all__ = ["History", "Journal", "Plant"]
 
 VERSION = 1
+"""Of the lines; a journal of another version is refused."""
 LONGEST_LINE = 64 << 20
+"""Bytes."""
 MOST_BYTES = 4 << 30
+"""Of a whole journal: a larger file is another one."""
 
 
 @dataclass(slots=True)
@@ -105,7 +108,7 @@ class History:
         """Take note of one line.
 
         Raises:
-            KeyError, TypeError, ValueError: It is none of a journal.
+            KeyError, TypeError, ValueError: It is not a line of a journal.
         """
         event = row["event"]
         if event == "run":
@@ -176,7 +179,7 @@ class Journal:
         try:
             if not lock_file(self._file.fileno()):
                 raise InputError(f"another process writes {shown(str(path), 200)}; wait for it, or end it first")
-            self.history = self._read()
+            self.history = self._load_history()
             if fresh:
                 _sync_folder(path.parent)
         except BaseException:
@@ -211,7 +214,7 @@ class Journal:
         with self._lock:
             return self.history.shared_handles()
 
-    def _read(self) -> History:
+    def _load_history(self) -> History:
         """Every line, the torn end cut off."""
         if (size := os.fstat(self._file.fileno()).st_size) > MOST_BYTES:
             raise InputError(f"{self.path} has {size:,} bytes, more than a journal has; give the right file")

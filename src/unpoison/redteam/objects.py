@@ -183,5 +183,5 @@ def _filled(value: Any, question: str) -> Any:
     if isinstance(value, str):
         return question if value == "{question}" else value.replace("{question}", question)
     if isinstance(value, Mapping):
-        return {key: _filled(one, question) for key, one in value.items()}
-    return [_filled(one, question) for one in value] if isinstance(value, list) else value
+        return {key: _filled(part, question) for key, part in value.items()}
+    return [_filled(part, question) for part in value] if isinstance(value, list) else value

@@ -74,7 +74,7 @@ class Bounds:
         """Read the section.
 
         Raises:
-            UnknownNameError, OptionError: A field that is none, or a value out of its range.
+            UnknownNameError, OptionError: An unknown field, or a value out of its range.
         """
         return cls(**_section(cls, "limits", values))
 
@@ -101,7 +101,7 @@ class Wait:
         """Read the section.
 
         Raises:
-            UnknownNameError, OptionError: A field that is none, or a value out of its range.
+            UnknownNameError, OptionError: An unknown field, or a value out of its range.
         """
         return cls(**_section(cls, "wait", values))
 

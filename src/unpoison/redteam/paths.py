@@ -20,6 +20,7 @@ MOST_VALUES = 10_000
 """That one path may lead to."""
 
 LONGEST = 500
+"""Characters of a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Path:
         """Read a path.
 
         Raises:
-            OptionError: It is none.
+            OptionError: It is not a path.
         """
         if source == WHOLE_TEXT:
             return cls(owner, WHOLE_TEXT, ())
@@ -71,7 +72,7 @@ class Path:
                 raise TargetError(f"{self.owner}: {self.source} leads to more than {MOST_VALUES:,} values; narrow it")
         return values
 
-    def one(self, reply: Any) -> Any:
+    def first(self, reply: Any) -> Any:
         """The first value.
 
         Raises:

@@ -88,7 +88,7 @@ class Remover:
     def _look(self, plant: Plant, end: float) -> _Looked:
         """What stands for the document in the target."""
         if self._find is not None:
-            handles_left = self._found(plant, end)
+            handles_left = self._found_handles(plant, end)
             return _Looked(handles_left, gone=not handles_left)
         handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
         if not handles:
@@ -97,11 +97,11 @@ class Remover:
             return _Looked([], f"the target gave {shown(min(shared))} for several documents; see plant.id")
         return _Looked(checked_handles(handles, "the journal"))
 
-    def _found(self, plant: Plant, end: float) -> list[str]:
+    def _found_handles(self, plant: Plant, end: float) -> list[str]:
         """What the target finds for the canary; a document that was just planted may take its time."""
         looks = 0
         while True:
-            handles = self._pace.call("find", lambda: self._asked_for(plant.canary), free=True)
+            handles = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
             looks += 1
             left = end - self._pace.clock.now()
             if handles or plant.interrupted or left <= 0:
@@ -110,7 +110,7 @@ class Remover:
 
     def _still_found(self, plant: Plant, end: float) -> bool:
         looks = 0
-        while self._pace.call("find", lambda: self._asked_for(plant.canary), free=True):
+        while self._pace.call("find", lambda: self._handles_of(plant.canary), free=True):
             looks += 1
             left = end - self._pace.clock.now()
             if left <= 0:
@@ -118,7 +118,7 @@ class Remover:
             self._pace.clock.sleep(min(self._wait.pause(looks), left))
         return False
 
-    def _asked_for(self, canary: str) -> list[str]:
+    def _handles_of(self, canary: str) -> list[str]:
         handles: Sequence[str] = self._find(canary)
         return checked_handles(handles, "find") if handles else []
 

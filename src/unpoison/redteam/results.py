@@ -127,7 +127,7 @@ class Results:
             "config": {"digest": self.run.get("config"), "target": self.run.get("target"), **self.run.get("test", {})},
             "questions": self.examples,
             "cells": [cell.to_dict() for cell in self.table()],
-            "trials": [_told(trial) for trial in self.trials],
+            "trials": [_trial_fields(trial) for trial in self.trials],
             "cleanup": {
                 "planted": self.planted,
                 "removed": self.removed,
@@ -158,7 +158,7 @@ def schema() -> dict[str, Any]:
     return document
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _trial_fields(trial: Trial) -> dict[str, Any]:
     """A trial with what was judged; the hashes of passages are of no use outside."""
     values = {name: value for name, value in trial.to_dict().items() if name != "passages"}
     judged = {

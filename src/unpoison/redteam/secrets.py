@@ -18,7 +18,7 @@ SENSITIVE = re.compile(r"auth|cookie|secret|passw|token|api.?key", re.IGNORECASE
 """What names of headers, fields and variables hold that stand for a secret."""
 
 LONG = 16
-"""Characters from which on any value of the environment is taken for a secret."""
+"""Any value of the environment with so many characters or more is taken for a secret."""
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 
@@ -82,9 +82,9 @@ class Secrets:
         if isinstance(value, str):
             return self._mask(value)
         if isinstance(value, Mapping):
-            return {key: self.masked(one) for key, one in value.items()}
+            return {key: self.masked(member) for key, member in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.masked(one) for one in value]
+            return [self.masked(member) for member in value]
         return value
 
     def _mask(self, text: str) -> str:
@@ -95,7 +95,7 @@ class Secrets:
         masked = self._pattern.sub(lambda match: f"${{{names.get(match[0].lower(), 'SECRET')}}}", text)
         folded = _folded(masked)
         searched = {name: _folded(value) for name, value in self._used.items()}
-        hidden = next((name for name, one in searched.items() if len(one) >= SHORTEST and one in folded), None)
+        hidden = next((name for name, member in searched.items() if len(member) >= SHORTEST and member in folded), None)
         return masked if hidden is None else f"(a text that repeats ${{{hidden}}})"
 
 

@@ -35,7 +35,7 @@ def store_of(value: Any) -> Store:
         OptionError: None of these.
     """
     if isinstance(value, HybridRetriever):
-        return _several([store_of(one) for one in value.retrievers])
+        return _several([store_of(part) for part in value.retrievers])
     for methods, adapter in _ADAPTERS:
         if all(callable(getattr(value, name, None)) for name in methods):
             return adapter(value)

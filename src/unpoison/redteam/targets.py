@@ -15,6 +15,7 @@ PREFIX = "unpoison-"
 """What every canary begins with, so that an operator finds all marked documents by one search."""
 
 LONGEST_HANDLE = 512
+"""Characters of an id that a target gives to a document."""
 MOST_HANDLES = 1000
 """Of one document: stores cut long texts into pieces, but these are short."""
 

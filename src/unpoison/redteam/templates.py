@@ -59,6 +59,7 @@ COMMON = ("method", "url", "headers", "body", "file")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 _MOST_MEMBERS = 10_000
+"""Of a body, with all that is inside: reading one is bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Request:
             headers: Those of all requests; the request's own win.
 
         Raises:
-            UnknownNameError: A field that is none, such as a misspelled one.
+            UnknownNameError: An unknown field, such as a misspelled one.
             OptionError: A field that is missing or cannot be used.
         """
         if not isinstance(values, Mapping):
@@ -211,12 +212,12 @@ def _strings(body: Any, owner: str) -> list[str]:
         if isinstance(value, str):
             strings.append(value)
         elif isinstance(value, Mapping):
-            for key, one in value.items():
+            for key, member in value.items():
                 if not isinstance(key, str):
                     raise OptionError(f"{owner}: {shown(key)} must be a text; write it in quotes")
-                if isinstance(one, str):
-                    refuse_plain(f"{owner}.{key}", key, one)
-                waiting.append(one)
+                if isinstance(member, str):
+                    refuse_plain(f"{owner}.{key}", key, member)
+                waiting.append(member)
         elif isinstance(value, list):
             waiting.extend(value)
         elif not (value is None or isinstance(value, (bool, int, float))):

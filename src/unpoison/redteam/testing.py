@@ -46,7 +46,7 @@ def run_test(
         hosts: Where requests may go.
         target: The system itself, in place of the one that the configuration describes.
         clock: Time.
-        progress: Told of every finished question.
+        progress: Called after every finished question.
 
     Returns:
         What was measured; incomplete where the target gave up or the budget was used up.

@@ -17,7 +17,7 @@ __all__ = ["NO_ATTACK", "Trial", "fingerprints", "read_count"]
 NO_ATTACK = "none"
 
 SHORTEST_PIECE = 40
-"""Characters from which on a passage that stands within a planted text is taken for a piece of it."""
+"""With so many characters or more, a passage that stands within a planted text is taken for a piece of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class Trial:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, fields that say nothing left out; `from_dict` reads them back."""
         return {
-            one.name: list(value) if isinstance(value, tuple) else value
-            for one in fields(self)
-            if (value := getattr(self, one.name)) != one.default
+            field.name: list(value) if isinstance(value, tuple) else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         }
 
     @classmethod

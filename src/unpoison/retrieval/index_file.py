@@ -29,6 +29,7 @@ from unpoison.passages import Passage
 __all__ = ["read_index", "write_index"]
 
 FORMAT = 1
+"""Of the file; one of another format is refused."""
 NAMES = ("index.json", "vectors.npy", "passages.jsonl")
 LONGEST_HEADER = 10_000
 """Bytes of `index.json`; it holds a format and a name."""

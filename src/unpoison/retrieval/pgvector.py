@@ -103,14 +103,14 @@ class PgvectorRetriever(VectorRetriever):
             return await super()._anearest(vector, count)
         with self._reached():
             async with self._aturn, self._connection.transaction():
-                cursor = await self._connection.execute(self._search, self._asked(vector, count))
+                cursor = await self._connection.execute(self._search, self._parameters(vector, count))
                 rows = await cursor.fetchall()
         return tuple(map(self._passage, rows))
 
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:
         self._must_be_synchronous("retrieve")
         with self._turn, self._reached(), self._connection.transaction():
-            rows = self._connection.execute(self._search, self._asked(vector, count)).fetchall()
+            rows = self._connection.execute(self._search, self._parameters(vector, count)).fetchall()
         return tuple(map(self._passage, rows))
 
     def _statements(self, columns: Mapping[str, str]) -> tuple[Any, Any, Any]:
@@ -132,7 +132,7 @@ class PgvectorRetriever(VectorRetriever):
         search, insert, delete = (sql.SQL(text).format(**parts) for text in (_SEARCH, _INSERT, _DELETE))
         return search, insert, delete
 
-    def _asked(self, vector: Vector, count: int) -> dict[str, Any]:
+    def _parameters(self, vector: Vector, count: int) -> dict[str, Any]:
         return {"vector": vector.tolist(), "count": count}
 
     def _values(self, passage: Passage) -> list[str | None]:

@@ -68,7 +68,7 @@ class QdrantRetriever(VectorRetriever):
                 self._client.upsert(self.collection, points)
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Take out the passages that `add` wrote under these ids; ids that there are not are passed over.
+        """Take out the passages that `add` wrote under these ids; unknown ids are passed over.
 
         Raises:
             InputError: There is no such collection.

@@ -72,8 +72,8 @@ class Admission:
     def _key(self, scope: Scope, headers: Headers) -> Key | None:
         if self.keys is None or _is_open(scope["path"]):
             return None
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        key = self.keys.holder(given.strip().encode("latin-1")) if scheme.lower() == "bearer" else None
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        key = self.keys.holder(token.strip().encode("latin-1")) if scheme.lower() == "bearer" else None
         if key is None:
             message = "the key is missing or wrong; send the header Authorization: Bearer KEY"
             raise Refusal(401, "Unauthorized", message, {"WWW-Authenticate": "Bearer"})

@@ -88,7 +88,7 @@ class Choices(Mapping[str, Defense]):
         merged = {**registry.parse(self._aliases[name])[1], **texts}
         return self._make(f"{name}:{','.join(f'{option}={text}' for option, text in merged.items())}")
 
-    def known_model(self, name: str | None) -> str | None:
+    def configured_model(self, name: str | None) -> str | None:
         """The name of a configured defense, None for the names of rerank models that gateways send."""
         return name if name is not None and name in self else None
 

@@ -27,7 +27,7 @@ from unpoison.service.schemas import PassageIn, ScreenRequest
 from unpoison.service.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["Desk", "DeskOfRequest", "asked", "told"]
+__all__ = ["Desk", "DeskOfRequest", "query_of", "row_of"]
 
 
 @dataclass(slots=True)
@@ -75,9 +75,9 @@ class Desk:
         self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[Screening, list[Call]]:
         read, most = self._read(query, passages), self.bounds.characters
-        found = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
-        screening = windows.merged(query, read, [one.screening for one in found], most)
-        return screening, [call for one in found for call in one.calls]
+        results = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
+        screening = windows.merged(query, read, [one.screening for one in results], most)
+        return screening, [call for one in results for call in one.calls]
 
     async def rerank(
         self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
@@ -136,24 +136,24 @@ class Desk:
         self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
     ) -> list[dict[str, Any]]:
         """Read, bound, and judge new documents; nothing is added anywhere."""
-        new = [Document.of(_given(one), position) for position, one in enumerate(documents)]
-        indexed = [Document.of(_given(one), position) for position, one in enumerate(beside)]
+        new = [Document.of(_fields(one), position) for position, one in enumerate(documents)]
+        indexed = [Document.of(_fields(one), position) for position, one in enumerate(beside)]
         self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
         self._check_lengths(new)
         cut = [
             replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
             for one in indexed
         ]
-        found = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
-        return [decision.to_dict() for decision in found.decisions]
+        report = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
+        return [decision.to_dict() for decision in report.decisions]
 
     async def scan(self, documents: Sequence[str | PassageIn]) -> dict[str, Any]:
         """Read, bound, and judge documents against each other: rows of a scan, most suspicious first, and its notes."""
-        read = [Document.of(_given(one), position) for position, one in enumerate(documents)]
+        read = [Document.of(_fields(one), position) for position, one in enumerate(documents)]
         self.bounds.check(Query(""), tuple(one.passage for one in read))
         self._check_lengths(read)
-        found = await self.work.compute(lambda: scan(read))
-        return {"findings": [finding.to_dict() for finding in found.findings], "notes": list(found.notes)}
+        report = await self.work.compute(lambda: scan(read))
+        return {"findings": [finding.to_dict() for finding in report.findings], "notes": list(report.notes)}
 
     def _check_lengths(self, documents: Sequence[Document]) -> None:
         for position, one in enumerate(documents):
@@ -184,17 +184,17 @@ class Desk:
             }
 
 
-def _given(one: str | PassageIn) -> object:
+def _fields(one: str | PassageIn) -> object:
     return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
 
 
-def asked(body: ScreenRequest) -> Query:
+def query_of(body: ScreenRequest) -> Query:
     """The question of a request, with its embedding where it brings one."""
     embedding: Any = body.embedding
     return Query(body.query, embedding)
 
 
-def told(screening: Screening) -> dict[str, Any]:
+def row_of(screening: Screening) -> dict[str, Any]:
     """The screening as in the rows of `unpoison screen`, with threshold and probabilities where there are any."""
     evidence = screening.evidence
     return {

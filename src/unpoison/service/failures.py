@@ -84,7 +84,7 @@ async def _refused(request: Request, error: Exception) -> Json:
 
 async def _malformed(request: Request, error: Exception) -> Json:
     assert isinstance(error, RequestValidationError)  # noqa: S101  it is installed for these
-    first = min(error.errors(), key=lambda found: len(found["loc"]))
+    first = min(error.errors(), key=lambda problem: len(problem["loc"]))
     if first["type"] == "json_invalid":
         return _noted(request, 400, *HTTP[400])
     return _noted(request, 422, "InputError", _sentence(first))
@@ -96,26 +96,26 @@ def _noted(request: Request, status: int, kind: str, message: str, headers: Mapp
     return failed(status, kind, message, headers)
 
 
-def _sentence(found: Mapping[str, Any]) -> str:
+def _sentence(problem: Mapping[str, Any]) -> str:
     """Such as: passages[3].embedding[0] should be a finite number, got 'x'."""
-    where, value = _place(found["loc"]), found.get("input")
-    if found["type"] == "missing":
+    where, value = _path_of(problem["loc"]), problem.get("input")
+    if problem["type"] == "missing":
         return f"{where} is missing; GET /openapi.json describes the body"
-    if found["type"] == "extra_forbidden":
+    if problem["type"] == "extra_forbidden":
         return f"{where} is not known here; leave it out, or see GET /openapi.json for the spelling"
-    if found["type"] == "value_error":
-        return str(found["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return str(problem["msg"]).removeprefix("Value error, ")
     scalar = value is None or isinstance(value, (str, int, float))
     got = shown(value) if scalar else "an object" if isinstance(value, Mapping) else "a list"
-    return f"{where} {str(found['msg']).removeprefix('Input ')}, got {got}"
+    return f"{where} {str(problem['msg']).removeprefix('Input ')}, got {got}"
 
 
-def _place(location: Sequence[str | int]) -> str:
+def _path_of(location: Sequence[str | int]) -> str:
     """("body", "passages", 3, "<object>", "embedding", 0) as passages[3].embedding[0], cut: names may be hostile."""
-    place = ""
+    path = ""
     for part in location[1:]:
         if isinstance(part, int):
-            place += f"[{part}]"
+            path += f"[{part}]"
         elif not part.startswith("<"):  # a branch of a union, as schemas.py calls them, is no field
-            place += f".{part}" if place else part
-    return plain(place[:80]) or "the body"
+            path += f".{part}" if path else part
+    return plain(path[:80]) or "the body"

@@ -24,7 +24,7 @@ from unpoison.service.admission import Admission, too_large
 from unpoison.service.bounds import Bounds
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import Metrics
-from unpoison.service.overload import Places, Sampled
+from unpoison.service.overload import Sampled, Slots
 from unpoison.tracing import served
 
 __all__ = ["Gate", "Record"]
@@ -95,8 +95,8 @@ class Record:
     texts: dict[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in LOGGED}
-        return {name: value for name, value in {**found, **self.texts}.items() if value is not None}
+        values = {name: getattr(self, name) for name in LOGGED}
+        return {name: value for name, value in {**values, **self.texts}.items() if value is not None}
 
 
 LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused", "texts"))
@@ -113,7 +113,7 @@ class Gate:
         admission: Who may come in.
         root: The path under which a proxy serves us, such as "/unpoison"; stripped where a request has it.
         stopping: Whether the service is about to end; connections are then closed after their reply.
-        watched: Paths where the service only watches: what finds no place there goes on unscreened instead of being
+        watched: Paths where the service only watches: what finds no slot there goes on unscreened instead of being
             refused.
     """
 
@@ -136,8 +136,8 @@ class Gate:
         self.stopping = stopping
         self.watched = frozenset(watched)
         self.held = 0
-        self.places = Places(bounds.at_once, bounds.wait)
-        self.passing = Places(bounds.at_once, bounds.wait)
+        self.slots = Slots(bounds.at_once, bounds.wait)
+        self.passing = Slots(bounds.at_once, bounds.wait)
         self.lines = Sampled()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,8 +145,8 @@ class Gate:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        asked = headers.get("x-request-id", "")
-        record = Record(asked if _REQUEST_ID.fullmatch(asked) else uuid4().hex, scope["method"])
+        sent_id = headers.get("x-request-id", "")
+        record = Record(sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex, scope["method"])
         record.client = scope["client"][0] if scope.get("client") else None
         scope.setdefault("state", {}).update(record=record, gate=self)
         reply = _Reply(send, record, close=self.stopping())
@@ -188,15 +188,15 @@ class Gate:
                 log.log(level, "request", extra={"fields": {**record.fields(), **left}})
 
     async def _work(self, scope: Scope, body: _Body, reply: _Reply) -> None:
-        """Pass on what is small at once; what brings a body takes a place and has a time."""
+        """Pass on what is small at once; what brings a body takes a slot and has a time."""
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return
         await self._arrived(body)
         record: Record = scope["state"]["record"]
-        if await self.places.taken():
-            await self._in_time(self.places, scope, body, reply)
-        elif scope["path"] in self.watched and await self.passing.taken():
+        if await self.slots.acquire():
+            await self._in_time(self.slots, scope, body, reply)
+        elif scope["path"] in self.watched and await self.passing.acquire():
             record.unscreened = "Overloaded"
             await self._in_time(self.passing, scope, body, reply)
         else:
@@ -204,7 +204,7 @@ class Gate:
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
 
     async def _arrived(self, body: _Body) -> None:
-        """Wait for the whole body before it takes a place, so that slow senders hold up nobody but themselves."""
+        """Wait for the whole body before it takes a slot, so that slow senders hold up nobody but themselves."""
         try:
             async with asyncio.timeout(ARRIVAL):
                 await body.read()
@@ -212,7 +212,7 @@ class Gate:
             message = f"the body did not arrive within {ARRIVAL:g} s; send it faster, or less"
             raise Refusal(408, "SlowBody", message, {"Connection": "close"}) from None
 
-    async def _in_time(self, places: Places, scope: Scope, body: _Body, reply: _Reply) -> None:
+    async def _in_time(self, slots: Slots, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.in_flight.inc()
         # Where the service only watches, the route gives up in time by itself and replies without a screening.
         limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
@@ -226,7 +226,7 @@ class Gate:
             message = f"there was no result within {self.bounds.timeout:g} s; send fewer or shorter passages"
             raise Refusal(504, "Timeout", message) from None
         finally:
-            places.give_back()
+            slots.release()
             self.metrics.in_flight.dec()
 
     async def _refuse(self, refusal: Refusal, scope: Scope, body: _Body, reply: _Reply) -> None:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from unpoison.rendering import cut_of, excerpt, figure, marked, sides
 from unpoison.rows import load_sample
-from unpoison.service.desk import DeskOfRequest, asked
+from unpoison.service.desk import DeskOfRequest, query_of
 from unpoison.service.failures import Refusal
 from unpoison.service.replies import Json
 from unpoison.service.schemas import ScreenRequest
@@ -82,7 +82,7 @@ async def page(request: Request, desk: DeskOfRequest) -> HTMLResponse:
 async def inspect(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
     """The form's result, a piece of the page."""
     defense = desk.choices.chosen(body.defense)
-    screening = await desk.screen(request, defense, asked(body), body.passages)
+    screening = await desk.screen(request, defense, query_of(body), body.passages)
     return HTMLResponse(_inspection(screening), headers=HEADERS)
 
 

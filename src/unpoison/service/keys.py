@@ -126,7 +126,7 @@ class KeyFile(Keys):
 
     def __init__(self, path: Path, more: Iterable[Key] = (), clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._more, self._clock = path, tuple(more), clock
-        self._seen, self._next = self._stamp(), clock() + LOOK
+        self._last_stamp, self._next = self._stamp(), clock() + LOOK
         super().__init__((*self._more, *read_keys(path)))
 
     def holder(self, text: str | bytes) -> Key | None:
@@ -139,25 +139,25 @@ class KeyFile(Keys):
 
     def _look(self) -> None:
         stamp = self._stamp()
-        if stamp == self._seen:
+        if stamp == self._last_stamp:
             return
-        self._seen = stamp
+        self._last_stamp = stamp
         try:
-            found = read_keys(self._path)
+            keys = read_keys(self._path)
         except UnpoisonError as error:
             fields = {"error": str(error)}
             log.error("the key file cannot be used; the keys before it still count", extra={"fields": fields})
             return
-        self._keys = {key.digest: key for key in (*self._more, *found)}
+        self._keys = {key.digest: key for key in (*self._more, *keys)}
         log.info("keys were read again", extra={"fields": {"keys": len(self._keys)}})
 
     def _stamp(self) -> tuple[int, int, int] | None:
         """What changes when the file does: rotated secrets are often another file under the same name."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def read_keys(path: Path) -> list[Key]:

@@ -1,4 +1,4 @@
-"""Under more load than can be carried: places that requests wait for, and a log that refusals do not flood."""
+"""Under more load than can be carried: slots that requests wait for, and a log that refusals do not flood."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 import time
 from collections.abc import Callable
 
-__all__ = ["Places", "Sampled"]
+__all__ = ["Sampled", "Slots"]
 
 QUEUE = 16
-"""Requests that may wait for each place. A waiting request holds the beginning of its body and computes nothing."""
+"""Requests that may wait for each slot. A waiting request holds the beginning of its body and computes nothing."""
 
 LINES = 10
 """Lines of the log for each kind of refusal and second."""
 
 
-class Places:
-    """Places for requests in work. Who finds none waits in line for a while, which costs nothing.
+class Slots:
+    """Slots for requests in work. Who finds none waits in line for a while, which costs nothing.
 
     A refusal at once would be cheap for nobody: clients come back as fast as they are refused, and what reads and
     answers them competes with what computes.
@@ -32,8 +32,8 @@ class Places:
         self._waiting = 0
         self._wait = wait
 
-    async def taken(self) -> bool:
-        """Take a place, or say False when none came free in time. What is taken must be given back."""
+    async def acquire(self) -> bool:
+        """Take a slot, or say False when none came free in time. What is taken must be given back."""
         if not self._free.locked():
             return await self._free.acquire()  # at once
         if self._waiting >= self._most_waiting:
@@ -48,7 +48,7 @@ class Places:
             self._waiting -= 1
         return True
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self._free.release()
 
 
@@ -62,7 +62,7 @@ class Sampled:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._second = 0
-        self._seen: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._unlogged = 0
 
     def worth(self, refused: str | None) -> dict[str, int] | None:
@@ -70,9 +70,9 @@ class Sampled:
         if refused is not None:
             second = int(self._clock())
             if second != self._second:
-                self._second, self._seen = second, {}
-            self._seen[refused] = seen = self._seen.get(refused, 0) + 1
-            if seen > LINES:
+                self._second, self._counts = second, {}
+            self._counts[refused] = count = self._counts.get(refused, 0) + 1
+            if count > LINES:
                 self._unlogged += 1
                 return None
         left, self._unlogged = self._unlogged, 0

@@ -60,11 +60,11 @@ def ranked(
         best: Sequence[int] = range(k)
     else:
         best = [i for i in screening.kept_indices if with_texts or not screening.verdicts[i].spans]
-    found = [(index, round(1 - place / k, 6)) for place, index in enumerate(best)]
+    ranking = [(index, round(1 - rank / k, 6)) for rank, index in enumerate(best)]
     if on_poison == "demote" and screening is not None:
-        read = set(best)
-        found += [(index, 0.0) for index in range(k) if index not in read]
-    return found[: top or None]
+        scored = set(best)
+        ranking += [(index, 0.0) for index in range(k) if index not in scored]
+    return ranking[: top or None]
 
 
 def _dialect(value: Any) -> str:
@@ -127,7 +127,7 @@ async def _rerank(
     request: Request, body: DocumentsRequest, desk: DeskOfRequest
 ) -> tuple[str, Ranking, Mapping[int, str]]:
     """The defense's name, the ranking, and the texts of what is redacted."""
-    defense = desk.choices.chosen(desk.choices.known_model(body.model))
+    defense = desk.choices.chosen(desk.choices.configured_model(body.model))
     with _called("documents"):
         screening = await desk.rerank(request, defense, Query(body.query), body.documents)
     wanted = body.return_documents is True

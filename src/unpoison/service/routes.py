@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from unpoison import __version__
 from unpoison.defenses.guarantee import held, need_proof
 from unpoison.errors import InputError
-from unpoison.service.desk import DeskOfRequest, asked, told
+from unpoison.service.desk import DeskOfRequest, query_of, row_of
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
@@ -47,8 +47,8 @@ router = APIRouter()
 async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> Json:
     """Say which passages to trust, and why."""
     defense = desk.choices.chosen(body.defense)
-    screening = await desk.screen(request, defense, asked(body), body.passages)
-    return Json({"screening": told(screening)})
+    screening = await desk.screen(request, defense, query_of(body), body.passages)
+    return Json({"screening": row_of(screening)})
 
 
 @router.post("/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS})
@@ -63,9 +63,9 @@ async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> 
     if body.stream and body.guarantee:
         raise InputError("guarantee and stream exclude each other: nothing may be said before it is proved; send one")
     if body.stream:
-        return await streaming(request, desk.stream(request, defense, asked(body), body.passages), generator.name)
-    found = held(await desk.answer(request, defense, asked(body), body.passages), body.guarantee)
-    return Json({"screening": told(found.screening), "answer": found.to_dict(), "generator": generator.name})
+        return await streaming(request, desk.stream(request, defense, query_of(body), body.passages), generator.name)
+    result = held(await desk.answer(request, defense, query_of(body), body.passages), body.guarantee)
+    return Json({"screening": row_of(result.screening), "answer": result.to_dict(), "generator": generator.name})
 
 
 @router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})

@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from unpoison.service.balance import BalancedSocket
 from unpoison.service.bounds import Bounds
 from unpoison.service.connections import KEEP_ALIVE, bounded
 from unpoison.service.logs import logged
@@ -112,21 +113,25 @@ def serve(
         app.state.desk.stopping = True
 
     server = _Announced(config, drain=drain, stopping=stopping)
-    server.place = address(listening)
+    server.listening = listening
     server.run(sockets=[listening])
 
 
 class _Announced(Draining):
-    """Logs its address once it serves there; uvicorn does not for sockets that it is given."""
+    """Logs its address once it serves there, for uvicorn does not for a socket that it is given; and says its load."""
 
-    place: str
+    listening: socket.socket
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        for opened in sockets or ():
-            opened.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
+        self.listening.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
         if self.started:
-            log.info("running on %s", self.place)
+            log.info("running on %s", address(self.listening))
+
+    async def on_tick(self, counter: int) -> bool:
+        if isinstance(self.listening, BalancedSocket):
+            self.listening.say()
+        return await super().on_tick(counter)
 
 
 def _most_connections() -> int:
@@ -136,8 +141,8 @@ def _most_connections() -> int:
     except ImportError:  # Windows has no such limit
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    needed = CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(OTHER_FILES, min(CONNECTIONS, soft - OTHER_FILES))

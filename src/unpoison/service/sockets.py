@@ -30,8 +30,8 @@ def listen(host: str, port: int, path: Path | None = None) -> socket.socket:
     try:
         if path is not None:
             return _unix(path)
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.create_server(place[:2], family=family, backlog=BACKLOG)
+        family, _, _, _, endpoint = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.create_server(endpoint[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         where = path if path is not None else f"{host}:{port}"
         other = "another path" if path is not None else "another address or port, 0 for a free one"

@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 
 from unpoison.defenses.streaming import Event
 from unpoison.errors import UnpoisonError
-from unpoison.service.desk import told
+from unpoison.service.desk import row_of
 from unpoison.types import Answer, Screening
 
 __all__ = ["LEAVE", "streaming"]
@@ -50,10 +50,11 @@ async def _written(
     request: Request, first: Event, events: AsyncIterator[Event], generator: str, end: float | None
 ) -> AsyncIterator[bytes]:
     try:
-        yield _event(first, generator)
-        async with asyncio.timeout_at(end):
-            async for event in events:
-                yield _event(event, generator)
+        event: Event | None = first
+        while event is not None:
+            yield _event(event, generator)
+            async with asyncio.timeout_at(end):  # around no yield: it would end whatever the receiver does then
+                event = await anext(events, None)
     except UnpoisonError as error:
         yield _failure(request, type(error).__name__, str(error))
     except TimeoutError:
@@ -67,9 +68,9 @@ def _event(event: Event, generator: str) -> bytes:
     if isinstance(event, str):
         return _lines("text", {"text": event})
     if isinstance(event, Screening):
-        return _lines("screening", {"screening": told(event)})
+        return _lines("screening", {"screening": row_of(event)})
     assert isinstance(event, Answer)  # noqa: S101  there is no fourth
-    return _lines("answer", {"screening": told(event.screening), "answer": event.to_dict(), "generator": generator})
+    return _lines("answer", {"screening": row_of(event.screening), "answer": event.to_dict(), "generator": generator})
 
 
 def _failure(request: Request, kind: str, message: str) -> bytes:

@@ -68,13 +68,13 @@ class Work:
         flow, models, limits = defense.screened(query, passages), defense.models, defense.limits
         with span("screen", defense=defense.name) as mark:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
-                found = Screened(*await self._asking(arun(flow, models, limits)))
+                result = Screened(*await self._asking(arun(flow, models, limits)))
             else:
                 line = self._long if _size(passages) > LONG else self._short
-                found = Screened(*await asyncio.wrap_future(line.put(partial(run, flow, models, limits))))
+                result = Screened(*await asyncio.wrap_future(line.put(partial(run, flow, models, limits))))
             mark("passages", len(passages))
-            mark("dropped", len(found.screening.dropped_indices))
-        return found
+            mark("dropped", len(result.screening.dropped_indices))
+        return result
 
     async def answer(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> Answer:
         """Answer in spite of poisoned passages.

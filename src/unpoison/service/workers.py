@@ -20,12 +20,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from unpoison.service.balance import BalancedSocket, Loads
 from unpoison.service.logs import logged
 
 __all__ = ["SOCKET", "inherited", "supervise"]
 
 SOCKET = "UNPOISON_WORKER"
-"""Environment variable of a worker: the numbers of the socket and of the pipe that says that the parent lives."""
+"""Environment variable of a worker: the numbers of the socket, of the pipe that says that the parent lives, of the file
+of loads, and which of them is the worker's."""
 
 COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 """Where prometheus_client keeps the counts of several processes."""
@@ -39,19 +41,19 @@ MOST_DEATHS, MINUTE = 5, 60.0
 log = logging.getLogger("unpoison.service")
 
 
-def inherited() -> socket.socket | None:
+def inherited() -> BalancedSocket | None:
     """The socket that a parent opened for this worker, None in any other process. Ends the process with its parent."""
-    given = os.environ.pop(SOCKET, None)
-    if given is None:
+    numbers = os.environ.pop(SOCKET, None)
+    if numbers is None:
         return None
-    listening, alive = map(int, given.split(","))
+    listening, alive, loads, own = map(int, numbers.split(","))
 
     def watch() -> None:
         os.read(alive, 1)  # nothing is ever written: it returns when the parent is gone
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="unpoison-parent", daemon=True).start()
-    return socket.socket(fileno=listening)
+    return BalancedSocket(listening, Loads(loads, own))
 
 
 def supervise(
@@ -70,10 +72,12 @@ def supervise(
         The exit status: 0 after a signal, or that of the workers where they cannot run.
     """
     logged(log_level, "unpoison.service")
-    with tempfile.TemporaryDirectory(prefix="unpoison-counts-") as counts:
-        workers = _Workers(number, listening, counts, command or [sys.executable, *sys.orig_argv[1:]])
-        wanted = (signal.SIGTERM, signal.SIGINT)
-        before = {sig: signal.signal(sig, workers.asked) for sig in wanted}
+    with tempfile.TemporaryDirectory(prefix="unpoison-counts-") as counts, tempfile.TemporaryFile() as loads:
+        loads.truncate(number * Loads.BYTES)
+        passed = listening.fileno(), loads.fileno()
+        workers = _Workers(number, passed, counts, command or [sys.executable, *sys.orig_argv[1:]])
+        signals = (signal.SIGTERM, signal.SIGINT)
+        before = {sig: signal.signal(sig, workers.on_signal) for sig in signals}
         try:
             return workers.run(patience)
         finally:
@@ -82,32 +86,33 @@ def supervise(
 
 
 class _Workers:
-    def __init__(self, number: int, listening: socket.socket, counts: str, command: Sequence[str]) -> None:
-        self._number, self._listening, self._counts, self._command = number, listening, counts, list(command)
+    def __init__(self, number: int, passed: tuple[int, int], counts: str, command: Sequence[str]) -> None:
+        self._number, self._counts, self._command = number, counts, list(command)
+        self._listening, self._loads = passed
         self._alive, self._held = os.pipe()
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._deaths: deque[float] = deque(maxlen=MOST_DEATHS)
         self._signals: deque[int] = deque()
 
-    def asked(self, sig: int, _: Any) -> None:
+    def on_signal(self, sig: int, _: Any) -> None:
         """A signal came; the loop passes it on."""
         self._signals.append(sig)
 
     def run(self, patience: float) -> int:
         status, end = 0, float("inf")
         try:
-            for _ in range(self._number):
-                self._start()
+            for own in range(self._number):
+                self._start(own)
             while self._running:
                 while self._signals:
                     self._pass_on(self._signals.popleft())
                     end = min(end, time.monotonic() + patience)
                 if time.monotonic() > end:
                     self._each(subprocess.Popen.kill)
-                died = [worker for worker in self._running if worker.poll() is not None]
-                for worker in died:
-                    self._bury(worker)
-                    if end == float("inf") and (status := self._replaced(worker)):
+                died = [own for own, worker in self._running.items() if worker.poll() is not None]
+                for own in died:
+                    worker = self._buried(own)
+                    if end == float("inf") and (status := self._replaced(own, worker)):
                         self._pass_on(signal.SIGTERM)
                         end = time.monotonic() + patience
                 time.sleep(POLL)
@@ -117,15 +122,14 @@ class _Workers:
             os.close(self._alive)
         return status
 
-    def _start(self) -> None:
-        passed = self._listening.fileno(), self._alive
-        environment = {**os.environ, SOCKET: ",".join(map(str, passed)), COUNTS: self._counts}
-        worker = subprocess.Popen(  # noqa: S603  the command that this process was started with
+    def _start(self, own: int) -> None:
+        passed = self._listening, self._alive, self._loads
+        environment = {**os.environ, SOCKET: ",".join(map(str, (*passed, own))), COUNTS: self._counts}
+        self._running[own] = subprocess.Popen(  # noqa: S603  the command that this process was started with
             self._command, env=environment, pass_fds=passed, start_new_session=True
         )
-        self._running.append(worker)
 
-    def _replaced(self, worker: subprocess.Popen[bytes]) -> int:
+    def _replaced(self, own: int, worker: subprocess.Popen[bytes]) -> int:
         """Start another for one that died unasked; else the status to end with."""
         self._deaths.append(time.monotonic())
         fields = {"pid": worker.pid, "status": worker.returncode}
@@ -135,19 +139,20 @@ class _Workers:
             log.error("workers die one after the other; the service ends", extra={"fields": fields})
             return 1
         log.error("a worker died; another is started", extra={"fields": fields})
-        self._start()
+        self._start(own)
         return 0
 
-    def _bury(self, worker: subprocess.Popen[bytes]) -> None:
-        self._running.remove(worker)
+    def _buried(self, own: int) -> subprocess.Popen[bytes]:
         from prometheus_client.multiprocess import mark_process_dead
 
+        worker = self._running.pop(own)
         mark_process_dead(worker.pid, self._counts)  # type: ignore[no-untyped-call]  # its gauges; what it counted stays counted
+        return worker
 
     def _pass_on(self, sig: int) -> None:
         self._each(lambda worker: worker.send_signal(sig))
 
     def _each(self, do: Callable[[subprocess.Popen[bytes]], None]) -> None:
-        for worker in self._running:
+        for worker in self._running.values():
             with suppress(ProcessLookupError):
                 do(worker)

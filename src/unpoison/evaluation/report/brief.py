@@ -14,6 +14,7 @@ CASES = 5
 """So many cases stand on the first page."""
 
 ACTIONS = 5
+"""Sentences on what to do, at most."""
 
 
 class KeyFigure(NamedTuple):
@@ -121,7 +122,7 @@ def _worst(won: Mapping[str, Estimate]) -> str:
     """The attack that won most, in words; "" where none was tried."""
     if not won:
         return ""
-    attack, share = max(won.items(), key=lambda one: one[1].value if one[1].defined else -1.0)
+    attack, share = max(won.items(), key=lambda item: item[1].value if item[1].defined else -1.0)
     return (
         f"tested: {attack} won {share.hits} of {share.count} questions" if share.defined else "tested, nothing measured"
     )

@@ -62,12 +62,12 @@ def svg(figure: Figure) -> str:
 
 def _lines(figure: Lines) -> str:
     """One line per series, with an interval at every point."""
-    places = figure.places
-    numbers = all(isinstance(at, (int, float)) for at in places)
-    across_at = _axis([float(at) for at in places] if numbers else [float(i) for i in range(len(places))])
-    where = {at: across_at(float(at) if numbers else float(i)) for i, at in enumerate(places)}
+    ticks_at = figure.positions
+    numbers = all(isinstance(at, (int, float)) for at in ticks_at)
+    across_at = _axis([float(at) for at in ticks_at] if numbers else [float(i) for i in range(len(ticks_at))])
+    where = {at: across_at(float(at) if numbers else float(i)) for i, at in enumerate(ticks_at)}
     drawn = "".join(_line(i, len(figure.series), series, where) for i, series in enumerate(figure.series))
-    ticks = _thinned([(where[at], _number(at)) for at in places])
+    ticks = _thinned([(where[at], _number(at)) for at in ticks_at])
     return _frame(figure.across, figure.up, ticks) + drawn
 
 

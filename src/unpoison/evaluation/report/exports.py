@@ -179,8 +179,8 @@ def as_json(report: Report) -> str:
         "manifest": dict(report.run.manifest),
         "complete": report.run.complete,
         "cells": [summary.to_dict() for summary in report.summaries],
-        "certified": [one.to_dict() for one in certify(report.run.cells)],
-        "comparisons": [one.to_dict() for one in report.comparisons],
+        "certified": [entry.to_dict() for entry in certify(report.run.cells)],
+        "comparisons": [entry.to_dict() for entry in report.comparisons],
         "problems": problems(report),
         "preset": preset,
     }
@@ -189,17 +189,17 @@ def as_json(report: Report) -> str:
 
 def _numbers(report: Report, preset: Preset) -> list[dict[str, object]]:
     by_scenario = {summary.scenario: summary for summary in report.summaries}
-    return [_number(one, preset.by_seed(one, by_scenario)) for one in preset.published]
+    return [_number(number, preset.by_seed(number, by_scenario)) for number in preset.published]
 
 
-def _number(one: PublishedNumber, by_seed: Sequence[Estimate]) -> dict[str, object]:
+def _number(number: PublishedNumber, by_seed: Sequence[Estimate]) -> dict[str, object]:
     measured = [estimate.to_dict() for estimate in by_seed]
     first = measured[0] if measured else {}
     return {
-        **{name: getattr(one, name) for name in ("table", "row", "column", "measure")},
-        "published": one.value,
-        **{name: getattr(one, name) for name in ("bound", "spread")},
-        **{name: list(getattr(one, name)) for name in ("row_differs", "column_differs")},
+        **{name: getattr(number, name) for name in ("table", "row", "column", "measure")},
+        "published": number.value,
+        **{name: getattr(number, name) for name in ("bound", "spread")},
+        **{name: list(getattr(number, name)) for name in ("row_differs", "column_differs")},
         "measured": first.get("value"),
         "low": first.get("low"),
         "high": first.get("high"),

@@ -57,10 +57,10 @@ class Lines:
     series: tuple[Series, ...]
 
     @property
-    def places(self) -> list[float | str]:
+    def positions(self) -> list[float | str]:
         """Every place of the horizontal axis: numbers ascending, names in order of appearance."""
-        places = list(dict.fromkeys(at for series in self.series for at, _ in series.points))
-        return sorted(places, key=float) if all(isinstance(at, (int, float)) for at in places) else places
+        positions = list(dict.fromkeys(at for series in self.series for at, _ in series.points))
+        return sorted(positions, key=float) if all(isinstance(at, (int, float)) for at in positions) else positions
 
 
 @dataclass(frozen=True, slots=True)

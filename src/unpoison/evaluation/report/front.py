@@ -28,22 +28,22 @@ def front(brief: Brief) -> str:
     return '<div class="front">\n' + "\n".join(filter(None, parts)) + "\n</div>\n"
 
 
-def _figure(one: KeyFigure) -> str:
+def _figure(figure: KeyFigure) -> str:
     """The number large, its share as a bar with the interval on it, and one sentence."""
-    hits, count = one.share.hits, one.share.count
-    low, high = 100 * one.share.low, 100 * one.share.high
+    hits, count = figure.share.hits, figure.share.count
+    low, high = 100 * figure.share.low, 100 * figure.share.high
     spread = between = ""
     if isfinite(low):
         spread = f'<rect class="spread" x="{low:.1f}" y="0" width="{max(high - low, 0.5):.1f}" height="10"/>'
         between = f" (likely {low:.0f} to {high:.0f} %)"
-    title = label(f"{one.title}: {hits} of {count}", 200)
+    title = label(f"{figure.title}: {hits} of {count}", 200)
     return (
-        f'<div class="key {"bad" if hits else "none"}"><h3>{label(one.title, 80)}</h3>'
+        f'<div class="key {"bad" if hits else "none"}"><h3>{label(figure.title, 80)}</h3>'
         f'<p class="large"><strong>{hits:,}</strong> of {count:,}</p>'
         f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{title}">'
         f'<rect class="track" x="0" y="3" width="100" height="4"/>{spread}'
         f'<rect class="share" x="0" y="3" width="{100 * hits / max(count, 1):.1f}" height="4"/></svg>'
-        f"<p>{label(one.note, 200)}{between}</p></div>"
+        f"<p>{label(figure.note, 200)}{between}</p></div>"
     )
 
 

@@ -23,7 +23,7 @@ HINT = "answered rightly, and proved to stay so whatever any m of the passages b
 
 def certified_groups(report: Report) -> list[tuple[Scenario, list[Certified]]]:
     """Clean cells that differ in the defense only, the baseline first; none where nothing is guaranteed."""
-    certified = {one.id: one for one in certify(report.run.cells)}
+    certified = {cell.id: cell for cell in certify(report.run.cells)}
     groups = ((group, [certified[s.id] for s in cells if s.id in certified]) for group, cells in report.groups())
     return [(group, cells) for group, cells in groups if cells]
 
@@ -33,7 +33,7 @@ def certified_tables(report: Report) -> list[Table]:
     tables = []
     for scenario, cells in certified_groups(report):
         proved = [m for m in SHOWN if m <= scenario.k // 2]
-        planted = sorted({count for one in cells for count in one.attacked})
+        planted = sorted({count for cell in cells for count in cell.attacked})
         columns = (
             "defense",
             *(f"certified, m = {m}" if m else "no attack" for m in proved),
@@ -41,11 +41,11 @@ def certified_tables(report: Report) -> list[Table]:
         )
         rows = tuple(
             (
-                one.scenario.defense,
-                *(_certified(one, m) for m in proved),
-                *(_attacked(one, count) for count in planted),
+                cell.scenario.defense,
+                *(_certified(cell, m) for m in proved),
+                *(_attacked(cell, count) for count in planted),
             )
-            for one in cells
+            for cell in cells
         )
         title = f"Certified accuracy %: {report.caption(scenario)}, k = {scenario.k}"
         tables.append(Table(title, columns, rows, ("", *[HINT] * len(proved))))
@@ -56,21 +56,21 @@ def certified_figures(report: Report) -> Iterator[Lines]:
     """For each table a picture: certified accuracy over m."""
     for scenario, cells in certified_groups(report):
         series = tuple(
-            Series(one.scenario.defense, report.defenses[one.scenario.defense], points)
-            for one in cells
-            if (points := tuple((m, estimate) for m, estimate in enumerate(one.certified) if estimate.count))
+            Series(cell.scenario.defense, report.defenses[cell.scenario.defense], points)
+            for cell in cells
+            if (points := tuple((m, estimate) for m, estimate in enumerate(cell.certified) if estimate.count))
         )
         if series:
             title = f"{report.caption(scenario)}, k = {scenario.k}"
             yield Lines(title, "planted passages m", "right and guaranteed", series)
 
 
-def _certified(one: Certified, m: int) -> str:
+def _certified(cell: Certified, m: int) -> str:
     if m == 0:
-        return figure(one.accuracy, ACCURACY)
-    return figure(one.certified[m], ACCURACY) if one.certified else "no proof"
+        return figure(cell.accuracy, ACCURACY)
+    return figure(cell.certified[m], ACCURACY) if cell.certified else "no proof"
 
 
-def _attacked(one: Certified, count: int) -> str:
-    worst = one.attacked.get(count)
+def _attacked(cell: Certified, count: int) -> str:
+    worst = cell.attacked.get(count)
     return "-" if worst is None else f"{figure(worst.accuracy, ACCURACY)} {worst.attack}"

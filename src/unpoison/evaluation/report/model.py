@@ -178,7 +178,7 @@ def attack_title(scenario: Scenario) -> str:
 
 
 def is_baseline(defense: str) -> bool:
-    """Whether a defense is none."""
+    """Whether this is the measurement without a defense."""
     return parse(defense)[0] == BASELINE
 
 

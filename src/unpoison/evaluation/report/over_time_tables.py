@@ -82,10 +82,10 @@ def static_dynamic_table(study: StreamStudy) -> Table | None:
 
 def published_over_time(preset: StreamPreset, study: StreamStudy) -> Iterator[Table]:
     """Each published number with the one measured for it, in percent; below each column whether it was measured."""
-    methods = list(dict.fromkeys(one.method for one in preset.published))
+    methods = list(dict.fromkeys(number.method for number in preset.published))
     for measure in BY_STEP:
         heading, share, _ = SHARES[measure]
-        theirs = {(one.method, one.attack): one.value for one in preset.published if one.measure == measure}
+        theirs = {(n.method, n.attack): n.value for n in preset.published if n.measure == measure}
         attacks = [attack for attack in preset.attacks if any((method, attack) in theirs for method in methods)]
         rows = []
         for method in methods:

@@ -42,6 +42,7 @@ MAX_FIGURES = 12
 
 MAX_TABLES = 150
 MAX_PROBLEMS = 200
+"""Tables and remarks on one page; the page says how many are left out."""
 
 
 def page(report: Report) -> str:

@@ -47,18 +47,18 @@ class Beside:
 
 def counted(preset: Preset) -> list[str]:
     """How each measure of a preset counts, one sentence each."""
-    names = dict.fromkeys(one.measure for one in preset.published)
+    names = dict.fromkeys(number.measure for number in preset.published)
     return [f"{MEASURES[name].title}: {MEASURES[name].meaning}" for name in names]
 
 
 def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
     """By measure and columns, the paper's rows, those that one measurement stands for together."""
     rows: dict[tuple[str, Row], dict[str, PublishedNumber]] = {}
-    for one in preset.published:
-        rows.setdefault((one.measure, (one.table, one.row)), {})[one.column] = one
+    for number in preset.published:
+        rows.setdefault((number.measure, (number.table, number.row)), {})[number.column] = number
     groups: dict[tuple[str, tuple[str, ...]], dict[object, list[Row]]] = {}
     for (measure, row), numbers in rows.items():
-        scenarios = tuple(one.scenario for one in numbers.values())
+        scenarios = tuple(number.scenario for number in numbers.values())
         alone = row if not any(scenarios) else scenarios
         groups.setdefault((measure, tuple(numbers)), {}).setdefault(alone, []).append(row)
     return {
@@ -68,8 +68,8 @@ def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
 
 
 def _together(numbers: Mapping[Row, Mapping[str, PublishedNumber]]) -> Beside:
-    every = [one for row in numbers.values() for one in row.values()]
-    return Beside(numbers, tuple(dict.fromkeys(difference for one in every for difference in one.row_differs)))
+    every = [number for row in numbers.values() for number in row.values()]
+    return Beside(numbers, tuple(dict.fromkeys(difference for number in every for difference in number.row_differs)))
 
 
 def published_tables(report: Report) -> list[Table]:
@@ -124,12 +124,12 @@ def _last(groups: Sequence[Beside], columns: Sequence[str]) -> tuple[str, ...]:
     return (SAME, *("; ".join(differences[column]) or "yes" for column in columns), "")
 
 
-def measured_figure(preset: Preset, one: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> str:
+def measured_figure(preset: Preset, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> str:
     """The measured figure with its interval, with several seeds their mean and spread; "" where there is none."""
-    estimates = preset.by_seed(one, by_scenario)
-    if not estimates or one.scenario is None:
+    estimates = preset.by_seed(number, by_scenario)
+    if not estimates or number.scenario is None:
         return ""
-    kind = MEASURES[one.measure]
+    kind = MEASURES[number.measure]
     values = [estimate.value for estimate in estimates if not isnan(estimate.value)]
     if len(values) > 1:
         scale, digits = (100, 1) if kind.unit == "share" else (1, 2)
@@ -137,7 +137,7 @@ def measured_figure(preset: Preset, one: PublishedNumber, by_scenario: Mapping[S
         return f"{spread} ({len(values)} seeds)"
     if values:
         return figure(estimates[0], kind)
-    summary = by_scenario.get(one.scenario)
-    if summary is not None and one.measure.startswith("asr") and summary.applies("poisoned"):
+    summary = by_scenario.get(number.scenario)
+    if summary is not None and number.measure.startswith("asr") and summary.applies("poisoned"):
         return f"poisoned {figure(summary['poisoned'], MEASURES['poisoned'])}"
     return ""

@@ -15,6 +15,7 @@ from unpoison.rendering import excerpt
 __all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "embedded", "question_data"]
 
 MAX_PER_SCENARIO = 100
+"""Questions whose passages are on the page; all of a large run would be too much for a browser."""
 MAX_BYTES = 1_400_000
 """The page stays below 2 MB, and one that a browser opens at once."""
 

@@ -63,11 +63,11 @@ class Table:
     marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
 
 
-def figure(estimate: Estimate | None, one: Measure[Any]) -> str:
+def figure(estimate: Estimate | None, measure: Measure[Any]) -> str:
     """`63.2 [50.9, 74.0]` for shares in percent, seconds and numbers likewise; a hyphen where it does not apply."""
     if estimate is None or not estimate.defined:
         return "-"
-    scale, digits = {"share": (100, 1), "seconds": (1000, 1), "number": (1, 1)}[one.unit]
+    scale, digits = {"share": (100, 1), "seconds": (1000, 1), "number": (1, 1)}[measure.unit]
     value = f"{scale * estimate.value:.{digits}f}"
     return (
         value
@@ -76,9 +76,9 @@ def figure(estimate: Estimate | None, one: Measure[Any]) -> str:
     )
 
 
-def heading(one: Measure[Any]) -> str:
+def heading(measure: Measure[Any]) -> str:
     """A measure's title with its unit."""
-    return one.title + {"share": " %", "seconds": " ms", "number": ""}[one.unit]
+    return measure.title + {"share": " %", "seconds": " ms", "number": ""}[measure.unit]
 
 
 def status(report: Report) -> str:
@@ -154,9 +154,9 @@ def _questions(summary: Summary) -> str:
 def difference_table(report: Report, most: int = 200) -> Table:
     """Paired differences, those from the baseline first; p is corrected for the pairs of defenses (Holm)."""
     pairs: dict[tuple[str, str], dict[str, Comparison]] = {}
-    for one in sorted(report.comparisons, key=lambda one: not is_baseline(one.defenses[0])):
-        if not (one.scenario.clean and one.measure in ("poisoned", "asr")):
-            pairs.setdefault((one.first, one.second), {})[one.measure] = one
+    for comparison in sorted(report.comparisons, key=lambda comparison: not is_baseline(comparison.defenses[0])):
+        if not (comparison.scenario.clean and comparison.measure in ("poisoned", "asr")):
+            pairs.setdefault((comparison.first, comparison.second), {})[comparison.measure] = comparison
     names = [name for name in COMPARED if any(name in comparisons for comparisons in pairs.values())]
     rows = []
     for comparisons in list(pairs.values())[:most]:
@@ -172,11 +172,11 @@ def difference_table(report: Report, most: int = 200) -> Table:
     return Table(title, columns, tuple(rows), hints)
 
 
-def _difference(one: Comparison) -> str:
-    difference = one.difference
-    p = one.corrected
+def _difference(comparison: Comparison) -> str:
+    difference = comparison.difference
+    p = comparison.corrected
     chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    star = " *" if one.differs else ""
+    star = " *" if comparison.differs else ""
     return f"{100 * difference.value:+.1f}{star} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] {chance}"
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from unpoison.kernels.sentences import sentences
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["Reading", "read"]
+__all__ = ["TokenizedTexts", "tokenize"]
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
 
 
-class Reading(NamedTuple):
+class TokenizedTexts(NamedTuple):
     """Texts as numbered words, one entry per word unless said otherwise.
 
     Attributes:
@@ -49,17 +49,17 @@ class Reading(NamedTuple):
     token_sentence: NDArray[np.int64]
 
 
-def read(texts: Sequence[str]) -> Reading:
+def tokenize(texts: Sequence[str]) -> TokenizedTexts:
     """Split texts into sentences and words and number these, the whole of them; linear time and memory."""
     parts = [[text[start:end] for start, end in sentences(text)] for text in texts]
     flat = list(chain.from_iterable(parts))
-    found = [TOKEN.findall(part) for part in flat]
-    sizes = np.fromiter(map(len, found), np.int64, len(found))
+    tokens_of = [TOKEN.findall(part) for part in flat]
+    sizes = np.fromiter(map(len, tokens_of), np.int64, len(tokens_of))
     sentence_owner = np.repeat(np.arange(len(texts)), [len(part) for part in parts])
     sentence = np.repeat(np.arange(len(flat)), sizes)
-    place: dict[str, int] = {}
-    token = np.array([place.setdefault(t, len(place)) for t in chain.from_iterable(found)], np.int64)
-    tokens = list(place)
+    number_of: dict[str, int] = {}
+    token = np.array([number_of.setdefault(t, len(number_of)) for t in chain.from_iterable(tokens_of)], np.int64)
+    tokens = list(number_of)
 
     spoken = np.array([t[0].isalnum() for t in tokens], bool)
     number = np.cumsum(spoken) - 1
@@ -72,7 +72,7 @@ def read(texts: Sequence[str]) -> Reading:
     stem = [stems.setdefault(s, len(stems)) for s in Stemmer.Stemmer("english", 0).stemWords(lowered)]
     stop = np.zeros(len(stems), bool)
     stop[[n for n, w in zip(stem, lowered) if w in ENGLISH_318]] = True
-    return Reading(
+    return TokenizedTexts(
         stem=np.array(stem, np.int64)[word],
         word=word,
         owner=sentence_owner[sentence[inside]],
