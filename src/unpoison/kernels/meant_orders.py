@@ -37,7 +37,7 @@ def order(text: str) -> Order:
     Complexity: O(n log n) time in the text's length.
     """
     found = orders.order(text)
-    meant = respelled(text, _known(), accents=True)
+    meant = respelled(text, _known(), accents=True, layout=False)
     if meant is None:
         return found
     other = orders.order(meant.text)
@@ -49,7 +49,7 @@ def order(text: str) -> Order:
 def suspicions(texts: Sequence[str]) -> NDArray[np.float64]:
     """`order(text).probability` for each of k texts, in less time; shape (k,)."""
     probability = orders.suspicions(texts)
-    meant = {i: one.text for i, text in enumerate(texts) if (one := respelled(text, _known(), accents=True))}
+    meant = {i: one.text for i, text in enumerate(texts) if (one := respelled(text, _known(), accents=True, layout=False))}
     if meant:
         changed = list(meant)
         probability[changed] = np.maximum(probability[changed], orders.suspicions(list(meant.values())))

@@ -71,7 +71,7 @@ NUMBER = re.compile(r"(?<![\w.])[\[(#]?\d[\d:.,/%+-]*[\])>.:]?(?!\w)|\[\d{1,4}\]
 WORD = re.compile(r"[^\W_]+")
 ACCENTED = re.compile("[\u00c0-\u00d6\u00d9-\u00f6\u00f9-\u010f\u0112-\u017e\u01cd-\u01dc\u01e6-\u0233\u1e00-\u1ef9]")
 SPELT = re.compile(
-    rf"[^\W\d_](?=[^\w\s]{{1,3}}[^\W\d_])|[_@$|]|!\w|[^\W\d_](?=\d)|\d(?=[^\W\d_])|[a-z](?=[A-Z])|{STRANGE.pattern}"
+    rf"(?<={LETTER})[^\w\s]{{1,3}}(?={LETTER})|[_@$|]|!(?=\w)|\d(?={LETTER})|(?<={LETTER})\d|(?<=[a-z])[A-Z]|{STRANGE.pattern}"
 )
 LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
 """Whatever may be changed shows one of these, so a stretch with few of them is left alone at once."""
@@ -94,7 +94,7 @@ class Respelled(NamedTuple):
     end: NDArray[np.int64]
 
 
-def respelled(text: str, known: Container[str], *, accents: bool = False) -> Respelled | None:
+def respelled(text: str, known: Container[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
     """The stretches of a text without what stands inside its words and between its lines; None where it has none.
 
     Out go tags of any name, addresses, commands, numbers and numbering; marks inside words where many words have one,
@@ -106,16 +106,19 @@ def respelled(text: str, known: Container[str], *, accents: bool = False) -> Res
         text: Canonical.
         known: Words in lower case that are whole without a mark.
         accents: Whether accents go too, where they are many.
+        layout: Whether stretches count in which only numbers, marks and line breaks stand among the words.
 
     Complexity: O(n) time for n characters.
     """
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
     for first, last in _blocks(text):
         block = text[first:last]
-        enough = CHANGED * (block.count(" ") + 1)
-        signs = len(LAID.findall(block)) + SPELLING * len(SPELT.findall(block))
+        signs = SPELLING * len(SPELT.findall(block))
+        if layout:
+            signs += len(LAID.findall(block))
         if accents and not block.isascii():
             signs += SPELLING * len(ACCENTED.findall(block))
+        enough = CHANGED * (block.count(" ") + 1)
         if signs < enough or _respelled(block, known, accents)[1] < CHANGED:
             continue
         if parts and reached < first:
