@@ -8,7 +8,7 @@ import pytest
 
 from unpoison.kernels.respelling import respelled
 
-KNOWN = frozenset("the of is renowned and has been so since it".split())
+KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
 SAID = "The renowned capital of France is Lyon, and it has been so since the great war."
 
 

@@ -106,7 +106,8 @@ class Canonical:
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
     """What a text says to a reader.
 
-    In this order, until nothing changes: what is encoded (`kernels.encoded`); comments, tags and entities resolved (`kernels.markup`); invisible characters
+    In this order, until nothing changes: what is encoded (`kernels.encoded`);
+    comments, tags and entities resolved (`kernels.markup`); invisible characters
     out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
     out (`kernels.invisible`); look-alikes inside words back to one script (`kernels.look_alikes`); white space
     collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters

@@ -58,10 +58,11 @@ PLAINLY = re.compile(
 
 
 def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
-    """A text with what is encoded in it in place, and how many stretches were.
+    r"""A text with what is encoded in it in place, and how many stretches were.
 
     - Base64 and hexadecimal digits that spell at least five words.
-    - Escapes such as `%69`, `\\u0069`, `\\x69` or `=69` that follow each other and make such words, or the letters of one.
+    - Escapes such as `%69`, `\u0069`, `\x69` or `=69` that follow each other and part words or stand for
+      letters inside them.
     - Words whose letters stand apart.
     - Lines of English words written backwards, whole or word by word, or in ROT13.
 

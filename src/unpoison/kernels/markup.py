@@ -72,9 +72,9 @@ def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int
 def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
     """What is said in places where no reader looks; what is too short for a message goes on in the next place."""
     said, places = list[str](), list[int]()
-    for start, end in regions:
-        piece = text[start:end].strip()
-        start += len(text[start:end]) - len(text[start:end].lstrip())
+    for begin, until in regions:
+        piece = text[begin:until].strip()
+        start = text.find(piece, begin)
         end = start + len(piece)
         said += piece, "\n" if len(piece.split()) >= FEWEST_WORDS else " "
         places += *range(start, end), max(end - 1, start)

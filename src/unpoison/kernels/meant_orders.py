@@ -49,7 +49,8 @@ def order(text: str) -> Order:
 def suspicions(texts: Sequence[str]) -> NDArray[np.float64]:
     """`order(text).probability` for each of k texts, in less time; shape (k,)."""
     probability = orders.suspicions(texts)
-    meant = {i: one.text for i, text in enumerate(texts) if (one := respelled(text, _known(), accents=True, layout=False))}
+    read = (respelled(text, _known(), accents=True, layout=False) for text in texts)
+    meant = {i: one.text for i, one in enumerate(read) if one}
     if meant:
         changed = list(meant)
         probability[changed] = np.maximum(probability[changed], orders.suspicions(list(meant.values())))

@@ -187,7 +187,7 @@ def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
     mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
     dense = mixed >= max(FEWEST, words / DENSE)
     changes = list[Change]()
-    for start, end, word, letters in found:
+    for start, _, word, letters in found:
         core = word.rstrip("!")
         plain = core.translate(DIGITS).lower()
         if plain not in known and "1" in core:
@@ -199,7 +199,7 @@ def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
 
 
 def _gaps(chain: re.Match[str], known: Container[str]) -> list[Change]:
-    """The marks in a chain of pieces that part a known word, the longest first; pieces that are all known stay apart."""
+    """The marks in a chain of pieces that part a known word, the longest; pieces that are all known stay apart."""
     pieces = [piece.span() for piece in PIECE.finditer(chain.string, *chain.span())]
     gaps, i = list[Change](), 0
     while i < len(pieces):
