@@ -128,7 +128,12 @@ class WindowModel:
         if meant := {i: one for i, text in enumerate(texts) if (one := respelled(text, self.words))}:
             more = self._respelled(question, meant)
             odds = np.concatenate([odds, evaluate(self.trees, more.columns)])
-            signs = WindowSigns(*map(np.concatenate, zip(signs, more)))
+            signs = WindowSigns(
+                np.concatenate([signs.columns, more.columns]),
+                np.concatenate([signs.owner, more.owner]),
+                np.concatenate([signs.start, more.start]),
+                np.concatenate([signs.end, more.end]),
+            )
         return WindowJudgement(signs.owner, signs.start, signs.end, odds, worst(odds, signs.owner, len(texts)))
 
     def _respelled(self, question: str, meant: Mapping[int, Respelled]) -> WindowSigns:

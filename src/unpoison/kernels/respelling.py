@@ -26,6 +26,9 @@ BLOCK = 160
 CHANGED = 0.2
 """The share of changes among the words of a stretch from which it is respelled; those inside words count twice."""
 
+EVIDENT = 4
+"""Where so many times the signs that are needed stand, the stretch is respelled without asking first."""
+
 SPELLING = 2
 
 DENSE = 6
@@ -119,7 +122,7 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
         if accents and not block.isascii():
             signs += SPELLING * len(ACCENTED.findall(block))
         enough = CHANGED * (block.count(" ") + 1)
-        if signs < enough or _respelled(block, known, accents)[1] < CHANGED:
+        if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
             continue
         if parts and reached < first:
             parts.append("\n")
