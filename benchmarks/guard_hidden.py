@@ -103,7 +103,7 @@ def main() -> None:
     if arguments.honest:
         honest(arguments.folder, Guard(encoder=load_encoder(arguments.encoder)), arguments.questions)
         return
-    pairs = questions(arguments.folder)
+    pairs = list(questions(arguments.folder))
     pairs = pairs[:: max(1, len(pairs) // arguments.questions)][: arguments.questions]
     guard = Guard(encoder=load_encoder(arguments.encoder))
 

@@ -31,11 +31,7 @@ SPACE = 0x20
 ESCAPE_GOES_ON = re.compile(r"[a-z\\\\%=]")
 """Behind an escape that stands for a letter of a word; `x=41 y=42` has none."""
 
-LATIN = r"[A-Za-z\u00c0-\u024f]"
-SPACED = re.compile(
-    rf"(?<!\S)(?:{LATIN}(?: {LATIN}){{0,23}}+(?: ?[,.;:!?])?(?:[ \t]{{2,}}|[ \t]*\n\s*)){{4,}}"
-    rf"{LATIN}(?: {LATIN})*+(?: [.!?])?(?![^\s.!?])"
-)
+SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S(?: \S)*+(?!\S)")
 """Words whose letters are parted by one space, themselves by more."""
 SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
