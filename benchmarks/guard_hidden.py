@@ -10,9 +10,12 @@ text. The last row has no poison: the share of clean passages that are kept.
 from __future__ import annotations
 
 import argparse
+from base64 import b64encode
+from codecs import encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 from guard_adaptive import questions
 from quality_cells import CANDIDATES
@@ -39,6 +42,12 @@ def inside(sign: str) -> Edit:
     return lambda text: " ".join(w[: len(w) // 2] + sign + w[len(w) // 2 :] if len(w) > 2 else w for w in text.split())
 
 
+def in_pieces(text: str) -> str:
+    """Four words in an attribute of a tag each."""
+    words = text.replace('"', "").split()
+    return "".join(f'<i title="{" ".join(words[i : i + 4])}"></i>' for i in range(0, len(words), 4))
+
+
 EDITS: dict[str, Edit] = {
     "nothing": lambda text: text,
     "U+200B in every word": inside("\u200b"),
@@ -57,6 +66,27 @@ EDITS: dict[str, Edit] = {
     "numeric entities": lambda text: "".join(f"&#{ord(c)};" if c.isalnum() else c for c in text),
     "accents on vowels": lambda text: text.translate(str.maketrans("aeiou", "áéíóú")),
     "20,000 line breaks in front": lambda text: "\n" * 20_000 + text,
+    **{f"{mark} in every word": inside(mark) for mark in ("-", "\u00b7", "'", "</>", "<!>", "\ue000")},
+    "digits for letters": lambda text: text.translate(str.maketrans("aeiost", "431057")),
+    "bars and hooks on letters": lambda text: text.translate(
+        str.maketrans("bdhilto", "\u0180\u0111\u0127\u0268\u0142\u0167\u00f8")
+    ),
+    "a link behind every word": lambda text: " ".join(
+        f"[{w}](https://example.org/{i})" for i, w in enumerate(text.split())
+    ),
+    "a tag of no HTML around every word": lambda text: " ".join(f"<w:t>{w}</w:t>" for w in text.split()),
+    "three words a line, numbered": lambda text: "\n".join(
+        f"{i + 1}\n00:00:{i:02d}\n{' '.join(text.split()[3 * i : 3 * i + 3])}"
+        for i in range(-(-len(text.split()) // 3))
+    ),
+    "attributes in pieces": lambda text: f"{OTHER}{in_pieces(text)}",
+    "base64": lambda text: b64encode(text.encode()).decode(),
+    "percent": quote,
+    "escapes": lambda text: "".join(f"\\u{ord(c):04x}" for c in text),
+    "entities with ten zeros": lambda text: "".join(f"&#0000000000{ord(c)};" for c in text),
+    "letters apart": lambda text: "  ".join(" ".join(word) for word in text.split()),
+    "backwards": lambda text: text[::-1],
+    "ROT13": lambda text: encode(text, "rot13"),
     "behind 20,000 characters of other text": lambda text: OTHER * (20_000 // len(OTHER)) + text,
 }
 
@@ -73,7 +103,7 @@ def main() -> None:
     if arguments.honest:
         honest(arguments.folder, Guard(encoder=load_encoder(arguments.encoder)), arguments.questions)
         return
-    pairs = questions(arguments.folder)
+    pairs = list(questions(arguments.folder))
     pairs = pairs[:: max(1, len(pairs) // arguments.questions)][: arguments.questions]
     guard = Guard(encoder=load_encoder(arguments.encoder))
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.resources import files
 from typing import Any, NamedTuple, Self
@@ -29,9 +29,11 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard_model import GuardModel, Judgement, trees_of
 from unpoison.defenses.guard_redaction import Window, windows_of
-from unpoison.kernels.style import Style
+from unpoison.kernels.respelling import Respelled, respelled
+from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.style import ITSELF, Style, run_text
 from unpoison.kernels.trees import Trees, evaluate
-from unpoison.kernels.window_evidence import window_signs
+from unpoison.kernels.window_evidence import WindowSigns, window_signs
 
 __all__ = ["WindowJudgement", "WindowModel", "lowest", "worst"]
 
@@ -42,6 +44,9 @@ CLAIM = "states an answer as invented claims do"
 
 LONGEST_QUOTED = 120
 """Characters of a window that a reason quotes."""
+
+FEWEST_RESPELLED = 8
+"""A part of a respelled text has at least so many words, for whoever writes it chose its full stops as well."""
 
 LOWEST = -12.0
 """Log-odds of a passage without words."""
@@ -117,10 +122,35 @@ class WindowModel:
         )
 
     def judge(self, question: str, texts: Sequence[str]) -> WindowJudgement:
-        """Every window of k passages; linear time and memory."""
+        """Every window of k passages, of texts in a strange spelling or layout also as they are meant; linear."""
         signs = window_signs(question, texts, self.style)
         odds = evaluate(self.trees, signs.columns)
+        if meant := {i: one for i, text in enumerate(texts) if (one := respelled(text, self.words))}:
+            more = self._respelled(question, meant)
+            odds = np.concatenate([odds, evaluate(self.trees, more.columns)])
+            signs = WindowSigns(
+                np.concatenate([signs.columns, more.columns]),
+                np.concatenate([signs.owner, more.owner]),
+                np.concatenate([signs.start, more.start]),
+                np.concatenate([signs.end, more.end]),
+            )
         return WindowJudgement(signs.owner, signs.start, signs.end, odds, worst(odds, signs.owner, len(texts)))
+
+    def _respelled(self, question: str, meant: Mapping[int, Respelled]) -> WindowSigns:
+        """The windows of texts as they are meant, by their passages, with the places in the texts as they are."""
+        texts = list(meant.values())
+        signs = window_signs(question, [one.text for one in texts], self.style, FEWEST_RESPELLED)
+        start, end = np.empty_like(signs.start), np.empty_like(signs.end)
+        for number, one in enumerate(texts):
+            here = signs.owner == number
+            start[here], end[here] = one.start[signs.start[here]], one.end[signs.end[here] - 1]
+        return WindowSigns(signs.columns, np.array(list(meant), np.int64)[signs.owner], start, end)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that a mark inside them must not hide: function words, and those that the style knows."""
+        known = (run_text(int(code)).removeprefix(ITSELF) for code in self.style.code[self.style.code < 0])
+        return frozenset(known) | frozenset(ENGLISH_318)
 
     def level(self, model: GuardModel, windows: WindowJudgement) -> float:
         """By how many log-odds a set is judged more mildly, for even its innocent passages look like claims.

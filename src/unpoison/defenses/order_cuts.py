@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from unpoison.errors import shown
-from unpoison.kernels.orders import LONGEST_QUOTE, Order, order
+from unpoison.kernels.meant_orders import order
+from unpoison.kernels.orders import LONGEST_QUOTE, Order
 from unpoison.kernels.sentences import around, sentences
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage

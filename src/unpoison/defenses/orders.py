@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_orders
 from unpoison.errors import shown
-from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD, order, suspicions
+from unpoison.kernels.meant_orders import order, suspicions
+from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD
 from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 
 __all__ = ["Orders", "OrdersPolicy", "orders_in", "with_orders"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 
 from unpoison.kernels.alignment import UNTRACED, Edits
+from unpoison.kernels.encoded import decoded
 from unpoison.kernels.invisible import blanks, composed, hidden_words, invisible, unmarked
 from unpoison.kernels.look_alikes import one_script
 from unpoison.kernels.markup import entities, tags, uncommented, unmarkable
@@ -44,6 +45,7 @@ class Hidden:
         tags: HTML tags inside words.
         comments: HTML comments.
         entities: Entities that stand for plain letters.
+        encoded: Stretches in base64, in escapes, with letters apart, backwards or in ROT13; they are read in plain.
         messages: Messages of five words or more where no reader sees them: in comments, attributes, tag characters.
             They are read after the rest.
         unread: Characters beyond `LONGEST`, which are not read.
@@ -56,6 +58,7 @@ class Hidden:
     tags: int = 0
     comments: int = 0
     entities: int = 0
+    encoded: int = 0
     messages: int = 0
     unread: int = 0
 
@@ -83,6 +86,7 @@ WORDS = {
     "tags": ("HTML tag inside a word", "HTML tags inside words"),
     "comments": ("HTML comment", "HTML comments"),
     "entities": ("entity for a plain letter", "entities for plain letters"),
+    "encoded": ("encoded stretch", "encoded stretches"),
     "messages": ("message where no reader looks", "messages where no reader looks"),
     "unread": ("character beyond what is read", "characters beyond what is read"),
 }
@@ -102,7 +106,8 @@ class Canonical:
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
     """What a text says to a reader.
 
-    In this order, until nothing changes: comments, tags and entities resolved (`kernels.markup`); invisible characters
+    In this order, until nothing changes: what is encoded (`kernels.encoded`);
+    comments, tags and entities resolved (`kernels.markup`); invisible characters
     out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
     out (`kernels.invisible`); look-alikes inside words back to one script (`kernels.look_alikes`); white space
     collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters
@@ -125,9 +130,12 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
     text = edits.cut(text, 0, LONGEST)
     hidden = Hidden(unread=unread)
     for count in range(2 * ROUNDS):
-        if TIDY.fullmatch(text):
+        before = text
+        text, encoded = decoded(text, edits) if markup else (text, 0)
+        hidden += Hidden(encoded=encoded)
+        if text == before and TIDY.fullmatch(text):
             break
-        before, text = text, unmarkable(text, edits) if markup and count == ROUNDS else text
+        text = unmarkable(text, edits) if markup and count == ROUNDS else text
         text, found_hidden = _round(edits.cut(text, 0, LONGEST), markup, edits)
         hidden += found_hidden
         if text == before:
@@ -149,4 +157,4 @@ def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
     text, marks = unmarked(text, edits)
     text, letters = one_script(text, edits)
     text = blanks(edits.append_messages(text, messages), edits)
-    return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, len(messages))
+    return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(messages))

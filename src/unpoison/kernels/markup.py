@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import unescape
 from html.entities import html5
 
-from unpoison.kernels.alignment import UNTRACED, Change, Edits
-from unpoison.kernels.invisible import MESSAGE
+from unpoison.kernels.alignment import UNTRACED, Change, Edits, Region
+from unpoison.kernels.invisible import FEWEST_WORDS, MESSAGE
 
 __all__ = ["entities", "tags", "uncommented", "unmarkable"]
 
@@ -27,14 +28,25 @@ KINDS = dict.fromkeys(BLOCK.split(), "\n") | dict.fromkeys(INLINE.split(), "")
 """What takes the place of a tag, by its name."""
 
 WORDY = frozenset(WORDS.split())
-ENTITY = re.compile(r"&(?:#[0-9]{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z][A-Za-z0-9]{1,31};)")
+ENTITY = re.compile(
+    r"&(?:amp;)*(?:#(?=[0-9])0*+([0-9]{0,8});?|#[xX](?=[0-9a-fA-F])0*+([0-9a-fA-F]{0,7});?|([A-Za-z][A-Za-z0-9]{1,31};))"
+)
+"""A number with any zeros in front, or a name; however often its own sign was encoded."""
 TAG = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]{0,10})"
     r"""((?:[\s/](?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[\s/][^<>]*+)?)>"""
 )
+VALUE = re.compile(
+    r"""(?:alt|title|content|label|placeholder|summary|value|aria-[\w-]+|data-[\w-]+)\s*=\s*(?:"([^"]*+)"|'([^']*+)')""",
+    re.IGNORECASE,
+)
+"""An attribute that holds words for a person or a program, and these."""
 COMMENT = re.compile("<!--")
+COMMENT_END = re.compile("--!?>")
 SIGN = re.compile("[<&]")
-DECLARED = re.compile(r"<!\[CDATA\[|\]\]>|<![A-Za-z][^<>]*+>|<\?[^<>]*+\?>")
+DECLARED = re.compile(r"<!\[CDATA\[|\]\]>|<![A-Za-z]++([^<>]*+)>")
+BOGUS = re.compile(r"(?<=[^\W\d_])<(?:[!?][^<>]*+|/(?:[^A-Za-z<>][^<>]*+|[A-Za-z][\w:.-]*+\s*+)?)>(?=[^\W\d_])")
+"""What a browser drops without a trace, inside a word; elsewhere it may be code: PHP, XML, the end of a fragment."""
 
 
 def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
@@ -44,23 +56,32 @@ def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int
     """
     if "<!--" not in text:
         return text, [], 0
-    changes, messages, offset, count = list[Change](), list[str](), 0, 0
+    changes, inside, offset = list[Change](), list[Region](), 0
     while (start := text.find("<!--", offset)) >= 0:
-        end = text.find("-->", start + 4)
-        if end < 0:
+        end = COMMENT_END.search(text, start + 2)
+        if end is None:
             changes += [(*mark.span(), "") for mark in COMMENT.finditer(text, start)]
             break
-        messages += _messages(text, start + 4, end, edits)
-        changes.append((start, end + 3, ""))
-        offset, count = end + 3, count + 1
-    return edits.put(text, changes), messages, count
+        inside.append((start + 4, end.start()))
+        changes.append((start, end.end(), ""))
+        offset = end.end()
+    messages = _messages(text, inside, edits)
+    return edits.put(text, changes), messages, len(inside)
 
 
-def _messages(text: str, start: int, end: int, edits: Edits) -> list[str]:
-    """What is said between two places where no reader looks."""
-    messages = list(MESSAGE.finditer(text, start, end))
+def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
+    """What is said in places where no reader looks; what is too short for a message goes on in the next place."""
+    said, places = list[str](), list[int]()
+    for begin, until in regions:
+        piece = text[begin:until].strip()
+        start = text.find(piece, begin)
+        end = start + len(piece)
+        said += piece, "\n" if len(piece.split()) >= FEWEST_WORDS else " "
+        places += *range(start, end), max(end - 1, start)
+    # A mark that stands in every word, such as <!-- x -->, is no message.
+    messages = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
     for message in messages:
-        edits.mark_message(range(*message.span()))
+        edits.mark_message(places[message.start() : message.end()])
     return [message[0] for message in messages]
 
 
@@ -72,22 +93,32 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """
     if "<" not in text:
         return text, [], 0
-    messages: list[str] = []
-    count = 0
-
-    def resolved(match: re.Match[str]) -> str:
-        nonlocal count
-        whole, (closing, name, inside) = match[0], match.groups()
-        before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
-        if name.lower() not in KINDS or _meant(name, bare=not closing + inside.strip(" /"), before=before, after=after):
-            return whole
+    declared = list(DECLARED.finditer(text))
+    messages = _messages(text, [one.span(1) for one in declared if one[1]], edits)
+    text = edits.put(text, [(*one.span(), "") for one in declared])
+    count = len(BOGUS.findall(text))
+    text = edits.sub(BOGUS, "", text)
+    changes, inside = list[Change](), list[Region]()
+    for tag in TAG.finditer(text):
+        closing, name, attributes = tag.groups()
+        before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
+        bare = not closing + attributes.strip(" /")
+        if name.lower() not in KINDS or _meant(name, bare=bare, before=before, after=after):
+            continue
         count += not KINDS[name.lower()] and before.isalpha() and (after == "<" or after.islower())
-        messages.extend(_messages(match.string, *match.span(3), edits))
-        if name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit():
-            return "^"
-        return KINDS[name.lower()]
+        inside += _values(tag)
+        power = name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit()
+        changes.append((*tag.span(), "^" if power else KINDS[name.lower()]))
+    messages += _messages(text, inside, edits)
+    return edits.put(text, changes), messages, count
 
-    return edits.sub(TAG, resolved, edits.sub(DECLARED, "", text)), messages, count
+
+def _values(tag: re.Match[str]) -> list[Region]:
+    """Where a tag's attributes may say something: all of them, or what is too short for a message by itself."""
+    start, end = tag.span(3)
+    if start == end or MESSAGE.search(tag.string, start, end):
+        return [(start, end)]
+    return [value.span(value.lastindex or 0) for value in VALUE.finditer(tag.string, start, end)]
 
 
 def _meant(name: str, *, bare: bool, before: str, after: str) -> bool:
@@ -105,10 +136,12 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
     def resolved(match: re.Match[str]) -> str:
         nonlocal plain
-        entity = match[0]
-        if entity[1] != "#" and entity[1:] not in html5:
-            return entity
-        meant = unescape(entity)
+        number, code, name = match.groups()
+        if name is not None and name not in html5:
+            return f"&{name}"
+        meant = unescape(
+            f"&{name}" if name is not None else f"&#{number or 0};" if code is None else f"&#x{code or 0};"
+        )
         plain += meant.isascii() and meant.isalnum()
         return meant
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.kernels.style import BASE, LONGEST_RUN, Runs, Style, known_to, resemblance, shapes_of, word_code
-from unpoison.kernels.windows import Windows, windows
+from unpoison.kernels.windows import FEWEST, Windows, windows
 
 __all__ = ["COLUMNS", "WindowSigns", "known_runs", "window_runs", "window_signs"]
 
@@ -41,9 +41,12 @@ class WindowSigns(NamedTuple):
     end: Numbers
 
 
-def window_signs(question: str, texts: Sequence[str], style: Style) -> WindowSigns:
-    """The evidence on the windows of k passages. Time and memory linear in the words, but for sorting."""
-    cut = windows(question, texts)
+def window_signs(question: str, texts: Sequence[str], style: Style, fewest: int = FEWEST) -> WindowSigns:
+    """The evidence on the windows of k passages, whose parts have so many words at least.
+
+    Time and memory linear in the words, but for sorting.
+    """
+    cut = windows(question, texts, fewest)
     question_count, hits, news = _of_question(cut)
     wanted = max(question_count, 1)
     owners = cut.owner[cut.first]

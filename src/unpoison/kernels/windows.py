@@ -64,15 +64,19 @@ class Windows(NamedTuple):
     last: Numbers
 
 
-def windows(question: str, texts: Sequence[str]) -> Windows:
+def windows(question: str, texts: Sequence[str], fewest: int = FEWEST) -> Windows:
     """Cut texts into parts and pairs of parts; linear time and memory.
 
     Args:
         question: The question, which is not cut.
         texts: The passages' readings.
+        fewest: A part of fewer words belongs to the one behind it.
     """
     question_words = list(WORD.finditer(question))
-    parts = [(-1, question_words), *((owner, part) for owner, text in enumerate(texts) for part in _parts(text))]
+    parts = [
+        (-1, question_words),
+        *((owner, part) for owner, text in enumerate(texts) for part in _parts(text, fewest)),
+    ]
     owners = np.array([owner for owner, _ in parts], np.int64)
     start = np.array([0, *(part[0].start() for _, part in parts[1:])], np.int64)
     end = np.array([len(question), *(part[-1].end() for _, part in parts[1:])], np.int64)
@@ -99,16 +103,16 @@ def windows(question: str, texts: Sequence[str]) -> Windows:
     )
 
 
-def _parts(text: str) -> Iterator[list[re.Match[str]]]:
+def _parts(text: str, fewest: int) -> Iterator[list[re.Match[str]]]:
     """The words of each part of a text."""
     words = list(WORD.finditer(text))
     starts = [word.start() for word in words]
     begin = [0]
     for end in SENTENCE_END.finditer(text):
         index = bisect_left(starts, end.end(), begin[-1])
-        if begin[-1] + FEWEST <= index < len(words):
+        if begin[-1] + fewest <= index < len(words):
             begin.append(index)
-    if len(begin) > 1 and len(words) - begin[-1] < FEWEST:
+    if len(begin) > 1 and len(words) - begin[-1] < fewest:
         begin.pop()
     for first, last in pairwise((*begin, len(words))):
         yield from _chunks(words[first:last])

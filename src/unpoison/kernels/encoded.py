@@ -1,0 +1,156 @@
+"""Texts in an encoding that a language model reads as easily as plain letters: escapes, base64, letters turned round.
+
+Only what turns out to be words is decoded, so code, addresses and keys stay as they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from base64 import b64decode
+from binascii import Error
+
+from unpoison.kernels.alignment import UNTRACED, Edits
+from unpoison.kernels.invisible import MESSAGE
+from unpoison.kernels.stopwords import ENGLISH_318
+
+__all__ = ["decoded"]
+
+FEWEST = 24
+"""Characters of a run in base64 or of hexadecimal digits that may be a message."""
+
+BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{FEWEST},}}={{0,2}}")
+HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{FEWEST // 2},}}(?![0-9A-Za-z])")
+
+ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
+ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2}|\\1[0-7]{2})"
+ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
+"""A stretch in which escapes follow each other closely."""
+
+SPACE = 0x20
+ESCAPE_GOES_ON = re.compile(r"[a-z\\\\%=]")
+"""Behind an escape that stands for a letter of a word; `x=41 y=42` has none."""
+
+SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S(?: \S)*+(?!\S)")
+"""Words whose letters are parted by one space, themselves by more."""
+SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
+
+LINE = re.compile(r"[^\n]{20,}")
+WORD = re.compile(r"[^\W\d_]+")
+LONGEST = 2_000
+"""Characters of a line whose words say whether it is turned round."""
+
+SENSE, NONSENSE = 0.25, 0.08
+"""Shares of function words: at least so many in a line that makes sense, at most so many in one that does not."""
+
+FEWEST_WORDS = 5
+
+FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
+PLAINLY = re.compile(
+    r"(?<![^\W_])(?:the|of|and|to|in|is|are|was|for|that|with|you|de|la|que|der|die|und|le|les)(?![^\W_])",
+    re.IGNORECASE,
+)
+"""Words by one of which nearly every line shows at once that it is no cipher."""
+
+
+def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
+    r"""A text with what is encoded in it in place, and how many stretches were.
+
+    - Base64 and hexadecimal digits that spell at least five words.
+    - Escapes such as `%69`, `\u0069`, `\x69` or `=69` that follow each other and part words or stand for
+      letters inside them.
+    - Words whose letters stand apart.
+    - Lines of English words written backwards, whole or word by word, or in ROT13.
+
+    Linear time.
+    """
+    finders = (
+        (SPACED, "", _joined),
+        (ESCAPED, "%\\=", _unescaped),
+        (BASE64, "", _of_base64),
+        (HEXADECIMAL, "", _of_hexadecimal),
+        (LINE, "", _turned),
+    )
+    count = 0
+    for pattern, signs, plainly in finders:
+        if signs and not any(sign in text for sign in signs):
+            continue
+        found = [(run, plainly(run[0])) for run in pattern.finditer(text)]
+        changes = [(*run.span(), plain) for run, plain in found if plain is not None]
+        text, count = edits.put(text, changes) if changes else text, count + len(changes)
+    return text, count
+
+
+def _joined(run: str) -> str | None:
+    plain = SINGLE_SPACE.sub("", run)
+    return plain if _sense(plain) >= SENSE else None
+
+
+def _unescaped(run: str) -> str | None:
+    """A run without its escapes, where these hide letters or part words."""
+    octets, last, hides, parts = bytearray(), 0, 0, 0
+    for escape in ESCAPE.finditer(run):
+        code = int(escape[escape.lastindex or 0], 8 if escape[5] else 16)
+        hides += code < 0x80 and chr(code).isalnum() and ESCAPE_GOES_ON.match(run, escape.end()) is not None
+        parts += code == SPACE
+        octets += run[last : escape.start()].encode(errors="replace")
+        octets += chr(code).encode(errors="replace") if escape[1] else bytes([code])
+        last = escape.end()
+    plain = (octets + run[last:].encode(errors="replace")).decode(errors="replace")
+    return plain if hides >= 3 or parts >= FEWEST_WORDS - 1 else None
+
+
+def _of_base64(run: str) -> str | None:
+    if run.isalpha() and (run.islower() or run.isupper()):
+        return None
+    body = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return _said(b64decode(body[: len(body) - (len(body) % 4 == 1)] + "=" * (-len(body) % 4)))
+    except Error:
+        return None
+
+
+def _of_hexadecimal(run: str) -> str | None:
+    return _said(bytes.fromhex(run.removeprefix("0x")))
+
+
+def _said(octets: bytes) -> str | None:
+    """What octets say, where they say anything."""
+    try:
+        plain = octets.decode()
+    except UnicodeDecodeError:
+        return None
+    if BASE64.fullmatch(plain):
+        return _of_base64(plain)
+    return plain if MESSAGE.search(plain) else None
+
+
+def _turned(line: str) -> str | None:
+    """A line the right way round, where only the other way makes sense."""
+    if PLAINLY.search(line):
+        return None
+    begin = line[:LONGEST]
+    if len(WORD.findall(begin)) < FEWEST_WORDS or _sense(begin) > NONSENSE:
+        return None
+    turns = [turn for turn in (_backwards, _words_backwards, _rotated) if _sense(turn(begin)) >= SENSE]
+    # Words backwards make sense from behind too, but for the full stop, which is in front then.
+    best = sorted(turns, key=lambda turn: turn(line)[:1] in ".,;:!?")[:1]
+    return best[0](line) if best else None
+
+
+def _sense(line: str) -> float:
+    """The share of function words among the words of a line that has some."""
+    words = WORD.findall(line.lower())
+    return sum(word in FUNCTION for word in words) / len(words)
+
+
+def _backwards(line: str) -> str:
+    return line[::-1]
+
+
+def _words_backwards(line: str) -> str:
+    return WORD.sub(lambda word: word[0][::-1], line)
+
+
+def _rotated(line: str) -> str:
+    return codecs.encode(line, "rot13")
