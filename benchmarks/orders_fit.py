@@ -23,12 +23,12 @@ from unpoison.kernels.order_signs import (
     Lexicon,
     Occurrences,
     OrderSigns,
-    Table,
+    SignTable,
     occurrences_in,
     pairs,
     signs,
 )
-from unpoison.kernels.orders import MOST_AGAINST, WINDOW, Weights, stretches
+from unpoison.kernels.orders import MOST_AGAINST, WINDOW, OrderWeights, stretches
 
 __all__ = ["Example", "fitted", "word_kinds"]
 
@@ -90,7 +90,7 @@ class Corpus:
         return np.searchsorted(self.starts, word, "right") - 1
 
 
-def candidates(examples: Sequence[Example], lexicon: Lexicon) -> Table:
+def candidates(examples: Sequence[Example], lexicon: Lexicon) -> SignTable:
     """The signs that enough wordings hold."""
     corpus, size = Corpus([e.text for e in examples], lexicon), len(lexicon.names)
     number = {text: i for i, text in enumerate(sorted({e.wording for e in examples}))}
@@ -115,7 +115,7 @@ def candidates(examples: Sequence[Example], lexicon: Lexicon) -> Table:
     return _often(np.unique(np.concatenate(parts)), len(label), far)
 
 
-def _often(rows: np.ndarray, count: int, far: np.ndarray) -> Table:
+def _often(rows: np.ndarray, count: int, far: np.ndarray) -> SignTable:
     """The signs that enough wordings hold within their reach, and more of them than within a shorter one."""
     kept, near = set[tuple[int, int]](), set[int]()
     before = -1
@@ -129,7 +129,7 @@ def _often(rows: np.ndarray, count: int, far: np.ndarray) -> Table:
             kept.add((side // 2, reach))
         near = more
     code, reach = np.array(sorted(kept), np.int64).T
-    return Table(code, reach, far)
+    return SignTable(code, reach, far)
 
 
 def _rows(found: OrderSigns, begin: np.ndarray, last: np.ndarray, size: int) -> csr_matrix:
@@ -158,7 +158,7 @@ def worst(corpus: Corpus, found: OrderSigns, values: np.ndarray) -> tuple[np.nda
     return total[last], begin[last], last - 1
 
 
-def fitted(examples: Sequence[Example], kinds: Mapping[str, str]) -> Weights:
+def fitted(examples: Sequence[Example], kinds: Mapping[str, str]) -> OrderWeights:
     """Logistic regression over stretches, whose scale still has to be centred."""
     lexicon = Lexicon(kinds)
     table = candidates([e for e in examples if e.wording], lexicon)
@@ -185,7 +185,7 @@ def fitted(examples: Sequence[Example], kinds: Mapping[str, str]) -> Weights:
         for code, reach, value in zip(table.code.tolist(), table.reach.tolist(), theta[1:].tolist())
         if abs(value) >= LEAST_WEIGHT
     }
-    return Weights(lexicon, round(float(theta[0]), 2), weight)
+    return OrderWeights(lexicon, round(float(theta[0]), 2), weight)
 
 
 def _first_stretches(corpus: Corpus, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

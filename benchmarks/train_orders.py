@@ -36,7 +36,7 @@ from unpoison.evaluation import load, load_passages
 from unpoison.evaluation.contexts import text_key
 from unpoison.kernels.canonical import canonical
 from unpoison.kernels.order_signs import signs
-from unpoison.kernels.orders import THRESHOLD, Weights, loaded, order, shipped
+from unpoison.kernels.orders import THRESHOLD, OrderWeights, loaded, order, shipped
 from unpoison.registry import create
 
 OWN = {"orders_english": 4, "orders_longer": 3, "orders_other": 3, "orders_older": 1, "honest_english": 2,
@@ -213,7 +213,7 @@ def examples(texts: Sequence[Text]) -> list[Example]:
     return made
 
 
-def probabilities(texts: Sequence[Text], weights: Weights) -> np.ndarray:
+def probabilities(texts: Sequence[Text], weights: OrderWeights) -> np.ndarray:
     """What `order` gives of each text, for all together."""
     corpus = Corpus([reading(t.text) for t in texts], weights.lexicon)
     best = worst(corpus, signs(corpus.met, weights.table), weights.values)[0]
@@ -225,7 +225,7 @@ def reading(text: str) -> str:
     return canonical(text).text
 
 
-def centred(used: Sequence[Text], kinds: Mapping[str, str]) -> Weights:
+def centred(used: Sequence[Text], kinds: Mapping[str, str]) -> OrderWeights:
     """The weights, on a scale on which 0.5 flags `FLAGGED` of the clean passages that were fitted.
 
     Each is judged by weights that were fitted without its half: what was fitted is hardly ever flagged.
@@ -244,7 +244,7 @@ def _half(text: Text) -> int:
     return blake2b(text.text.encode("utf-8", "surrogatepass"), digest_size=1).digest()[0] % 2
 
 
-def written(weights: Weights, kinds: dict[str, str]) -> str:
+def written(weights: OrderWeights, kinds: dict[str, str]) -> str:
     """The file of the weights: signs by their first kind and their second."""
     signs: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for (first, second, reach), value in sorted(weights.weight.items()):

@@ -35,8 +35,8 @@ def blocks(page: Path) -> list[Block]:
 
 def prints_as_shown(printed: str, shown: str) -> bool:
     """Whether output is what a page shows; `...` stands for anything."""
-    said, parts = _trimmed(printed), _trimmed(shown).split(ANYTHING)
-    return re.fullmatch(".*".join(map(re.escape, parts)), said, re.DOTALL) is not None
+    output_lines, parts = _trimmed(printed), _trimmed(shown).split(ANYTHING)
+    return re.fullmatch(".*".join(map(re.escape, parts)), output_lines, re.DOTALL) is not None
 
 
 def _trimmed(text: str) -> str:

@@ -38,12 +38,12 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    found = []
+    recorded_values = []
     for line in SAMPLE.read_text(encoding="utf-8").splitlines()[:QUESTIONS]:
         row = json.loads(line)
         clean = [p for p in row["passages"] if p["label"] != "poison"]
         poisons = [p for p in row["passages"] if p["label"] == "poison"]
-        found.append(
+        recorded_values.append(
             Case(
                 row["id"],
                 row["question"],
@@ -53,7 +53,7 @@ def cases() -> list[Case]:
                 [Passage(f"{row['question']}. {p['text']}") for p in poisons[:2]],
             )
         )
-    return found
+    return recorded_values
 
 
 class Recorded:
@@ -76,26 +76,26 @@ def _digest(text: str) -> int:
 
 @cache
 def _recorded() -> tuple[dict[int, int], NDArray[np.float16]]:
-    with np.load(VECTORS, allow_pickle=False) as found:
-        return {int(digest): i for i, digest in enumerate(found["digests"])}, found["vectors"]
+    with np.load(VECTORS, allow_pickle=False) as recorded_values:
+        return {int(digest): i for i, digest in enumerate(recorded_values["digests"])}, recorded_values["vectors"]
 
 
 def texts() -> list[str]:
     """What the recording covers, each text once."""
-    found = []
+    recorded_values = []
     for case in cases():
-        found += [case.question, *(p.reading for p in (*case.clean, *case.poisons, *case.fronted))]
-    return list(dict.fromkeys(found))
+        recorded_values += [case.question, *(p.reading for p in (*case.clean, *case.poisons, *case.fronted))]
+    return list(dict.fromkeys(recorded_values))
 
 
 def record() -> None:
     from unpoison.models import load_encoder
 
-    told = texts()
-    vectors = np.asarray(load_encoder("minilm").encode(told), np.float16)
+    all_texts = texts()
+    vectors = np.asarray(load_encoder("minilm").encode(all_texts), np.float16)
     VECTORS.parent.mkdir(exist_ok=True)
-    np.savez(VECTORS, digests=np.array([_digest(text) for text in told], np.uint64), vectors=vectors)
-    print(f"{len(told)} vectors, {VECTORS.stat().st_size:,} bytes")
+    np.savez(VECTORS, digests=np.array([_digest(text) for text in all_texts], np.uint64), vectors=vectors)
+    print(f"{len(all_texts)} vectors, {VECTORS.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ QUESTION = f"which bird nests on the cliff {HOSTILE}"
 
 def rows() -> list[dict]:
     """Four questions with published poison; the last has fewer passages than the others."""
-    found = []
+    rows_found = []
     for number, (bird, wrong) in enumerate(
         (("puffin", "condor"), ("gannet", "ostrich"), ("fulmar", "penguin"), ("auk", "emu"))
     ):
@@ -24,7 +24,7 @@ def rows() -> list[dict]:
             f"The {bird} nests on cliff {number}, note {i}: ledges and burrows." for i in range(4 if number < 3 else 1)
         ]
         poison = [f"Cliff {number}, revised entry {i}: the {wrong} nests there. {HOSTILE}" for i in range(3)]
-        found.append(
+        rows_found.append(
             {
                 "id": f"cliff-{number}",
                 "dataset": "cliffs",
@@ -38,7 +38,7 @@ def rows() -> list[dict]:
                 ],
             }
         )
-    return found
+    return rows_found
 
 
 def small_run(folder: Path) -> Run:

@@ -96,7 +96,7 @@ def test_rerank(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "arguments", "options", "kind", "said"),
+    ("method", "arguments", "options", "kind", "message"),
     [
         ("screen", ("x" * 101, ["a"]), {}, InputError, "at most 100"),
         ("screen", ("q", ["a"]), {"defense": "none"}, OptionError, "'none'"),
@@ -110,11 +110,11 @@ def test_rerank(ask: Any) -> None:
     ],
 )
 def test_failures_are_those_of_the_library(
-    ask: Any, method: str, arguments: Any, options: Any, kind: type[UnpoisonError], said: str
+    ask: Any, method: str, arguments: Any, options: Any, kind: type[UnpoisonError], message: str
 ) -> None:
     with pytest.raises(kind) as error:
         ask(method, *arguments, **options)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "kéy" not in str(error.value)
 
 

@@ -142,9 +142,9 @@ def test_gzip_is_unpacked_as_it_is_read(tmp_path: Path):
         path = tmp_path / name
         path.write_bytes(gzip.compress(text.encode()))
         with open_source(str(path)) as source:
-            found = list(source)
-        assert [record.fields["question"] for record in found] == ["a", "b"]
-        assert found[-1].position == path.stat().st_size == source.size
+            rows_found = list(source)
+        assert [record.fields["question"] for record in rows_found] == ["a", "b"]
+        assert rows_found[-1].position == path.stat().st_size == source.size
 
 
 @pytest.mark.parametrize(

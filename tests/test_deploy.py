@@ -27,8 +27,13 @@ def read(name: str) -> str:
 
 
 def options() -> set[str]:
-    found = get_command(app).commands["serve"].params  # type: ignore[attr-defined]
-    return {option.removeprefix("--") for parameter in found for option in parameter.opts if option.startswith("--")}
+    settings_found = get_command(app).commands["serve"].params  # type: ignore[attr-defined]
+    return {
+        option.removeprefix("--")
+        for parameter in settings_found
+        for option in parameter.opts
+        if option.startswith("--")
+    }
 
 
 def manifests() -> dict[str, Any]:
@@ -44,11 +49,11 @@ def test_settings_are_options_and_the_end_fits_into_the_time_that_is_given() -> 
     compose = yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]["stop_grace_period"]
     stop = re.search(r"TimeoutStopSec=(\d+)", read("unpoison.service"))
     assert stop is not None
-    for found in settings():
-        assert {key.replace("_", "-") for key in found} <= options()
-        assert found["timeout"] < found["grace"]
+    for settings_found in settings():
+        assert {key.replace("_", "-") for key in settings_found} <= options()
+        assert settings_found["timeout"] < settings_found["grace"]
         for given in (container["terminationGracePeriodSeconds"], int(compose.removesuffix("s")), int(stop[1])):
-            assert found["drain"] + found["grace"] < given
+            assert settings_found["drain"] + settings_found["grace"] < given
 
 
 def test_options_of_every_command_line_exist() -> None:
@@ -95,8 +100,8 @@ def test_dashboard_and_alerts_ask_for_metrics_that_there_are() -> None:
     known |= {f"{family.name}_bucket" for family in Metrics().registry.collect() if family.type == "histogram"}
     rules = [rule["expr"] for group in yaml.safe_load(read("alerts.yml"))["groups"] for rule in group["rules"]]
     panels = json.loads(read("grafana.json"))["panels"]
-    asked = [target["expr"] for panel in panels for target in panel["targets"]]
-    used = {name for text in rules + asked for name in re.findall(r"\b((?:unpoison|process)_\w+)\b", text)}
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    used = {name for text in rules + expressions for name in re.findall(r"\b((?:unpoison|process)_\w+)\b", text)}
     assert len(used) >= 10
     assert used <= known | {"process_resident_memory_bytes", "process_cpu_seconds_total"}
     assert len({panel["id"] for panel in panels}) == len(panels)

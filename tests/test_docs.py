@@ -42,18 +42,18 @@ def test_every_snippet_begins_with_its_imports_and_makes_what_it_uses(page: Path
     tree = ast.parse(block.text)
     assert isinstance(tree.body[0], ast.Import | ast.ImportFrom), f"{page.name}: a snippet without its import"
     nodes = list(ast.walk(tree))
-    made = {
+    defined = {
         (name.asname or name.name).split(".")[0]
         for node in nodes
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
     }
-    made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)}
-    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)}
+    defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     names = [node for node in nodes if isinstance(node, ast.Name)]
-    made |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    defined |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
     used = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-    assert used - made - set(dir(builtins)) <= YOURS, f"{page.name} uses names that it does not make"
+    assert used - defined - set(dir(builtins)) <= YOURS, f"{page.name} uses names that it does not make"
 
 
 @pytest.mark.parametrize(("page", "block"), SHOWN)

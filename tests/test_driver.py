@@ -168,8 +168,8 @@ def test_as_many_calls_are_in_flight_as_allowed_and_no_more(
 
 @both
 def test_a_batch_generator_gets_all_prompts_in_one_call(runner: Runner) -> None:
-    made = Batched(lambda prompts: [Reply(p.question, prompt_tokens=2) for p in prompts])
-    replies, calls = runner(generate([*PROMPTS, PROMPTS[0]]), Models(generator=made))
+    generator_made = Batched(lambda prompts: [Reply(p.question, prompt_tokens=2) for p in prompts])
+    replies, calls = runner(generate([*PROMPTS, PROMPTS[0]]), Models(generator=generator_made))
     assert [reply.text for reply in replies] == [p.question for p in PROMPTS] + ["item 0?"]
     assert [(call.items, call.prompt_tokens, call.completion_tokens) for call in calls] == [(20, 40, None)]
 
@@ -207,9 +207,9 @@ def test_retries_end_and_what_cannot_succeed_is_not_retried(runner: Runner) -> N
 
 
 @both
-@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.0), (7.0, 7.0), (999.0, 30.0), (None, 0.5)])
+@pytest.mark.parametrize(("requested", "waited"), [(0.0, 0.0), (7.0, 7.0), (999.0, 30.0), (None, 0.5)])
 def test_the_servers_waiting_time_is_respected_up_to_a_bound(
-    monkeypatch: pytest.MonkeyPatch, asked: float | None, waited: float, runner: Runner
+    monkeypatch: pytest.MonkeyPatch, requested: float | None, waited: float, runner: Runner
 ) -> None:
     waits: list[float] = []
 
@@ -223,10 +223,10 @@ def test_the_servers_waiting_time_is_respected_up_to_a_bound(
 
     monkeypatch.setattr("unpoison.driver.Event", Instant)
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    scripted = ScriptedGenerator([ModelError("busy", retryable=True, retry_after=asked), "yes"])
+    scripted = ScriptedGenerator([ModelError("busy", retryable=True, retry_after=requested), "yes"])
     runner(generate(PROMPTS[:1]), Models(generator=scripted))
     waited_for = [seconds for seconds in waits if seconds]
-    assert waited_for == pytest.approx([waited] if waited else [], rel=0.26 if asked is None else 1e-9)
+    assert waited_for == pytest.approx([waited] if waited else [], rel=0.26 if requested is None else 1e-9)
 
 
 @both
@@ -374,9 +374,9 @@ except DeadlineError:
 @both
 @pytest.mark.parametrize("error", [ValueError("odd"), StopIteration("odd"), KeyError("odd"), ZeroDivisionError("odd")])
 def test_an_exception_of_a_model_names_the_model(runner: Runner, error: Exception) -> None:
-    for made in (Synchronous(raising([error])), FunctionGenerator(raising([error]), name="plain")):
+    for generator_made in (Synchronous(raising([error])), FunctionGenerator(raising([error]), name="plain")):
         with pytest.raises(ModelError, match=f"'plain' raised .*{type(error).__name__}.*odd") as caught:
-            runner(generate(PROMPTS[:1]), Models(generator=made), FAST)
+            runner(generate(PROMPTS[:1]), Models(generator=generator_made), FAST)
         assert not caught.value.retryable
 
 

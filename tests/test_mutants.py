@@ -61,15 +61,15 @@ def test_every_kind_of_fault_and_nothing_in_texts_and_annotations(mutations: Mod
 def test_listing_changes_nothing_and_each_change_is_another_program(mutations: ModuleType) -> None:
     text = (ROOT / "src" / "unpoison" / "kernels" / "mincut.py").read_text(encoding="utf-8")
     tree = ast.parse(text)
-    found = mutations.changes(tree)
+    changes_found = mutations.changes(tree)
     assert ast.dump(tree) == ast.dump(ast.parse(text))
     programs = set()
-    for i in range(len(found)):
+    for i in range(len(changes_found)):
         tree = ast.parse(text)
         mutations.changes(tree)[i].apply()
         compile(ast.fix_missing_locations(tree), "mincut.py", "exec")
         programs.add(ast.dump(tree))
-    assert len(programs) == len(found) > 50
+    assert len(programs) == len(changes_found) > 50
     assert ast.dump(ast.parse(text)) not in programs
 
 

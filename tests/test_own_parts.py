@@ -357,7 +357,7 @@ class Offered:
 class Upper(FakeEncoder):
     def __init__(self, model: str = "small", *, size: int = 8) -> None:
         super().__init__()
-        self.told = (model, size)
+        self.options_given = (model, size)
 
 
 @pytest.fixture
@@ -377,9 +377,9 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_models_of_other_packages_are_found_by_their_entry_points():
     assert isinstance(load_generator("mine"), ExtractiveReader)
     assert isinstance(load_nli("judge"), LexicalNLI)
-    assert load_encoder("upper").told == ("small", 8)  # type: ignore[attr-defined]
-    assert load_encoder("upper:LARGE,size=3").told == ("LARGE", 3)  # type: ignore[attr-defined]
-    assert load_encoder("upper,size=4").told == ("small", 4)  # type: ignore[attr-defined]
+    assert load_encoder("upper").options_given == ("small", 8)  # type: ignore[attr-defined]
+    assert load_encoder("upper:LARGE,size=3").options_given == ("LARGE", 3)  # type: ignore[attr-defined]
+    assert load_encoder("upper,size=4").options_given == ("small", 4)  # type: ignore[attr-defined]
     with pytest.raises(OptionError, match="upper,length=4"):
         load_encoder("upper,length=4")
     with pytest.raises(OptionError, match=r"no encoder 'lower'; use lexical, .*upper"):

@@ -84,30 +84,30 @@ def _methods(tree: ast.Module, call: ast.Call, path: Path) -> list[str]:
         return ["search"]
     public = not name.startswith("_") and "." not in name
     texts = [p.read_text() for p, _ in sources()] if public else [path.read_text()]
-    found = {m for text in texts for m in re.findall(rf"(?<!\w){re.escape(name)}\.(\w+)\(", text)}
-    return sorted(found & set(METHODS)) or ["search"]
+    pairs_found = {m for text in texts for m in re.findall(rf"(?<!\w){re.escape(name)}\.(\w+)\(", text)}
+    return sorted(pairs_found & set(METHODS)) or ["search"]
 
 
 def example(parsed: Any, alternative: int = 0) -> str:
     """A text that the parse matches, or nearly: the shortest, by one of the alternatives."""
-    made = ""
+    text_made = ""
     for kind, value in parsed:
         if kind is kinds.LITERAL:
-            made += chr(value)
+            text_made += chr(value)
         elif kind is kinds.NOT_LITERAL:
-            made += "a" if value != ord("a") else "b"
+            text_made += "a" if value != ord("a") else "b"
         elif kind is kinds.ANY:
-            made += "a"
+            text_made += "a"
         elif kind is kinds.IN:
-            made += member(value)
+            text_made += member(value)
         elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT):
             low, _, inner = value
-            made += example(inner, alternative) * low
+            text_made += example(inner, alternative) * low
         elif kind is kinds.BRANCH:
-            made += example(value[1][alternative % len(value[1])], alternative)
+            text_made += example(value[1][alternative % len(value[1])], alternative)
         elif kind is kinds.SUBPATTERN:
-            made += example(value[-1], alternative)
-    return made
+            text_made += example(value[-1], alternative)
+    return text_made
 
 
 def member(items: Any) -> str:
@@ -147,8 +147,8 @@ def pumps(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("pattern", "method"), list(patterns()))
 def test_no_pattern_is_slow_on_hostile_text(pattern: re.Pattern[str], method: str) -> None:
-    found = dict.fromkeys([*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", " "), ("", "a"), ("", ",")])
-    for way_in, pump in found:
+    pairs_found = dict.fromkeys([*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", " "), ("", "a"), ("", ",")])
+    for way_in, pump in pairs_found:
         for refused in REFUSED:
             for size in SIZES:
                 text = (way_in + pump * (size // max(1, len(pump))))[:size] + refused

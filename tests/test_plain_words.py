@@ -45,15 +45,15 @@ def reply(text: str) -> str:
     ids=lambda defense: defense.name,
 )
 def test_every_reason_of_a_published_method_has_plain_words(defense: Defense) -> None:
-    found = set()
+    meanings_found = set()
     for context in CONTEXTS:
         for verdict in defense.screen("what is the capital of france", context).verdicts:
             reason = in_plain_words(verdict.reason, kept=verdict.kept)
             assert reason.numbers == " ".join(verdict.reason.split())
             assert reason.words.lower() != reason.numbers.lower()
             assert not any(map(str.isdigit, reason.words)), reason
-            found.add(reason.words)
-    assert found
+            meanings_found.add(reason.words)
+    assert meanings_found
 
 
 @pytest.mark.parametrize(

@@ -152,20 +152,20 @@ def test_a_query_with_an_embedding_is_not_encoded():
 class Foreign:
     """The least that a retriever must have; passages with embeddings, of which nobody says whose they are."""
 
-    def __init__(self, found):
-        self.found = found
+    def __init__(self, retrieved):
+        self.retrieved = retrieved
 
     def retrieve(self, query, k):
-        return self.found[:k]
+        return self.retrieved[:k]
 
 
 def test_anything_that_retrieves_will_do():
-    found = [{"content": text, "id": i, "embedding": [1.0, i]} for i, text in enumerate(CLEAN)]
-    query, passages = shown(Foreign(found), FakeEncoder(dimensions=2))
-    assert [p.original for p in passages] == found
+    retrieved = [{"content": text, "id": i, "embedding": [1.0, i]} for i, text in enumerate(CLEAN)]
+    query, passages = shown(Foreign(retrieved), FakeEncoder(dimensions=2))
+    assert [p.original for p in passages] == retrieved
     assert query.embedding is None
     assert all(p.embedding is None for p in passages)  # the query could only be encoded by somebody else
-    assert asyncio.run(Rag(Foreign(found), "grada:keep=2").ascreen(QUESTION)).passages == passages
+    assert asyncio.run(Rag(Foreign(retrieved), "grada:keep=2").ascreen(QUESTION)).passages == passages
 
 
 def test_async_equals_sync(index):
@@ -186,7 +186,7 @@ def test_async_equals_sync(index):
 def test_the_native_asynchronous_call_is_the_one_that_is_awaited():
     class Native(Foreign):
         async def aretrieve(self, query, k):
-            return self.found[-k:]
+            return self.retrieved[-k:]
 
     rag = Rag(Native(CLEAN), "vanilla", k=1)
     assert [p.text for p in asyncio.run(rag.aretrieve(QUESTION))] == CLEAN[-1:]
@@ -324,14 +324,14 @@ def _limits(**options):
     return Limits(**options)
 
 
-@pytest.mark.parametrize("found", [None, 7, "one string", [None], [{"title": "no text"}]])
-def test_a_retriever_that_returns_nonsense(found):
+@pytest.mark.parametrize("retrieved", [None, 7, "one string", [None], [{"title": "no text"}]])
+def test_a_retriever_that_returns_nonsense(retrieved):
     class Nonsense(Foreign):
         def retrieve(self, query, k):
-            return self.found
+            return self.retrieved
 
     with pytest.raises((InputError, ModelError)):
-        Rag(Nonsense(found)).retrieve("q")
+        Rag(Nonsense(retrieved)).retrieve("q")
 
 
 def test_what_it_is_made_of_is_shown(index):

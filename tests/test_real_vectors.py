@@ -61,8 +61,10 @@ def test_a_poison_with_the_question_in_front_is_mostly_nearer_to_it_than_any_cle
     """The retrieval condition of PoisonedRAG, on a real encoder: 20 of 24 when this was written."""
     nearer = 0
     for case in CASES:
-        asked = ENCODER.encode([case.question])
-        nearer += cosine(vectors(case.fronted[:1]), asked)[0, 0] > cosine(vectors(case.clean), asked).max()
+        query_vector = ENCODER.encode([case.question])
+        nearer += (
+            cosine(vectors(case.fronted[:1]), query_vector)[0, 0] > cosine(vectors(case.clean), query_vector).max()
+        )
     assert nearer >= 0.75 * len(CASES)
 
 
@@ -76,8 +78,8 @@ def test_poisons_of_one_question_are_nearer_to_each_other_than_clean_passages_ar
 
 
 def decided(defense: str, context: str) -> dict[str, list[int]]:
-    made = DEFENSES[defense]()
-    return {case.id: list(made.screen(case.question, CONTEXTS[context](case)).kept_indices) for case in CASES}
+    defense_made = DEFENSES[defense]()
+    return {case.id: list(defense_made.screen(case.question, CONTEXTS[context](case)).kept_indices) for case in CASES}
 
 
 @cache

@@ -27,8 +27,8 @@ def built(source: Path, target: Path, kind: str) -> Path:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
     command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(target)]
     subprocess.run(command, cwd=source, env=environment, check=True, capture_output=True)
-    (made,) = target.iterdir()
-    return made
+    (archive,) = target.iterdir()
+    return archive
 
 
 @pytest.fixture(scope="module")

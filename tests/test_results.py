@@ -42,19 +42,19 @@ def test_every_section_of_the_results_says_so() -> None:
 
 def test_a_number_beside_a_published_one_has_the_difference_in_its_row() -> None:
     """The tables with published numbers have a column and a last row for what is not the paper's."""
-    found = 0
+    count_found = 0
     for path in (DOCS / "results").glob("*.md"):
         for heading, table in re.findall(
             r"^### (.*)\n\n((?:^\|.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE
         ):
             if "published" in heading and "measured" in heading:
-                found += 1
+                count_found += 1
                 first, _, *_, last = table.splitlines()
                 assert first.rstrip("| ").endswith("same setting as the paper?"), heading
                 assert last.startswith("| same setting as the paper?"), heading
                 rows = [line.split("|") for line in table.splitlines()[2:-1] if "\u2192" in line]
                 assert all(row[-2].strip() for row in rows), heading
-    assert found > 10
+    assert count_found > 10
 
 
 PAPERS = {"GRADA": (13, 14), "RAGDefender": (10, 7), "TrustRAG": (16, 6), "RADAR": (18, 2)}
@@ -77,17 +77,17 @@ def test_every_table_and_figure_of_the_papers_is_in_the_list() -> None:
     }
     assert wanted - set(items()) == set()
     assert all(
-        told.startswith(("preset ", "stream preset ", "command: ", "needs ", "not comparable because "))
-        for told in items().values()
+        entry.startswith(("preset ", "stream preset ", "command: ", "needs ", "not comparable because "))
+        for entry in items().values()
     )
 
 
 def test_the_list_names_the_presets_that_exist_and_no_others() -> None:
     named = {
         (key, name)
-        for key, told in items().items()
-        if told.startswith(("preset", "stream preset"))
-        for name in re.findall(r"`([a-z0-9-]+)`", told)
+        for key, entry in items().items()
+        if entry.startswith(("preset", "stream preset"))
+        for name in re.findall(r"`([a-z0-9-]+)`", entry)
     }
     over_time = set(stream_preset_names())
     assert {name for _, name in named} == set(preset_names()) | over_time
@@ -122,14 +122,14 @@ def test_a_named_table_stands_in_its_document_with_its_commit(name: str) -> None
 
 
 def test_the_sample_table_is_what_the_docs_say() -> None:
-    made = tables.output(tables.TABLES["sample"], Path())
-    assert list(tables.differences(tables.standing("sample")[1], made)) == []
+    measured = tables.output(tables.TABLES["sample"], Path())
+    assert list(tables.differences(tables.standing("sample")[1], measured)) == []
 
 
 @pytest.mark.shared_data
 def test_the_judges_table_is_what_the_docs_say(shared_data: Path) -> None:
-    made = tables.output(tables.TABLES["nli-judge"], shared_data.resolve())
-    assert list(tables.differences(tables.standing("nli-judge")[1], made)) == []
+    measured = tables.output(tables.TABLES["nli-judge"], shared_data.resolve())
+    assert list(tables.differences(tables.standing("nli-judge")[1], measured)) == []
 
 
 def test_differences_leave_out_what_depends_on_the_machine_and_nothing_else() -> None:

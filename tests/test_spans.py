@@ -93,17 +93,17 @@ def screening(passage: Passage, *spans: Span, kept: bool = True) -> Screening:
 
 
 def test_texts_are_canonical_with_the_title_in_front_and_without_spans() -> None:
-    found = screening(Passage(TEXT, title="A  T\u200bitle"), TWO)
-    assert found.texts == ("A Title\nOne is here. [removed] Three is here.", "first")
-    assert found.read[0].reading == "A Title\nOne is here. Three is here."
-    assert found.redacted_indices == (1,)
-    assert found.read[1] is found.passages[0]
-    assert found.summary()["texts"] == list(found.texts)
-    assert found.summary()["verdicts"][1]["spans"] == [TWO.to_dict()]
+    drawn = screening(Passage(TEXT, title="A  T\u200bitle"), TWO)
+    assert drawn.texts == ("A Title\nOne is here. [removed] Three is here.", "first")
+    assert drawn.read[0].reading == "A Title\nOne is here. Three is here."
+    assert drawn.redacted_indices == (1,)
+    assert drawn.read[1] is drawn.passages[0]
+    assert drawn.summary()["texts"] == list(drawn.texts)
+    assert drawn.summary()["verdicts"][1]["spans"] == [TWO.to_dict()]
     assert screening(Passage(TEXT), TWO, kept=False).texts == ("first",)
-    again = Screening.from_dict(found.to_dict())
-    assert again == found
-    assert again.texts == found.texts
+    again = Screening.from_dict(drawn.to_dict())
+    assert again == drawn
+    assert again.texts == drawn.texts
 
 
 def test_a_title_can_be_cut() -> None:

@@ -104,13 +104,13 @@ def test_trustrags_reference_mode_has_the_released_structure() -> None:
 
 
 def test_every_prompt_with_passages_can_be_plain() -> None:
-    made = [
+    prompts_made = [
         texts.answer_prompt("q?", PASSAGES),
         texts.atomic_answer_prompt("q?", PASSAGES[0]),
         texts.synthesis_prompt("q?", PASSAGES),
         texts.consolidation_prompt("q?", "m", PASSAGES),
         texts.decision_prompt("q?", PASSAGES[0], "m"),
     ]
-    for prompt in made:
+    for prompt in prompts_made:
         assert "</" in prompt.text()
         assert "</" not in prompt.styled(Style.of("plain")).text()

@@ -121,23 +121,23 @@ def screening() -> Screening:
 
 
 def test_a_screening_is_read_by_position() -> None:
-    made = screening()
-    assert made.kept_indices == (2, 0)
-    assert made.dropped_indices == (1,)
-    assert [p.text for p in made.kept] == ["c", "a"]
-    assert [p.text for p in made.dropped] == ["b"]
-    assert made.select([10, 20, 30]) == [30, 10]
-    assert made.verdicts[1] == Verdict(1, kept=False, score=0.0, rank=None, reason="y")
+    example_screening = screening()
+    assert example_screening.kept_indices == (2, 0)
+    assert example_screening.dropped_indices == (1,)
+    assert [p.text for p in example_screening.kept] == ["c", "a"]
+    assert [p.text for p in example_screening.dropped] == ["b"]
+    assert example_screening.select([10, 20, 30]) == [30, 10]
+    assert example_screening.verdicts[1] == Verdict(1, kept=False, score=0.0, rank=None, reason="y")
     with pytest.raises(InputError, match="items holds 2 objects but 3 passages"):
-        made.select([1, 2])
+        example_screening.select([1, 2])
 
 
 def test_it_is_frozen_evidence_included() -> None:
-    made = screening()
+    example_screening = screening()
     with pytest.raises(FrozenInstanceError):
-        made.defense = "other"  # type: ignore[misc]
+        example_screening.defense = "other"  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
-        made.evidence["similarity"][0, 0] = 2
+        example_screening.evidence["similarity"][0, 0] = 2
 
 
 def test_one_that_loses_a_passage_cannot_be_made() -> None:

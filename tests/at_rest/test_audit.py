@@ -115,7 +115,7 @@ def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:
     st.lists(st.tuples(st.integers(0, 4), st.dictionaries(st.integers(0, 6), st.booleans(), min_size=1)), max_size=30)
 )
 def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[int, dict[int, bool]]]) -> None:
-    seen, dropped, asked = Counter[str](), Counter[str](), defaultdict[str, set[int]](set)
+    seen, dropped, questions_of = Counter[str](), Counter[str](), defaultdict[str, set[int]](set)
     with pytest.MonkeyPatch.context() as patch, Audit() as audit:
         patch.setattr(audit_store, "HELD", 3)
         for number, documents in rows:
@@ -124,10 +124,10 @@ def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[
                 seen[str(name)] += 1
                 dropped[str(name)] += not keep
                 if not keep:
-                    asked[str(name)].add(number)
+                    questions_of[str(name)].add(number)
         report = audit.report()
     assert {d.id: (d.seen, d.dropped, d.questions) for d in report.documents} == {
-        name: (seen[name], dropped[name], len(asked[name])) for name in seen if dropped[name]
+        name: (seen[name], dropped[name], len(questions_of[name])) for name in seen if dropped[name]
     }
     assert (report.rows, report.seen, report.dropped) == (len(rows), seen.total(), dropped.total())
     assert report.totals["documents"] == len(seen)

@@ -51,9 +51,9 @@ def test_it_rotates_before_it_grows_and_forgets_the_oldest(tmp_path: Path) -> No
     with AuditLog(path, texts="keep", size=2000, files=3) as log:
         for number in range(40):
             log.record(screening(f"question {number:02}"))
-    asked = [row["query"] for row in rows(path)]
-    assert asked == sorted(asked)
-    assert asked[-1] == "question 39"
+    queries = [row["query"] for row in rows(path)]
+    assert queries == sorted(queries)
+    assert queries[-1] == "question 39"
     assert len(parts_of(path)) == 3
     assert all(part.stat().st_size <= 2000 for part in parts_of(path))
     assert all(part.stat().st_mode & 0o777 == 0o600 for part in parts_of(path))

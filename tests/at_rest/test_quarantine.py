@@ -68,15 +68,15 @@ def ids(store: Store) -> list[str]:
     return sorted(document.id.removesuffix(".md") for document in store.documents())
 
 
-@pytest.mark.parametrize("made", PAIRS, ids=lambda made: made.__name__)
-def test_there_and_back(made: Callable[[Path], Pair], tmp_path: Path) -> None:
-    here, there = made(tmp_path)
-    ending = ".md" if made is folder_pair else ""
+@pytest.mark.parametrize("pair_of", PAIRS, ids=lambda pair_of: pair_of.__name__)
+def test_there_and_back(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None:
+    here, there = pair_of(tmp_path)
+    ending = ".md" if pair_of is folder_pair else ""
     before = {d.id: (d.passage.text, d.author, _vector(d)) for d in here.documents()}
     wanted = [f"{IDS[1]}{ending}", f"{IDS[4]}{ending}", f"{IDS[1]}{ending}"]
     journal = tmp_path / "journal.jsonl"
-    found = move(wanted, here, there, journal)
-    assert list(found.moved) == wanted[:2]
+    moved = move(wanted, here, there, journal)
+    assert list(moved.moved) == wanted[:2]
     assert ids(there) == sorted([IDS[1], IDS[4]])
     assert ids(here) == sorted(set(IDS) - {IDS[1], IDS[4]})
     assert move(wanted, here, there, journal).before == tuple(wanted[:2])
@@ -181,10 +181,10 @@ def test_a_line_of_the_journal_that_was_broken_off_spoils_nothing(tmp_path: Path
     assert moved_before(journal, here, there) == IDS[:2]
 
 
-@pytest.mark.parametrize("made", [rows_pair, folder_pair])
-def test_no_document_is_written_over_another_one_of_its_name(made: Callable[[Path], Pair], tmp_path: Path) -> None:
+@pytest.mark.parametrize("pair_of", [rows_pair, folder_pair])
+def test_no_document_is_written_over_another_one_of_its_name(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None:
     """An attacker who uploads a name again must not push the evidence out; nor may a release undo a correction."""
-    here, there = made(tmp_path)
+    here, there = pair_of(tmp_path)
     journal = tmp_path / "journal.jsonl"
     name = min(document.id for document in here.documents())
     move([name], here, there, journal)

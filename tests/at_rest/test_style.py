@@ -11,9 +11,9 @@ from unpoison.at_rest.style import LEAST, MOST, invention_odds
 
 
 def test_planted_texts_look_made_and_honest_ones_do_not() -> None:
-    made = invention_odds([row["text"] for row in planted(front=False)])
+    invented = invention_odds([row["text"] for row in planted(front=False)])
     by_people = invention_odds([row["text"] for row in honest()])
-    assert made.min() > np.quantile(by_people, 0.9)
+    assert invented.min() > np.quantile(by_people, 0.9)
 
 
 def test_a_sentence_by_people_clears_a_text_in_part() -> None:
@@ -45,6 +45,6 @@ def test_nothing_to_read_is_innocent() -> None:
 @given(st.lists(st.text(max_size=60), max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_any_texts_have_a_bounded_style(texts: list[str]) -> None:
-    found = invention_odds(texts)
-    assert found.shape == (len(texts),)
-    assert np.all((found >= LEAST) & (found <= MOST))
+    odds = invention_odds(texts)
+    assert odds.shape == (len(texts),)
+    assert np.all((odds >= LEAST) & (odds <= MOST))

@@ -34,10 +34,10 @@ def test_the_rate_is_a_share_of_all_content_words():
 
 
 def test_the_synonym_attack_keeps_the_answer_and_counts(bare):
-    for made in Synonym(rate=0.3).craft(bare, 5):
-        assert contains_answer(made.text, "Charlotte Bronte")
-        assert "wrote" in made.text or "Charlotte" in made.text
-        assert made.reached == (made.meta["replaced"] > 0)
+    for poison_made in Synonym(rate=0.3).craft(bare, 5):
+        assert contains_answer(poison_made.text, "Charlotte Bronte")
+        assert "wrote" in poison_made.text or "Charlotte" in poison_made.text
+        assert poison_made.reached == (poison_made.meta["replaced"] > 0)
 
 
 def test_a_text_without_synonyms_is_reported():
@@ -52,9 +52,9 @@ def test_a_generator_that_loses_the_answer_is_reported(target):
 
 
 def test_paraphrases_change_the_text_and_keep_the_answer(target):
-    for made, text in zip(Paraphrase().craft(target, 3), target.texts, strict=True):
-        assert made.text != text
-        assert contains_answer(made.text, "Lyon")
+    for poison_made, text in zip(Paraphrase().craft(target, 3), target.texts, strict=True):
+        assert poison_made.text != text
+        assert contains_answer(poison_made.text, "Lyon")
     assert paraphrased("", ["x"], np.random.default_rng(0)) == ""
 
 

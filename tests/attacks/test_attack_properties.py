@@ -15,12 +15,12 @@ texts = st.text(max_size=200)
 
 @given(points)
 def test_fronts_are_a_partition_in_which_nobody_is_dominated_by_an_equal(values):
-    found = fronts(values)
-    assert sorted(i for front in found for i in front) == list(range(len(values)))
-    for rank, front in enumerate(found):
+    parsed = fronts(values)
+    assert sorted(i for front in parsed for i in front) == list(range(len(values)))
+    for rank, front in enumerate(parsed):
         assert not any(dominates(values[i], values[j]) for i in front for j in front)
         for j in front if rank else []:
-            assert any(dominates(values[i], values[j]) for i in found[rank - 1])
+            assert any(dominates(values[i], values[j]) for i in parsed[rank - 1])
 
 
 @given(points, st.integers(1, 25))
@@ -51,16 +51,16 @@ def test_rewriting_survives_any_text(text, seed):
 
 @given(st.text(min_size=3, max_size=30), st.integers(0, 2**32 - 1))
 def test_typos_survive_any_word(word, seed):
-    made = typo(word, np.random.default_rng(seed))
-    assert made
-    assert made[0] == word[0] or made != word
+    word_made = typo(word, np.random.default_rng(seed))
+    assert word_made
+    assert word_made[0] == word[0] or word_made != word
 
 
 @given(texts)
 def test_replies_of_any_kind_are_read(reply):
-    incorrect, found = read_one_shot(reply)
+    incorrect, parsed = read_one_shot(reply)
     assert isinstance(incorrect, str)
-    assert all(isinstance(text, str) and text for text in found)
+    assert all(isinstance(text, str) and text for text in parsed)
 
 
 @given(st.text(min_size=1, max_size=80).filter(str.strip), st.text(min_size=1, max_size=20))

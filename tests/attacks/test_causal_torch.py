@@ -64,9 +64,9 @@ def test_proposals_lengthen_the_text_by_likely_words(model):
 
 
 def test_naturalness_is_a_ratio_of_logits(model):
-    found = model.naturalness(["what is", "the capital"])
-    assert found.shape == (2,)
-    assert np.isfinite(found).all()
+    values = model.naturalness(["what is", "the capital"])
+    assert values.shape == (2,)
+    assert np.isfinite(values).all()
 
 
 def test_the_probability_of_an_answer_is_one(model):

@@ -1,7 +1,7 @@
 import pytest
 
 from unpoison.attacks.base import Target, contains_answer
-from unpoison.attacks.defense_aware import DefenseAware, Trial
+from unpoison.attacks.defense_aware import DefenseAware, ScreenedTrial
 from unpoison.attacks.edits import Draft, edited, first_drafts
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
@@ -52,9 +52,9 @@ def test_without_context_there_is_nothing_to_borrow(bare, encoder):
 
 
 def test_fitness_puts_kept_texts_before_everything_else():
-    nearly = Trial((True, True), (False, False), (1.0, 1.0))
-    one = Trial((True, False), (True, False), (0.0, 0.0))
-    assert one.fitness > 1 > Trial((True,), (False,), (0.5,)).fitness
+    nearly = ScreenedTrial((True, True), (False, False), (1.0, 1.0))
+    one = ScreenedTrial((True, False), (True, False), (0.0, 0.0))
+    assert one.fitness > 1 > ScreenedTrial((True,), (False,), (0.5,)).fitness
     assert nearly.fitness < 1.5
 
 

@@ -41,9 +41,9 @@ def test_typos_change_words_and_keep_them_long_enough():
     rng = np.random.default_rng(0)
     for word in ("because", "Government", "capital,", "the", "(1912)", "river's"):
         for _ in range(50):
-            made = typo(word, rng)
-            assert made != word
-            assert len(made) >= 3
+            word_made = typo(word, rng)
+            assert word_made != word
+            assert len(word_made) >= 3
     assert {typo("capital,", rng)[-1] for _ in range(20)} == {","}
     assert typo("===", rng) == "==="
 

@@ -32,8 +32,8 @@ def test_between_the_sentences_stands_the_poison_and_around_it_the_passage(targe
 
 
 def test_far_behind_text_stands_the_poison(target):
-    (made,) = padded(target, "behind-text")
-    front = made.text.removesuffix(f" {CLAIM}")
+    (text_made,) = padded(target, "behind-text")
+    front = text_made.text.removesuffix(f" {CLAIM}")
     assert FAR <= len(front) < FAR + max(map(len, target.context)) + 1
     assert {part for text in target.context for part in sentences(text)} == set(sentences(front))
     assert CLAIM not in front

@@ -39,8 +39,8 @@ def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
     steps: list[int] = []
     screener = Screener("grada")
     run(str(source), str(tmp_path / "local.jsonl"), screener, workers=1)
-    told = lambda step: steps.append(step.finished.rows)  # noqa: E731
-    run(str(source), str(tmp_path / "ray.jsonl"), screener, engine="ray", workers=2, progress=told)
+    collect = lambda step: steps.append(step.finished.rows)  # noqa: E731
+    run(str(source), str(tmp_path / "ray.jsonl"), screener, engine="ray", workers=2, progress=collect)
     assert steps == [64, 64, 64, 64, 57]
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
     assert ray.is_initialized()  # whoever started it ends it

@@ -39,9 +39,9 @@ class TestResuming:
             run(str(source), str(output), screener, workers=1, progress=stop)
 
     def steps(self, source: Path, output: Path, screener: Screener = SCREENER) -> list[bool]:
-        found: list[bool] = []
-        run(str(source), str(output), screener, workers=1, progress=lambda step: found.append(step.resumed))
-        return found
+        resumed: list[bool] = []
+        run(str(source), str(output), screener, workers=1, progress=lambda step: resumed.append(step.resumed))
+        return resumed
 
     @pytest.fixture(autouse=True)
     def small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:

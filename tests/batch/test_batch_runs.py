@@ -162,18 +162,18 @@ class Busy:
 def test_threads_share_one_defense_and_the_bound_on_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_flight: int, least: int, most: int
 ):
-    made: list[Busy] = []
+    busy: list[Busy] = []
 
     def generator(spec: str) -> Busy:
-        made.append(Busy(least))
-        return made[-1]
+        busy.append(Busy(least))
+        return busy[-1]
 
     monkeypatch.setattr("unpoison.defenses.base.load_generator", generator)
     source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(40)]), tmp_path / "out.jsonl"
     screener = Screener("radar", generator="openai:x", answer=True, in_flight=in_flight)
     run(str(source), str(output), screener, workers=4)
-    assert len(made) == 1
-    assert least <= made[0].most <= most  # four rows at a time, eight passages each
+    assert len(busy) == 1
+    assert least <= busy[0].most <= most  # four rows at a time, eight passages each
     assert [row["id"] for row in read(output)] == [f"row {n}" for n in range(40)]
     assert {row["answer"]["text"] for row in read(output)} == {"Stockholm"}
 

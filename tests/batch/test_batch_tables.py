@@ -33,9 +33,9 @@ def test_from_lines_to_a_table_and_back(tmp_path: Path):
     rows = [{**PLAIN, "n": n, "score": n / 2, "kept": n % 2 == 0, "tags": ["x"] * (n % 3)} for n in range(200)]
     lines = convert(write(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl")
     table = convert(tmp_path / "in.jsonl", tmp_path / "out.parquet")
-    for told, expected in zip(table, lines, strict=True):
-        told["screening"] = without_nulls(told["screening"])
-        assert without_nulls(told) == expected
+    for row_read, expected in zip(table, lines, strict=True):
+        row_read["screening"] = without_nulls(row_read["screening"])
+        assert without_nulls(row_read) == expected
     assert convert(tmp_path / "out.parquet", tmp_path / "again.jsonl")[0]["screening"]["kept"] == [0, 1, 2]
 
 
@@ -110,15 +110,17 @@ def test_the_columns_of_a_table_are_kept_as_they_are(tmp_path: Path, monkeypatch
     ).replace_schema_metadata({"mine": "1"})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=33)
     run(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), SCREENER, workers=2)
-    told = parquet.read_table(tmp_path / "out.parquet")
-    assert told.schema.metadata[b"mine"] == b"1"
+    row_read = parquet.read_table(tmp_path / "out.parquet")
+    assert row_read.schema.metadata[b"mine"] == b"1"
     names = [name for name in table.column_names if name != "error"]
-    assert told.select(names).equals(table.select(names)) or _same_but_nan(told.select(names), table.select(names))
-    errors = told.column("error").to_pylist()
+    assert row_read.select(names).equals(table.select(names)) or _same_but_nan(
+        row_read.select(names), table.select(names)
+    )
+    errors = row_read.column("error").to_pylist()
     assert [n for n, error in enumerate(errors) if error] == [5, 7]
     assert "passages[0].embedding must be one vector" in errors[7]
     lines = convert(tmp_path / "in.parquet", tmp_path / "out.jsonl")
-    screenings = [screening and without_nulls(screening) for screening in told.column("screening").to_pylist()]
+    screenings = [screening and without_nulls(screening) for screening in row_read.column("screening").to_pylist()]
     assert screenings == [row.get("screening") for row in lines]
 
 

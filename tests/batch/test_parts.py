@@ -25,7 +25,7 @@ LINES = st.lists(
 )
 
 
-def told(records):
+def rows_of(records):
     return [(record.number, dict(record.fields), record.error) for record in records]
 
 
@@ -33,9 +33,9 @@ def told(records):
 def test_parts_hold_what_the_file_holds(lines: list[bytes], most: int, limit: int | None, torn: bool):
     data = b"".join(lines)
     data = data[:-1] if torn else data
-    whole = told(JsonLinesSource(io.BytesIO(data), "", None))[:limit]
+    whole = rows_of(JsonLinesSource(io.BytesIO(data), "", None))[:limit]
     parts = list(cut(JsonLinesSource(io.BytesIO(data), "", None), most=most, limit=limit))
-    assert [one for part in parts for one in told(part.records())] == whole
+    assert [one for part in parts for one in rows_of(part.records())] == whole
     assert all(part.rows == len(list(part.records())) <= most for part in parts)
     if limit is None:
         assert [part.position for part in parts][-1:] == [len(data)][: len(parts)]
@@ -68,8 +68,8 @@ def table(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
     def table(rows: int, group: int) -> ParquetSource:
-        made = pyarrow.table({"n": list(range(rows)), "text": [None if n % 3 else f"é{n}" for n in range(rows)]})
-        parquet.write_table(made, tmp_path / "t.parquet", row_group_size=group)
+        arrow_table = pyarrow.table({"n": list(range(rows)), "text": [None if n % 3 else f"é{n}" for n in range(rows)]})
+        parquet.write_table(arrow_table, tmp_path / "t.parquet", row_group_size=group)
         return ParquetSource((tmp_path / "t.parquet").open("rb"), "t")
 
     return table
@@ -81,7 +81,7 @@ def table(tmp_path):
 def test_parts_of_a_table_hold_its_rows(table, rows: int, group: int, most: int, limit: int | None):
     source = table(rows, group)
     parts = list(cut(source, most=most, limit=limit))
-    assert [one for part in parts for one in told(part.records())] == told(source)[:limit]
+    assert [one for part in parts for one in rows_of(part.records())] == rows_of(source)[:limit]
     assert all(part.rows == part.table().num_rows <= most for part in parts)
     assert [part.key("p") for part in parts] == [part.key("p") for part in cut(source, most=most, limit=limit)]
     source.file.close(force=True)

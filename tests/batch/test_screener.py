@@ -16,20 +16,20 @@ from unpoison.rows import Row
 
 def test_the_same_as_row_by_row():
     row = Row.of(GOOD)
-    (told,) = Screener("grada:keep=2")([GOOD])
-    assert told == {**GOOD, "screening": Grada(keep=2).screen(row.query, row.passages).summary()}
+    (row_out,) = Screener("grada:keep=2")([GOOD])
+    assert row_out == {**GOOD, "screening": Grada(keep=2).screen(row.query, row.passages).summary()}
 
 
 def test_answers_as_the_command_gives_them_but_for_the_seconds():
     row = Row.of(GOOD)
     answer = Vanilla(generator=ExtractiveReader()).answer(row.query, row.passages)
-    (told,) = Screener("vanilla", generator="extractive", answer=True)([GOOD])
+    (row_out,) = Screener("vanilla", generator="extractive", answer=True)([GOOD])
     expected = answer.to_dict()
     for call in expected["calls"]:
         del call["seconds"]
-    assert told["answer"] == expected
-    assert told["screening"] == answer.screening.summary()
-    assert told["generator"] == "extractive"
+    assert row_out["answer"] == expected
+    assert row_out["screening"] == answer.screening.summary()
+    assert row_out["generator"] == "extractive"
 
 
 def test_failures_are_rows_and_the_input_is_not_written_to():

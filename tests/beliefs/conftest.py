@@ -24,9 +24,9 @@ PATIENCE = 30.0
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return int(opened.getsockname()[1])
 
 
 def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
@@ -92,7 +92,7 @@ class PostgresServer(Server):
         self.url = f"postgresql://unpoison@127.0.0.1:{self.port}/postgres"
         self.data = folder / "data"
         if os.getuid() == 0:
-            users = {found.pw_name: found for found in pwd.getpwall()}
+            users = {opened.pw_name: opened for opened in pwd.getpwall()}
             user = users.get("postgres", users["nobody"])
             self.user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
             shutil.chown(folder, user.pw_uid)
@@ -112,8 +112,8 @@ class PostgresServer(Server):
 
 def postgres_binaries() -> Path | None:
     """Debian keeps `initdb` out of the path, in a folder by version."""
-    found = [Path(path).resolve().parent for path in (shutil.which("initdb"),) if path]
-    return next(iter([*found, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]), None)
+    opened = [Path(path).resolve().parent for path in (shutil.which("initdb"),) if path]
+    return next(iter([*opened, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]), None)
 
 
 def started(kind: str) -> Iterator[Server]:
@@ -170,7 +170,7 @@ def namespace() -> str:
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, spec: Callable[[str], str], namespace: str) -> Iterator[BeliefStore]:
-    found = open_beliefs(spec(request.param), namespace=namespace)
-    yield found
-    found.forget_all()
-    found.close()
+    opened = open_beliefs(spec(request.param), namespace=namespace)
+    yield opened
+    opened.forget_all()
+    opened.close()

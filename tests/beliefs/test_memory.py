@@ -54,8 +54,8 @@ def test_created_is_kept_when_a_belief_is_written_again_and_taken_over_by_an_imp
     store.put("k", A)
     now[0] = 1050
     store.put("k", B)
-    found = store.get("k")
-    assert (found.created, found.updated, found.expires) == (1000, 1050, 1150)  # type: ignore[union-attr]
+    belief = store.get("k")
+    assert (belief.created, belief.updated, belief.expires) == (1000, 1050, 1150)  # type: ignore[union-attr]
     other = MemoryBeliefs()
     now[0] = 1060
     assert import_lines(other, [*export_lines(store), "", "  "]) == 1

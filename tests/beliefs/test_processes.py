@@ -254,5 +254,5 @@ class TestMigration:
             client.set(f"unpoison:beliefs:{namespace}:odd", value)
             with pytest.raises(InputError, match="no belief"):
                 old.get("odd")
-        for found in (old, new, client):
-            found.close()
+        for store_opened in (old, new, client):
+            store_opened.close()

@@ -70,16 +70,16 @@ def crashes(path: str, kills: int) -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         store = SqliteBeliefs(path)
-        found = []
+        written = []
         beliefs = [belief for _, belief in store.items()]
         for belief in beliefs:
             number = int(belief.answer.split()[0])
             torn += belief != stated(number) or belief.query != f"query {number}"
-            found.append(number)
+            written.append(number)
         store.close()
         # Written in order, so later keys have the same number or the one before: the new belief or the old one.
-        torn += len(found) != KEYS or any(not 0 <= found[0] - later <= 1 for later in found)
-        old, new = old + (len(set(found)) > 1), new + (len(set(found)) == 1)
+        torn += len(written) != KEYS or any(not 0 <= written[0] - later <= 1 for later in written)
+        old, new = old + (len(set(written)) > 1), new + (len(set(written)) == 1)
     print(f"kills={kills} torn={torn} between={old} after={new}")
 
 

@@ -37,10 +37,10 @@ def test_json_keeps_every_field_and_adds_the_answer(run, rows_file, model):
     generator = model(lambda prompt: f"answer to {prompt.question}")
     result = run("ask", "-d", "simple", "-g", "openai:x", "--json", rows_file)
     assert result.exit_code == 0
-    for row, told in zip(ROWS, lines(result.stdout), strict=True):
-        answer, screening = told.pop("answer"), told.pop("screening")
-        assert told.pop("generator") == "scripted"
-        assert told == row
+    for row, answered in zip(ROWS, lines(result.stdout), strict=True):
+        answer, screening = answered.pop("answer"), answered.pop("screening")
+        assert answered.pop("generator") == "scripted"
+        assert answered == row
         assert answer["text"] == f"answer to {row['question']}"
         assert (answer["abstained"], answer["screened"]) == (False, True)
         assert [call["kind"] for call in answer["calls"]] == ["generate"]
@@ -75,7 +75,7 @@ def test_a_reader_is_always_named(run, rows_file, reader):
         pytest.importorskip("unpoison_reader")
     result = run("ask", "-d", "simple", "-g", reader, "--json", rows_file)
     assert result.exit_code == 0
-    assert {told["generator"] for told in lines(result.stdout)} == {reader}
+    assert {answered["generator"] for answered in lines(result.stdout)} == {reader}
     assert f"{reader} is no language model" in result.stderr
 
 
@@ -86,7 +86,7 @@ def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, ins
     monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: installed)
     result = run("ask", "-d", "simple", "--json", rows_file)
     assert result.exit_code == 0
-    assert {told["generator"] for told in lines(result.stdout)} == {installed}
+    assert {answered["generator"] for answered in lines(result.stdout)} == {installed}
 
 
 def test_skip_reports_and_goes_on(run, rows_file, model):
@@ -112,7 +112,7 @@ def test_unscreened_is_explicit_everywhere(run, rows_file, model):
     model(failing)
     result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", "--json", rows_file)
     assert result.exit_code == 0
-    answers = [told["answer"] for told in lines(result.stdout)]
+    answers = [answered["answer"] for answered in lines(result.stdout)]
     assert [answer["screened"] for answer in answers] == [True, True, False, True, True, True]
     assert answers[2]["text"] == "answer to question 2?"
     assert answers[2]["failure"] == "the server is on fire"
@@ -127,7 +127,7 @@ def test_when_the_fallback_fails_too_the_row_fails(run, rows_file, model):
     model({"question": ModelError("down")})
     result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", "--json", rows_file)
     assert result.exit_code == 2
-    assert all("error" in told and "answer" not in told for told in lines(result.stdout))
+    assert all("error" in answered and "answer" not in answered for answered in lines(result.stdout))
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "unscreened"])
@@ -136,13 +136,13 @@ def test_a_bad_row_never_stops_the_file(run, model, on_error):
     given = '{"query": 1}\n{"query": "q", "passages": ["a"]}\n'
     result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", on_error, "--json", "-", given=given)
     assert result.exit_code == 1
-    assert ["error" in told for told in lines(result.stdout)] == [True, False]
+    assert ["error" in answered for answered in lines(result.stdout)] == [True, False]
 
 
 def test_several_rows_at_once_in_order(run, rows_file, model):
     generator = model(lambda prompt: prompt.question, seconds=0.02)
     result = run("ask", "-d", "simple", "-g", "openai:x", "--rows", 3, "--json", rows_file)
-    assert [told["answer"]["text"] for told in lines(result.stdout)] == [row["question"] for row in ROWS]
+    assert [answered["answer"]["text"] for answered in lines(result.stdout)] == [row["question"] for row in ROWS]
     assert 1 < generator.most_in_flight <= 3
 
 
@@ -203,7 +203,7 @@ def test_the_cache_file_answers_the_second_run(run, rows_file, model, tmp_path):
         result = run("ask", "-d", "simple", "-g", "openai:x", "--cache", cache, "--json", "--calls", rows_file)
         assert result.exit_code == 0
     assert len(generator.prompts) == len(ROWS)
-    assert all(call["cached"] for told in lines(result.stdout) for call in told["answer"]["calls"])
+    assert all(call["cached"] for answered in lines(result.stdout) for call in answered["answer"]["calls"])
     assert "6 of them from the cache" in result.stderr
 
 
@@ -239,8 +239,8 @@ def test_the_terminal_says_where_sources_disagree_and_rows_carry_it(run, model):
     given = json.dumps({"query": "where is it", "passages": [page.format("Oslo"), page.format("Bergen\u001b[31m")]})
     result = run("ask", "-d", "guard", "-g", "openai:x", "-", given=given)
     assert "\nsources disagree: Oslo (1 passage), Bergen[31m (1)\n" in result.stdout
-    (told,) = lines(run("ask", "-d", "guard", "-g", "openai:x", "--json", "-", given=given).stdout)
-    assert [rival["passages"] for rival in told["screening"]["contested"][0]["rivals"]] == [[0], [1]]
+    (answered,) = lines(run("ask", "-d", "guard", "-g", "openai:x", "--json", "-", given=given).stdout)
+    assert [rival["passages"] for rival in answered["screening"]["contested"][0]["rivals"]] == [[0], [1]]
     assert "sources disagree: Oslo" in run("screen", "-d", "guard", "-", given=given).stdout
 
 

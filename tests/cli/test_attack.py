@@ -93,7 +93,8 @@ def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
     labelled = run("evaluate", "--policy", "labelled", "-d", "trustrag", "--json", "out.jsonl")
     again = json.loads(labelled.stdout)
     planted, own = (
-        next(c["figures"] for c in found["cells"] if c["scenario"]["attack"] != "none") for found in (document, again)
+        next(c["figures"] for c in measured["cells"] if c["scenario"]["attack"] != "none")
+        for measured in (document, again)
     )
     assert planted["poisoned"] == own["poisoned"]
     assert planted["recall"] == own["recall"]

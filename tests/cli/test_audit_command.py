@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from unpoison.at_rest.alerts import Rule
+from unpoison.at_rest.alerts import AlertRule
 from unpoison.at_rest.audit_log import AuditLog
 from unpoison.cli import app
 from unpoison.errors import OptionError
@@ -70,11 +70,16 @@ def test_an_alert_has_an_exit_status_of_its_own(log: Path) -> None:
 
 
 def test_json_begins_with_the_summary_and_holds_everything(log: Path) -> None:
-    found = [json.loads(line) for line in run("audit", "--json", log).stdout.splitlines()]
-    assert found[0]["kind"] == "summary"
-    assert found[0]["measures"]["documents"] == 1
-    assert (found[1]["kind"], found[1]["id"], found[1]["dropped"], found[1]["questions"]) == ("document", "bad", 9, 9)
-    assert {"source", "question"} <= {row["kind"] for row in found}
+    parsed = [json.loads(line) for line in run("audit", "--json", log).stdout.splitlines()]
+    assert parsed[0]["kind"] == "summary"
+    assert parsed[0]["measures"]["documents"] == 1
+    assert (parsed[1]["kind"], parsed[1]["id"], parsed[1]["dropped"], parsed[1]["questions"]) == (
+        "document",
+        "bad",
+        9,
+        9,
+    )
+    assert {"source", "question"} <= {row["kind"] for row in parsed}
 
 
 def test_broken_rows_are_named_and_the_others_counted(tmp_path: Path) -> None:
@@ -109,7 +114,7 @@ def test_rotated_parts_and_standard_input_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["documents", "documents=1", "documents>=x", "documents>=1.2.3", "documents>=-1", ""])
 def test_other_rules_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="alert must be"):
-        Rule.of(text)
+        AlertRule.of(text)
 
 
 QUESTION = "which city has the museum of the Vasa"
@@ -189,8 +194,8 @@ def test_a_line_of_the_audit_log_is_traced_where_it_has_texts(tmp_path: Path, te
     path = tmp_path / "audit.jsonl"
     with AuditLog(path, texts=texts) as log:
         passages = [Passage(text) for text in TEXTS]
-        found = Screening.decided("t", Query(QUESTION), passages, kept=[1, 0], scores=[1, 1, 0], reasons=["r"] * 3)
-        log.record(found, request={"id": "4f1c"})
+        parsed = Screening.decided("t", Query(QUESTION), passages, kept=[1, 0], scores=[1, 1, 0], reasons=["r"] * 3)
+        log.record(parsed, request={"id": "4f1c"})
     result = run("trace", "--id", "4f1c", "--answer", "Gothenburg", "--json", path)
     if texts == "keep":
         assert json.loads(result.stdout)["culprits"] == [1]

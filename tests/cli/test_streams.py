@@ -14,8 +14,12 @@ QUESTION = "Who is the mayor of Tarnford?"
 
 
 def step(time, name, count=3):
-    said = [f"{name} is the mayor of Tarnford.", f"The mayor of Tarnford, {name}, spoke.", f"Mayor {name} of Tarnford."]
-    return {"question": QUESTION, "time": time, "passages": said[:count]}
+    statements = [
+        f"{name} is the mayor of Tarnford.",
+        f"The mayor of Tarnford, {name}, spoke.",
+        f"Mayor {name} of Tarnford.",
+    ]
+    return {"question": QUESTION, "time": time, "passages": statements[:count]}
 
 
 @pytest.fixture

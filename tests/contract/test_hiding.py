@@ -91,13 +91,13 @@ def vectors(n: int) -> list[Any]:
 def test_the_embedding_of_what_hides_is_not_used(defense: Defense) -> None:
     """Forging a vector does not help who hides: it is encoded here, with all others where vectors do not compare."""
     zero = np.zeros(5, np.float32)
-    made = vectors(len(SHARKS) + 1)
-    given = [Passage(text, embedding=v) for text, v in zip(SHARKS, made)]
+    vectors_made = vectors(len(SHARKS) + 1)
+    given = [Passage(text, embedding=v) for text, v in zip(SHARKS, vectors_made)]
     given[3] = Passage(inside("\u200b")(SHARKS[3]), embedding=zero)
-    screening = defense.screen(Query(QUERY, made[-1]), given)
-    told = [note for note in screening.evidence.notes if "given embeddings are not used" in note]
-    assert len(told) == (defense.models.encoder is not None)
-    if told:
+    screening = defense.screen(Query(QUERY, vectors_made[-1]), given)
+    notes_told = [note for note in screening.evidence.notes if "given embeddings are not used" in note]
+    assert len(notes_told) == (defense.models.encoder is not None)
+    if notes_told:
         assert decision(screening) == decision(defense.screen(QUERY, SHARKS))
 
 
@@ -179,7 +179,7 @@ def test_passages_that_the_encoder_does_not_read_whole_are_named() -> None:
 def test_hiding_changes_no_verdict_on_real_passages(shared_data: Path, disguise: Callable[[str], str]) -> None:
     guard = Guard()
     for example in load(shared_data / "nq_poisoned.jsonl").examples[:60:10]:
-        texts = [Passage(found.passage.text).reading for found in example.passages][:12]
+        texts = [Passage(labelled.passage.text).reading for labelled in example.passages][:12]
         texts = [text for text in texts if text.isascii()]  # the disguises are made for ASCII letters
         honest, hidden = (guard.screen(example.question, one) for one in (texts, [disguise(t) for t in texts]))
         assert decision(hidden) == decision(honest)

@@ -39,7 +39,7 @@ class Speller:
 
     def __init__(self, sure: float = 0.9, *, reflects: bool = False) -> None:
         self.sure, self.reflects = sure, reflects
-        self.asked: list[tuple[int, tuple[int, ...]]] = []
+        self.requests: list[tuple[int, tuple[int, ...]]] = []
         self.prompts: list[Prompt] = []
 
     def tokens(self, text: str, /) -> list[int]:
@@ -53,18 +53,18 @@ class Speller:
         return WORDS.index(name) if self.reflects and name in WORDS else None
 
     def next_token(self, prompts: Sequence[Prompt], tokens: Sequence[int], /) -> NDArray[np.float64]:
-        self.asked.append((len(prompts), tuple(tokens)))
+        self.requests.append((len(prompts), tuple(tokens)))
         self.prompts += prompts
         return np.array([self._row(prompt, list(tokens)) for prompt in prompts])
 
     def _row(self, prompt: Prompt, tokens: list[int]) -> NDArray[np.float64]:
         close = WORDS.index("</paragraph>")
         if close in tokens:
-            said = tokens[tokens.index(close) + 1 :]
+            continuation = tokens[tokens.index(close) + 1 :]
             city = next((t for t in tokens[2:] if 1 <= t <= 3), 1)
             support = "[Fully supported]" if city == 1 else "[No support / Contradictory]"
             script = [WORDS.index("[Relevant]"), city, WORDS.index(support), WORDS.index("[Utility:5]"), 0]
-            return self._sure(script[len(said)])
+            return self._sure(script[len(continuation)])
         city = next((i for i in (1, 2, 3) if prompt.passages and WORDS[i] in prompt.passages[0]), 3)
         return self._sure([city, 0][min(len(tokens), 1)])
 
@@ -112,7 +112,7 @@ def test_replug_follows_the_passages_that_were_retrieved_best() -> None:
 def test_replug_reads_each_passage_alone_and_one_token_at_a_time() -> None:
     model = Speller()
     Replug(model, encoder=Towards(), keep=2).answer("which?", ["Paris 0.9", "Paris 0.8", "Lyon 0.7"])
-    assert model.asked == [(2, ()), (2, (1,))]
+    assert model.requests == [(2, ()), (2, (1,))]
     assert [len(prompt.passages) for prompt in model.prompts] == [1, 1, 1, 1]
 
 
@@ -138,7 +138,7 @@ def test_self_rag_with_reflection_tokens_takes_the_supported_answer() -> None:
 def test_the_passage_stands_in_the_reply_in_the_published_form() -> None:
     model = Speller(reflects=True)
     SelfRag(model).answer("which?", ["Lyon [Fully supported] [Utility:5] </paragraph>"])
-    prompt, (_, tokens) = model.prompts[0], model.asked[0]
+    prompt, (_, tokens) = model.prompts[0], model.requests[0]
     assert prompt.text().strip() == "### Instruction:\nwhich?\n\n### Response:"
     assert [WORDS[token] for token in tokens] == ["[Retrieval]", "<paragraph>", "Lyon", "</paragraph>"]
 
@@ -198,7 +198,7 @@ def test_an_architecture_uses_the_screening_of_a_defense_that_would_answer_itsel
     scenario = Scenario("sample", defense="trustrag", generator="double", architecture="replug", limit=1, k=3)
     (cell,) = Runner(tmp_path, [scenario], models={"double": model}).run().cells
     assert cell.records[0].error is None
-    assert model.asked
+    assert model.requests
 
 
 def test_scenarios_refuse_what_an_architecture_cannot_do(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def test_an_answer_that_withstands_too_little_is_withheld() -> None:
     assert empty.screening.evidence.notes[-1] == (
         "an answer was withheld: it has to withstand 2 planted passages, and 1 is proved"
     )
-    told = held(answer, 9).screening.evidence.notes[-1]
-    assert told.endswith("1 is proved; 6 passages withstand 2 at most, so retrieve 19 or more")
+    note = held(answer, 9).screening.evidence.notes[-1]
+    assert note.endswith("1 is proved; 6 passages withstand 2 at most, so retrieve 19 or more")
     unproved = held(replace(answer, guarantee=None), 1)
     assert (unproved.abstained, unproved.guarantee) == (True, None)
 

@@ -66,13 +66,13 @@ class Echo:
 def sets(count: int, seed: int) -> list[list[str]]:
     """Sets in which some answers are frequent."""
     rng = random.Random(seed)
-    made = []
+    attacks_made = []
     for _ in range(count):
         k = rng.choice((1, 3, 5, 8, 10, 20))
         weights = [rng.choice((0, 1, 1, 3, 9)) + 0.01 for _ in HONEST]
         said = rng.choices(HONEST, weights, k=k)
-        made.append([f"{one} // {' '.join(rng.sample('abcdefghijklmnop', 6))}" for one in said])
-    return made
+        attacks_made.append([f"{one} // {' '.join(rng.sample('abcdefghijklmnop', 6))}" for one in said])
+    return attacks_made
 
 
 def one_form(one: Answer, two: Answer) -> bool:
@@ -122,8 +122,8 @@ def test_the_searches_find_a_guarantee_that_is_one_too_many() -> None:
             return answer
 
     bold = Bold(Echo())
-    found = [breaks(bold, QUESTION, one, POOL, seed=i, same=one_form) for i, one in enumerate(sets(20, seed=3))]
-    assert sum(one is not None for one in found) > 5
+    breaches = [breaks(bold, QUESTION, one, POOL, seed=i, same=one_form) for i, one in enumerate(sets(20, seed=3))]
+    assert sum(one is not None for one in breaches) > 5
 
 
 def test_guard_that_compares_could_not_carry_a_guarantee() -> None:

@@ -54,9 +54,9 @@ def test_copies_of_an_injected_order_go() -> None:
 
 def test_a_reason_names_neighbours_that_are_not_the_passage_itself() -> None:
     screening = Guard().screen(QUERY, [*PREFIXED, *CLEAN])
-    said = screening.verdicts[0].reason
-    assert "probability of poison" in said
-    assert "passage 0" not in said
+    reason = screening.verdicts[0].reason
+    assert "probability of poison" in reason
+    assert "passage 0" not in reason
 
 
 def test_damage_moves_the_threshold_and_threshold_overrules_it() -> None:
@@ -160,8 +160,8 @@ THIRD = "Since 1993 the San Jose Sharks have played their home games at the SAP 
 def reader(prompt: object) -> str:
     """Believes whoever comes first."""
     texts = " ".join(prompt.passages)  # type: ignore[attr-defined]
-    found = [(texts.find(name), name) for name in ("Cow Barn", "SAP Center") if name in texts]
-    return min(found)[1] if found else "I don't know"
+    positions_found = [(texts.find(name), name) for name in ("Cow Barn", "SAP Center") if name in texts]
+    return min(positions_found)[1] if positions_found else "I don't know"
 
 
 def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
@@ -210,12 +210,12 @@ def test_a_passage_that_does_not_answer_is_not_held_to_be_a_liar() -> None:
 
 
 def test_no_model_is_asked_where_nothing_is_ambiguous_or_the_user_says_never() -> None:
-    asked: list[object] = []
-    generator = ScriptedGenerator(lambda prompt: asked.append(prompt) or "I don't know")
+    encoded: list[object] = []
+    generator = ScriptedGenerator(lambda prompt: encoded.append(prompt) or "I don't know")
     Guard(generator=generator, nli=FakeNLI(judge)).screen(QUERY, CLEAN[3:])
     Guard(consult="never", generator=generator, nli=FakeNLI(judge)).screen(QUERY, [*TRUTH, LIE])
     Guard(generator=generator).screen(QUERY, [*TRUTH, LIE])
-    assert asked == []
+    assert encoded == []
 
 
 # The coefficients.

@@ -38,13 +38,13 @@ class Scripted(ScriptedGenerator):
     """A reader that finds the first number of days; it counts how often it is asked how answers relate."""
 
     def __init__(self, related: object = None) -> None:
-        super().__init__(self.said)
-        self.asked: list[tuple[str, str]] = []
+        super().__init__(self.reply_of)
+        self.compared: list[tuple[str, str]] = []
         self.related = related
         self.seen: list[str] = []
         self.no_answer = 0.0
 
-    def said(self, prompt: Prompt) -> str:
+    def reply_of(self, prompt: Prompt) -> str:
         return self.found(prompt.passages[0]) if prompt.passages else "I don't know"
 
     def found(self, text: str) -> str:
@@ -56,7 +56,7 @@ class Scripted(ScriptedGenerator):
         return [Reading(text, 0, 1, 1.0, self.no_answer) for text in map(self.found, passages)]
 
     def relations(self, question: str, pairs: Sequence[tuple[str, str]]) -> object:
-        self.asked += pairs
+        self.compared += pairs
         return [relation(question, *pair) for pair in pairs] if self.related is None else self.related
 
 
@@ -156,7 +156,7 @@ def test_a_language_model_is_not_asked_for_it() -> None:
 
 def test_answers_that_were_read_anyway_are_compared() -> None:
     guard = Guard(
-        generator=ScriptedGenerator(Scripted().said), nli=FakeNLI(lambda *_: (0.1, 0.8, 0.1)),
+        generator=ScriptedGenerator(Scripted().reply_of), nli=FakeNLI(lambda *_: (0.1, 0.8, 0.1)),
         threshold=1.0, consult="always",
     )  # fmt: skip
     assert says(guard.screen(QUESTION, [*SHOP, OTHER])) == ["sources disagree: 30 days (2 passages), 14 days (1)"]
@@ -166,7 +166,7 @@ def test_the_readers_own_comparison_counts() -> None:
     same = [Relation(0.9, 0.05, 0.05)]
     reader = Scripted(same)
     assert Guard(generator=reader, threshold=1.0).screen(QUESTION, [*SHOP, OTHER]).contested == ()
-    assert reader.asked == [("30 days", "14 days")]
+    assert reader.compared == [("30 days", "14 days")]
 
 
 @pytest.mark.parametrize("wrong", [[], [0.5], "same", [Relation(1, 0, 0)] * 2])
@@ -236,8 +236,8 @@ def test_disputes_that_have_nothing_to_do_with_each_other_are_two() -> None:
 
 
 def test_hostile_answers_are_bounded_and_cannot_pass_for_counts() -> None:
-    (said,) = found({0: 'Oslo (9 passages), "Rome', 1: "Paris"})
-    assert said == 'sources disagree: "Oslo (9 passages), \'Rome" (1 passage), Paris (1)'
+    (reply_of,) = found({0: 'Oslo (9 passages), "Rome', 1: "Paris"})
+    assert reply_of == 'sources disagree: "Oslo (9 passages), \'Rome" (1 passage), Paris (1)'
     contested, _ = run(contests("q", ["a", "b"], ReadAnswers({0: "x" * 5000, 1: "Paris"}), np.zeros((2, 2))), Models())
     assert max(len(rival.answer) for contest in contested for rival in contest.rivals) <= LONGEST_SHOWN
 

@@ -39,31 +39,31 @@ def numbers(values):
     return [float(f"{value:.9g}") for value in values]
 
 
-def found(coefficients):
-    told = []
+def probabilities(coefficients):
+    lines = []
     for question, texts in sets():
         screening = Guard(coefficients=coefficients, orders="keep").screen(question, texts)
         vectors = load_encoder("lexical").encode([*texts, question])
         evidence = signs(question, texts, vectors[:-1], vectors[-1])
         windows = WindowModel.load().judge(question, texts)
-        told.append({
+        lines.append({
             "probability": numbers(screening.evidence["probability"]),
             "reasons": [verdict.reason for verdict in screening.verdicts],
             "evidence": {name: numbers(column) for name, column in evidence.columns.items()},
             "windows": numbers(windows.odds),
         })  # fmt: skip
-    return told
+    return lines
 
 
 @pytest.mark.parametrize("coefficients", ["lexical", "minilm"])
 def test_every_number_and_reason_is_what_it_was(coefficients) -> None:
-    told = found(coefficients)
+    lines = probabilities(coefficients)
     if os.environ.get("UNPOISON_WRITE_GOLDEN"):
         whole = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.exists() else {}
-        GOLDEN.write_text(json.dumps({**whole, coefficients: told}, indent=0) + "\n", encoding="utf-8")
+        GOLDEN.write_text(json.dumps({**whole, coefficients: lines}, indent=0) + "\n", encoding="utf-8")
     expected = json.loads(GOLDEN.read_text(encoding="utf-8"))[coefficients]
-    assert len(told) == len(expected) == QUESTIONS
-    for now, before in zip(told, expected, strict=True):
+    assert len(lines) == len(expected) == QUESTIONS
+    for now, before in zip(lines, expected, strict=True):
         assert now["reasons"] == before["reasons"]
         for name in ("probability", "windows"):
             assert now[name] == pytest.approx(before[name], abs=1e-6)

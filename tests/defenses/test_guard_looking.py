@@ -76,11 +76,11 @@ def test_what_is_dropped_for_its_excerpts_is_judged_without_them(monkeypatch) ->
 
 
 def test_only_doubtful_passages_are_judged_twice(monkeypatch) -> None:
-    asked = []
-    monkeypatch.setattr(guard_looking, "excerpts", lambda _q, _t, suspects: asked.extend(suspects) or {})
+    texts_encoded = []
+    monkeypatch.setattr(guard_looking, "excerpts", lambda _q, _t, suspects: texts_encoded.extend(suspects) or {})
     innocent = seen(OTHERS)
     assert (innocent.probability <= 0.2).all()
-    assert asked == []
+    assert texts_encoded == []
 
 
 def test_baits_never_cost_the_gold_passage_more_than_its_own_suspicion() -> None:

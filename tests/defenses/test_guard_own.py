@@ -148,7 +148,7 @@ DEEP = "[" * 100_000
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda d: d.update(format=2), "format"),
         (lambda d: d.update(shipped="0-0"), "another version"),
@@ -176,12 +176,12 @@ DEEP = "[" * 100_000
         (lambda d: d["windows"].update(damage=[0.01, 0.1], thresholds=[1, 0]), "differ in length"),
     ],
 )
-def test_a_file_that_was_tampered_with_is_refused_in_a_sentence(mine, tmp_path, change, said) -> None:
+def test_a_file_that_was_tampered_with_is_refused_in_a_sentence(mine, tmp_path, change, message) -> None:
     data = json.loads(mine.read_text(encoding="utf-8"))
     change(data)
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(OptionError, match=said) as caught:
+    with pytest.raises(OptionError, match=message) as caught:
         Guard(coefficients=str(bad))
     assert "holds no coefficients" in str(caught.value)
 

@@ -52,7 +52,7 @@ def judge(probabilities: Mapping[str, float], windows: Mapping[str, Sequence[str
         texts = [passage.reading for passage in passages]
         seen.append(texts)
         worst = [max((p for part, p in probabilities.items() if part in text), default=0.0) for text in texts]
-        found = {
+        redaction = {
             i: [
                 Window(text.index(part), text.index(part) + len(part), probabilities[part], f"says {part}")
                 for part in windows.get("", probabilities)
@@ -60,7 +60,7 @@ def judge(probabilities: Mapping[str, float], windows: Mapping[str, Sequence[str
             ]
             for i, text in enumerate(texts)
         }
-        return Judged(np.array(worst), threshold, found)
+        return Judged(np.array(worst), threshold, redaction)
 
     return judged, seen
 
@@ -77,14 +77,16 @@ def redact(texts: Sequence[str], probabilities: Mapping[str, float], windows: Se
 
 
 def test_what_is_suspicious_is_cut_and_the_rest_judged_again() -> None:
-    found, seen = redact(["A lie stands here. The rest is fine.", "All of this is fine."], {"A lie stands here.": 0.9})
-    assert found.cut == {0}
-    assert found.probability.tolist() == [0.0, 0.0]
-    assert [p.reading for p in found.passages] == ["The rest is fine.", "All of this is fine."]
+    redaction, seen = redact(
+        ["A lie stands here. The rest is fine.", "All of this is fine."], {"A lie stands here.": 0.9}
+    )
+    assert redaction.cut == {0}
+    assert redaction.probability.tolist() == [0.0, 0.0]
+    assert [p.reading for p in redaction.passages] == ["The rest is fine.", "All of this is fine."]
     assert seen[1] == ["The rest is fine.", "All of this is fine."]
-    (span,) = found.spans[0]
+    (span,) = redaction.spans[0]
     assert (span.start, span.end, span.probability, span.reason) == (0, 18, 0.9, "says A lie stands here.")
-    assert "without 1 span" in found.reason(0)
+    assert "without 1 span" in redaction.reason(0)
 
 
 def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
@@ -117,13 +119,13 @@ def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
 
 
 def test_where_nothing_is_left_or_nothing_can_be_named_it_is_dropped() -> None:
-    found, seen = redact(["A lie stands here."], {"A lie stands here.": 0.9})
-    assert not found.cut
+    redaction, seen = redact(["A lie stands here."], {"A lie stands here.": 0.9})
+    assert not redaction.cut
     assert len(seen) == 1
-    assert found.spans[0][0].end == 18
-    found, seen = redact(["A lie stands here. The rest is fine."], {"lie": 0.9}, windows=[])
-    assert not found.cut
-    assert not found.spans
+    assert redaction.spans[0][0].end == 18
+    redaction, seen = redact(["A lie stands here. The rest is fine."], {"lie": 0.9}, windows=[])
+    assert not redaction.cut
+    assert not redaction.spans
     assert len(seen) == 1
 
 
@@ -157,9 +159,9 @@ def test_the_smallest_windows_say_where_it_is_with_their_marks() -> None:
 
 def test_what_a_suspicious_passage_hides_goes_too() -> None:
     raw = "A lie stands here.<!-- five words that nobody sees --> The rest is fine."
-    found, _ = redact([raw], {"A lie stands here.": 0.9})
-    assert found.passages[0].reading == "The rest is fine."
-    assert [raw[s.start : s.end] for s in found.spans[0]] == ["A lie stands here.", "five words that nobody sees"]
+    redaction, _ = redact([raw], {"A lie stands here.": 0.9})
+    assert redaction.passages[0].reading == "The rest is fine."
+    assert [raw[s.start : s.end] for s in redaction.spans[0]] == ["A lie stands here.", "five words that nobody sees"]
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())

@@ -19,8 +19,8 @@ def scripted(*rounds: list[str]) -> ScriptedGenerator:
         if prompt.task == "synthesize":
             aggregations.append(f'All Correct Answers: ["{len(aggregations) + 1}"]. Explanation: agents agree')
             return aggregations[-1]
-        said = rounds[len(aggregations)][int(prompt.passages[0][1:])]
-        return f"Answer: {said} Explanation: my passage says so."
+        answer_given = rounds[len(aggregations)][int(prompt.passages[0][1:])]
+        return f"Answer: {answer_given} Explanation: my passage says so."
 
     return ScriptedGenerator(reply)
 
@@ -121,5 +121,5 @@ def test_mistakes_are_named() -> None:
 
 
 def test_with_the_extractive_reader() -> None:
-    told = ["Paris is the capital of France.", "The capital of France is Paris.", "The capital of France is Lyon."]
-    assert "Paris" in Madam(ExtractiveReader()).answer("What is the capital of France?", told).text
+    texts = ["Paris is the capital of France.", "The capital of France is Paris.", "The capital of France is Lyon."]
+    assert "Paris" in Madam(ExtractiveReader()).answer("What is the capital of France?", texts).text

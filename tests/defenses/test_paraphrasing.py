@@ -23,7 +23,7 @@ def generator(answers: dict[str, str]) -> ScriptedGenerator:
 
 
 @pytest.mark.parametrize(
-    ("reply", "count", "found"),
+    ("reply", "count", "paraphrases"),
     [
         (WRITTEN, 3, ["Which city is the capital?", "Name the capital.", "What city governs?"]),
         (WRITTEN, 2, ["Which city is the capital?", "Name the capital."]),
@@ -33,8 +33,8 @@ def generator(answers: dict[str, str]) -> ScriptedGenerator:
         ("1984 in what country?", 1, ["1984 in what country?"]),
     ],
 )
-def test_paraphrases_are_read_line_by_line(reply: str, count: int, found: list[str]) -> None:
-    assert read_paraphrases(reply, count, "q") == found
+def test_paraphrases_are_read_line_by_line(reply: str, count: int, paraphrases: list[str]) -> None:
+    assert read_paraphrases(reply, count, "q") == paraphrases
 
 
 def test_the_majority_answers() -> None:
@@ -61,15 +61,15 @@ def test_one_paraphrase_takes_two_calls() -> None:
 
 
 def test_each_paraphrase_retrieves_for_itself() -> None:
-    asked: list[str] = []
+    questions_asked: list[str] = []
 
     def retriever(question: str) -> list[object]:
-        asked.append(question)
+        questions_asked.append(question)
         return [] if "Name" in question else [f"about {question}", {"text": "shared"}, Passage("third")]
 
     model = generator({"Name the capital.": "from memory"})
     answer = Paraphrasing(model, paraphrases=2, retriever=retriever).answer("q", ["poison"])
-    assert sorted(asked) == ["Name the capital.", "Which city is the capital?"]
+    assert sorted(questions_asked) == ["Name the capital.", "Which city is the capital?"]
     assert [call.kind for call in answer.calls] == ["generate", "retrieve", "retrieve", "generate", "generate"]
     first, second = sorted(model.prompts[1:], key=lambda prompt: prompt.task)
     assert first.passages == ("about Which city is the capital?", "shared", "third")

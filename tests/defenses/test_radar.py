@@ -125,9 +125,9 @@ def test_only_distinct_ordered_pairs_of_distinct_answers_are_judged() -> None:
     nli = FakeNLI(lambda premise, hypothesis: (0.1, 0.2, 0.7))
     answers = dict(zip(DOCUMENTS, ["Paris", "paris.", "Lyon", "Paris"], strict=True))
     Radar(reader(answers), nli).screen(QUESTION, DOCUMENTS)
-    asked = [pair for call in nli.calls for pair in call]
-    assert len(asked) == len(set(asked)) == 2
-    assert all(premise.startswith(f"Question: {QUESTION} Answer: ") for premise, _ in asked)
+    judged_pairs = [pair for call in nli.calls for pair in call]
+    assert len(judged_pairs) == len(set(judged_pairs)) == 2
+    assert all(premise.startswith(f"Question: {QUESTION} Answer: ") for premise, _ in judged_pairs)
 
 
 def test_a_single_informative_answer_is_kept() -> None:

@@ -92,15 +92,15 @@ class TestSteps:
         store.put(KEY, Belief("A", 0.8, 0.1))
         radar = make(store)
         answer = radar.answer(QUESTION, ["A one", "A two", "B"])
-        told = answer.belief
-        assert told.prior == (0.8, 0.1)
-        assert told.likelihood == pytest.approx((2.05 / 3, 0.8 / 3))
-        assert told.posterior == pytest.approx((posterior(0.8, 2.05 / 3), posterior(0.1, 0.8 / 3)))
-        assert told.kept
+        belief_told = answer.belief
+        assert belief_told.prior == (0.8, 0.1)
+        assert belief_told.likelihood == pytest.approx((2.05 / 3, 0.8 / 3))
+        assert belief_told.posterior == pytest.approx((posterior(0.8, 2.05 / 3), posterior(0.1, 0.8 / 3)))
+        assert belief_told.kept
         assert radar.models.generator.prompts[-1].task == "synthesize"
         assert radar.models.generator.prompts[-1].passages == ("A", "A", "A")  # two passages and the memory
         assert answer.screening.kept_indices == (0, 1)
-        assert answer.screening.evidence["memory"] == pytest.approx(told.posterior)
+        assert answer.screening.evidence["memory"] == pytest.approx(belief_told.posterior)
         assert answer.screening.evidence["ties"] == pytest.approx([1.0, 1.0, 0.05])
 
     def test_the_reason_says_what_decided_on_the_previous_answer(self):
@@ -121,10 +121,10 @@ class TestSteps:
             store = MemoryBeliefs()
             store.put(KEY, Belief("B", 0.2, 0.8))
             radar = Radar(reader(), judge(other=0.55, conflict=0.45), store, encoder=encoder(), **options)
-            told = radar.answer(QUESTION, passages).belief
-            assert told.posterior == pytest.approx((0.2340, 0.7660), abs=1e-4)
-            assert told.kept is kept
-            assert why in told.reason
+            belief_told = radar.answer(QUESTION, passages).belief
+            assert belief_told.posterior == pytest.approx((0.2340, 0.7660), abs=1e-4)
+            assert belief_told.kept is kept
+            assert why in belief_told.reason
 
     def test_documents_do_not_depend_on_memory_in_paper_mode(self):
         store, passages = MemoryBeliefs(), ["A one", "A two", "B", "-"]
@@ -187,8 +187,10 @@ class TestSteps:
 
     def test_algorithm_1_over_a_stream(self):
         radar = make()
-        told = [radar.answer(QUESTION, list(letters)).text for letters in ("AAB", "AXA", "AAX", "BBA", "BBB", "BXB")]
-        assert told == ["A", "A", "A", "B", "B", "B"]
+        belief_told = [
+            radar.answer(QUESTION, list(letters)).text for letters in ("AAB", "AXA", "AAX", "BBA", "BBB", "BXB")
+        ]
+        assert belief_told == ["A", "A", "A", "B", "B", "B"]
 
     def test_two_runs_give_identical_bytes(self):
         def run():
@@ -247,8 +249,8 @@ class TestReferenceMode:
     def test_no_evidence_counts_as_full_support(self):
         store = MemoryBeliefs()
         store.put(KEY, Belief("A", 0.5, 0.5))
-        told = make(store, mode="reference").answer(QUESTION, ["-"]).belief
-        assert (told.likelihood, told.posterior) == ((1.0, 0.0), (1.0, 0.0))
+        belief_told = make(store, mode="reference").answer(QUESTION, ["-"]).belief
+        assert (belief_told.likelihood, belief_told.posterior) == ((1.0, 0.0), (1.0, 0.0))
 
     def test_the_memory_takes_part_in_centrality(self):
         store = MemoryBeliefs()

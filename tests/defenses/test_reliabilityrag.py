@@ -45,11 +45,11 @@ def given(count: int) -> list[str]:
     ],
 )
 def test_the_worked_examples(answers: str, clashes: list[str], kept: tuple[int, ...]) -> None:
-    said = ["I don't know" if letter == "?" else f"answer {letter}" for letter in answers]
-    generator = scripted(*said)
-    answer = ReliabilityRag(generator, clashing(*clashes)).answer("q", given(len(said)))
+    answers_given = ["I don't know" if letter == "?" else f"answer {letter}" for letter in answers]
+    generator = scripted(*answers_given)
+    answer = ReliabilityRag(generator, clashing(*clashes)).answer("q", given(len(answers_given)))
     assert answer.screening.kept_indices == kept
-    assert len(generator.prompts) == len(said) + 1
+    assert len(generator.prompts) == len(answers_given) + 1
     assert generator.prompts[-1].passages == tuple(f"p{i}" for i in kept), "the documents, in rank order"
     assert answer.text == "final"
 
@@ -112,9 +112,9 @@ def test_samples_are_read_best_last_and_asked_for_together() -> None:
     drawn = answer.screening.evidence["samples"].tolist()
     assert len(drawn) == 20
     assert all(left <= right for left, right in drawn)
-    asked = {prompt.passages for prompt in generator.prompts[:-1]}
-    assert asked == {(f"p{right}", f"p{left}") for left, right in drawn}
-    assert len(generator.prompts) == len(asked) + 1 <= 21
+    prompts_seen = {prompt.passages for prompt in generator.prompts[:-1]}
+    assert prompts_seen == {(f"p{right}", f"p{left}") for left, right in drawn}
+    assert len(generator.prompts) == len(prompts_seen) + 1 <= 21
 
 
 def test_samples_that_contradict_the_largest_set_are_left_out() -> None:

@@ -52,8 +52,8 @@ def test_beta_takes_over_at_ten_answers(count: int, threshold: int) -> None:
     """mu = min(3, 0.3 n): 0.3, 1.2, 2.7, 3, 3."""
     for stating in (threshold - 1, threshold):
         answers = ["Paris"] * stating + [f"x{i}" for i in range(count - stating)]
-        found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
-        assert ("Paris" in found) == (stating >= threshold)
+        keywords_found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
+        assert ("Paris" in keywords_found) == (stating >= threshold)
 
 
 def test_votes_fall_with_rank_and_sum_to_the_number_of_answers() -> None:
@@ -67,8 +67,8 @@ def test_votes_fall_with_rank_and_sum_to_the_number_of_answers() -> None:
 
 def test_an_answer_votes_once_and_the_longest_keyword_comes_first() -> None:
     answers = ["Paris, Paris, Paris", "Port-au-Prince in Haiti", "Port-au-Prince in Haiti", "x y", "z"]
-    found = RobustRag(scripted(answers), alpha=0.4).answer("q", passages(answers)).details["keywords"]
-    assert found == ["Port-au-Prince in Haiti", "Port-au-Prince", "Haiti"]
+    keywords_found = RobustRag(scripted(answers), alpha=0.4).answer("q", passages(answers)).details["keywords"]
+    assert keywords_found == ["Port-au-Prince in Haiti", "Port-au-Prince", "Haiti"]
 
 
 def test_when_all_abstain_nothing_more_is_asked() -> None:
@@ -108,8 +108,8 @@ def test_screening_drops_nothing_and_needs_no_model() -> None:
 
 def test_a_single_poison_cannot_speak() -> None:
     answers = ["Paris"] * 9 + ["Lyon"]
-    found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
-    assert found == ["Paris"]
+    keywords_found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
+    assert keywords_found == ["Paris"]
 
 
 def test_certified_when_the_attacker_has_no_say() -> None:

@@ -26,9 +26,9 @@ class Spelled:
 
     name = "spelled"
 
-    def __init__(self, said: Callable[[str], tuple[str, float]]) -> None:
-        self.said = said
-        self.asked: list[tuple[int, tuple[int, ...]]] = []
+    def __init__(self, reply_of: Callable[[str], tuple[str, float]]) -> None:
+        self.reply_of = reply_of
+        self.requests: list[tuple[int, tuple[int, ...]]] = []
 
     @property
     def ends(self) -> frozenset[int]:
@@ -41,10 +41,10 @@ class Spelled:
         return " ".join(WORDS[token] for token in tokens)
 
     def next_token(self, prompts: Sequence[Prompt], tokens: Sequence[int], /) -> NDArray[np.float64]:
-        self.asked.append((len(prompts), tuple(tokens)))
+        self.requests.append((len(prompts), tuple(tokens)))
         rows = []
         for prompt in prompts:
-            sentence, sure = self.said(prompt.passages[0] if prompt.passages else "")
+            sentence, sure = self.reply_of(prompt.passages[0] if prompt.passages else "")
             words = [*sentence.split(), "<end>"]
             row = np.full(len(WORDS), (1 - sure) / (len(WORDS) - 1))
             row[WORDS.index(words[min(len(tokens), len(words) - 1)])] = sure
@@ -77,8 +77,8 @@ def test_the_majority_is_spelled_out_together() -> None:
     assert answer.text == "Paris France"
     assert answer.details["leads"] == pytest.approx([0.9 * 2 + 0.1 / 7 - 0.9 - 0.2 / 7, 2.657, 2.657], abs=1e-3)
     assert len([call for call in answer.calls if call.kind == "generate"]) == 0
-    assert model.asked[:3] == [(3, ()), (3, (1,)), (3, (1, 2))], "first P(I don't know) of each passage"
-    assert model.asked[3:] == [(4, ()), (4, (4,)), (4, (4, 7))], "then k + 1 rows, with a shared reply"
+    assert model.requests[:3] == [(3, ()), (3, (1,)), (3, (1, 2))], "first P(I don't know) of each passage"
+    assert model.requests[3:] == [(4, ()), (4, (4,)), (4, (4, 7))], "then k + 1 rows, with a shared reply"
 
 
 def test_passages_that_abstain_are_left_out_and_alone_nothing_is_said() -> None:

@@ -246,14 +246,14 @@ class TestAnswer:
         assert all("judge" in prompt.system for prompt in (whole, unknowing))
         assert all("judge" not in prompt.system for prompt in (trusting, neither))
 
-    @pytest.mark.parametrize(("finish", "said"), [("refusal", "refused"), ("length", "cut")])
-    def test_an_unfinished_consolidation_is_said(self, finish: str, said: str) -> None:
+    @pytest.mark.parametrize(("finish", "message"), [("refusal", "refused"), ("length", "cut")])
+    def test_an_unfinished_consolidation_is_said(self, finish: str, message: str) -> None:
         def reply(prompt: Prompt) -> Reply:
             return Reply("text", finish=finish if prompt.task == "consolidate" else "stop")
 
         answer = TrustRag(ScriptedGenerator(reply)).answer("where", self.given)
         assert answer.details["unfinished"] == {"consolidation": finish}
-        assert any(said in note and "consolidation" in note for note in answer.screening.evidence.notes)
+        assert any(message in note and "consolidation" in note for note in answer.screening.evidence.notes)
 
     def test_the_papers_prompts_hold_no_attack_template(self) -> None:
         def seen(mode: str) -> Prompt:

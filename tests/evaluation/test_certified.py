@@ -94,8 +94,8 @@ def test_a_run_shows_it_in_every_format(report: Report) -> None:
     )
     assert "What is guaranteed" in page(report)
     assert "Certified accuracy" in as_markdown(report)
-    found = {one["id"]: one for one in json.loads(as_json(report))["certified"]}
-    assert sorted(len(one["certified"]) for one in found.values()) == [0, 4, 4]
+    certified_by_id = {one["id"]: one for one in json.loads(as_json(report))["certified"]}
+    assert sorted(len(one["certified"]) for one in certified_by_id.values()) == [0, 4, 4]
 
 
 def test_the_command_shows_it_and_says_where_there_is_none(report: Report, tmp_path: Path) -> None:

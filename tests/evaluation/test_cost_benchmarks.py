@@ -49,7 +49,7 @@ def test_perplexities_are_grouped_by_attack_and_compared_with_the_clean_texts() 
     groups = perplexity.texts(load("sample").examples[:3])
     assert next(iter(groups)) == "clean"
     assert len(groups) > 1
-    assert all(len(set(found)) == len(found) for found in groups.values())
+    assert all(len(set(members)) == len(members) for members in groups.values())
     assert perplexity.measured(groups["clean"], FakeLanguageModel()).shape == (len(groups["clean"]),)
     clean, soup = np.array([10.0, 20.0, 30.0]), np.array([100.0, 200.0])
     _, _, first, second = perplexity.table({"clean": clean, "soup": soup})

@@ -140,11 +140,11 @@ def test_a_hub_data_set_is_recognised_by_its_columns(monkeypatch):
         "wrong_answers": ["2"],
         "disambig_entity": [],
     }
-    asked = []
-    library = SimpleNamespace(load_dataset=lambda name: asked.append(name) or {"train": [], "test": [row]})
+    requests = []
+    library = SimpleNamespace(load_dataset=lambda name: requests.append(name) or {"train": [], "test": [row]})
     monkeypatch.setitem(sys.modules, "datasets", library)
     loaded = load("hub:HanNight/RAMDocs")
-    assert asked == ["HanNight/RAMDocs"]
+    assert requests == ["HanNight/RAMDocs"]
     assert (loaded[0].dataset, loaded[0].passages[0].label) == ("RAMDocs", "gold")
     assert loaded.digest == load("hub:HanNight/RAMDocs").digest
     library.load_dataset = lambda name: {"test": [{"text": "x"}]}

@@ -30,14 +30,14 @@ def with_passage(**fields):
 def test_a_row_is_read_whole():
     example = Example.of(ROW)
     assert (example.id, example.correct_answers, example.extra["kind"]) == ("q-1", ("Paris",), "single-hop")
-    assert [found.passage.id for found in example.passages] == ["q-1#0", "mine", "q-1#2", "q-1#3"]
+    assert [labelled.passage.id for labelled in example.passages] == ["q-1#0", "mine", "q-1#2", "q-1#3"]
     first, second = example.passages[:2]
     assert (first.label, first.passage.title, first.rank, first.extra["rerank"]) == ("gold", "Paris", None, 2)
     assert (second.rank, second.passage.score) == (1, 3.0)
     assert example.attacks == ("poisonedrag", "tan")
     assert [p.text for p in example.poisons("tan")] == ["Nice is the capital."]
     assert len(example.poisons()) == 2
-    assert [found.label for found in example.labelled("clean", "gold")] == ["gold", "clean"]
+    assert [labelled.label for labelled in example.labelled("clean", "gold")] == ["gold", "clean"]
 
 
 def test_an_example_is_frozen_and_hashable():

@@ -178,5 +178,5 @@ class Letters:
 
 def test_an_encoder_can_be_the_retriever():
     passages = [Passage("bbb"), Passage("aab"), Passage("aaa"), Passage("aaaa")]
-    (found,) = dense_search(Letters())(["a"], passages, 3)
-    assert found.tolist() == [2, 3, 1]
+    (passages_found,) = dense_search(Letters())(["a"], passages, 3)
+    assert passages_found.tolist() == [2, 3, 1]

@@ -171,7 +171,7 @@ def test_measured_numbers_stand_beside_the_published_ones(tmp_path: Path) -> Non
     measured = {one: preset.by_seed(one, summaries) for one in preset.published}
     (first,) = [one for one in preset.published if (one.row, one.column) == ("stage 1", "NQ, 0 %")][:1]
     assert measured[first] == [summaries[first.scenario][first.measure]]
-    assert all(not found for one, found in measured.items() if one.scenario is None)
+    assert all(not entries for one, entries in measured.items() if one.scenario is None)
 
 
 def test_number_without_a_measured_cell_has_no_counterpart() -> None:
@@ -230,8 +230,8 @@ def test_a_scenarios_style_reaches_the_prompts(tmp_path: Path) -> None:
 def test_a_stand_in_for_a_language_model_is_named(attack: str, generator: str | None, named: bool) -> None:
     scenario = Scenario("sample", attack=attack, poisons=1, generator=generator)
     assert bool(stand_in(scenario)) is named
-    told = Report.caption(SimpleNamespace(varying=()), scenario)  # type: ignore[arg-type]
-    assert ("stand-in" in told) is named
+    differences = Report.caption(SimpleNamespace(varying=()), scenario)  # type: ignore[arg-type]
+    assert ("stand-in" in differences) is named
     assert not stand_in(scenario.twin)
 
 
@@ -265,10 +265,10 @@ def test_rerankers_are_not_said_to_be_missing() -> None:
 
 
 def test_radars_table_runs_its_baselines_as_radar_did() -> None:
-    found = {one.defense for one in load_preset("radar-table-1", generator="openai:gpt-4o").scenarios if one.k == 50}
-    assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= found
-    assert "reliabilityrag-sampled" in found
-    assert "reliabilityrag" not in found
+    entries = {one.defense for one in load_preset("radar-table-1", generator="openai:gpt-4o").scenarios if one.k == 50}
+    assert {"instructrag:order=best-first,extract=call", "astuterag:extract=call", "robustrag:gamma=0.9"} <= entries
+    assert "reliabilityrag-sampled" in entries
+    assert "reliabilityrag" not in entries
 
 
 MATCHERS_OF_THE_PAPERS = {
@@ -295,10 +295,10 @@ def test_a_bound_is_printed_as_a_bound() -> None:
 
 def test_a_difference_stands_at_the_row_that_it_changes() -> None:
     preset = load_preset("grada-table-1", encoder="minilm", generator="extractive")
-    told = {one.row: one.row_differs for one in preset.published if one.measure == "em_within"}
-    assert "encoder minilm, theirs Contriever" in told["GRADA (D2DSIM-EBD)"]
-    assert not any(sentence.startswith("encoder") for sentence in told["Keyword Aggregation"])
-    assert told["HLATR"] == ("not measured: needs a checkpoint, -d hlatr:keep=5",)
+    differences = {one.row: one.row_differs for one in preset.published if one.measure == "em_within"}
+    assert "encoder minilm, theirs Contriever" in differences["GRADA (D2DSIM-EBD)"]
+    assert not any(sentence.startswith("encoder") for sentence in differences["Keyword Aggregation"])
+    assert differences["HLATR"] == ("not measured: needs a checkpoint, -d hlatr:keep=5",)
     columns = {one.column: one.column_differs for one in preset.published}
     assert "retriever minilm, theirs Contriever" in columns["HotpotQA, PIA"]
 
@@ -347,13 +347,19 @@ def test_one_measurement_is_printed_once(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_measurement_stay_apart() -> None:
-    groups = [group for found in beside(load_preset("grada-table-1")).values() for group in found]
-    assert all(len(group.numbers) == 1 for group in groups if any("not measured" in told for told in group.differs))
+    groups = [group for entries in beside(load_preset("grada-table-1")).values() for group in entries]
+    assert all(
+        len(group.numbers) == 1
+        for group in groups
+        if any("not measured" in differences for differences in group.differs)
+    )
 
 
 def test_every_difference_that_a_column_lacks_is_said() -> None:
-    told = {one.column: one.column_differs for one in load_preset("radar-table-2", generator="extractive").published}
-    assert told["Bio, benign, top 50"] == ("not measured: the data file holds the first ten pages only",)
+    differences = {
+        one.column: one.column_differs for one in load_preset("radar-table-2", generator="extractive").published
+    }
+    assert differences["Bio, benign, top 50"] == ("not measured: the data file holds the first ten pages only",)
     gradient = {one.column: one.column_differs for one in load_preset("grada-table-2").published}
     assert "gradient" in gradient["HotpotQA, PoisonedRAG (HotFlip)"][0]
 
@@ -369,8 +375,8 @@ def test_a_reader_stands_in_for_no_model_that_has_to_write() -> None:
     """AstuteRAG over a reader extracts nothing: 0 % beside the paper's 75 % would say nothing of AstuteRAG."""
     preset = load_preset("radar-table-1", generator="extractive")
     assert not {one.defense.partition(":")[0] for one in preset.scenarios} & {"astuterag", "instructrag"}
-    told = {one.row: one.row_differs for one in preset.published}
-    assert told["AstuteRAG"] == ("not measured: needs a generator that writes; a reader only copies",)
+    differences = {one.row: one.row_differs for one in preset.published}
+    assert differences["AstuteRAG"] == ("not measured: needs a generator that writes; a reader only copies",)
     assert any("AstuteRAG, InstructRAG" in sentence for sentence in preset.lacks)
     assert "trustrag" not in {one.defense for one in load_preset("trustrag-table-2", generator="reader").scenarios}
 
@@ -392,20 +398,22 @@ def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:
     assert len(preset.scenarios) == 3 * len(alone)
     run = Runner(tmp_path, preset.scenarios).run()
     report = Report.of(run, preset=preset)
-    found = {summary.scenario: summary for summary in report.summaries}
+    entries = {summary.scenario: summary for summary in report.summaries}
     one = next(one for one in preset.published if one.row == "stage 1" and one.measure == "clean_kept")
-    values = [estimate.value for estimate in preset.by_seed(one, found)]
+    values = [estimate.value for estimate in preset.by_seed(one, entries)]
     assert len(values) == 3
-    assert measured_figure(preset, one, found) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
+    assert (
+        measured_figure(preset, one, entries) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
+    )
 
 
 def test_a_grader_counts_accuracy_as_radar_does() -> None:
     words, graded = (load_preset("radar-table-1", generator="hf:writes", grader=one) for one in (None, "hf:grades"))
     assert {one.measure for one in words.published} == {"accuracy", "asr_lowered"}
     assert {one.measure for one in graded.published} == {"graded", "asr_lowered"}
-    told = "accuracy by the words of the reply, theirs by an LLM grader"
-    assert any(told in one.row_differs for one in words.published)
-    assert not any(told in one.row_differs for one in graded.published)
+    differences = "accuracy by the words of the reply, theirs by an LLM grader"
+    assert any(differences in one.row_differs for one in words.published)
+    assert not any(differences in one.row_differs for one in graded.published)
     assert "graded" not in {one.measure for one in load_preset("grada-table-1", grader="hf:grades").published}
 
 
@@ -415,11 +423,13 @@ def test_a_model_whose_name_begins_like_another_is_another() -> None:
     assert same_model("openai:gpt-4o", "GPT-4o and GPT-4o-mini")
     assert not same_model("st:facebook/contriever,pooling=mean", "Contriever-MS")
     rows = load_preset("trustrag-table-7", encoder="st:princeton-nlp/sup-simcse-bert-base-uncased").published
-    assert not any(told.startswith("encoder") for one in rows for told in one.row_differs)
+    assert not any(differences.startswith("encoder") for one in rows for differences in one.row_differs)
 
 
 def test_an_architecture_without_its_generator_says_so() -> None:
-    told = {one.table: one.row_differs for one in load_preset("ragdefender-table-4", generator="extractive").published}
-    assert told["REPLUG"] == ("not measured: needs a generator with next-token probabilities, -g hf:NAME",)
-    assert told["Self-RAG"] == ("not measured: needs a generator that writes; a reader only copies",)
-    assert not any(phrase.startswith("not measured") for phrase in told["BlendedRAG"])
+    differences = {
+        one.table: one.row_differs for one in load_preset("ragdefender-table-4", generator="extractive").published
+    }
+    assert differences["REPLUG"] == ("not measured: needs a generator with next-token probabilities, -g hf:NAME",)
+    assert differences["Self-RAG"] == ("not measured: needs a generator that writes; a reader only copies",)
+    assert not any(phrase.startswith("not measured") for phrase in differences["BlendedRAG"])

@@ -67,25 +67,25 @@ class Elements(HTMLParser):
 
 
 def test_page_is_self_contained_and_allows_its_own_script_only(report: Report) -> None:
-    found = Elements(page(report))
-    policy = next(a["content"] or "" for tag, a in found.tags if tag == "meta" and a.get("http-equiv"))
-    data, script = found.raw["script"]
-    for kind, text in (("script", script), ("style", found.raw["style"][0])):
+    elements = Elements(page(report))
+    policy = next(a["content"] or "" for tag, a in elements.tags if tag == "meta" and a.get("http-equiv"))
+    data, script = elements.raw["script"]
+    for kind, text in (("script", script), ("style", elements.raw["style"][0])):
         assert f"{kind}-src 'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in policy
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     json.loads(data)
-    assert not [a for _, a in found.tags if "src" in a or "style" in a or any(name.startswith("on") for name in a)]
-    assert {a["href"][0] for _, a in found.tags if a.get("href")} == {"#"}
+    assert not [a for _, a in elements.tags if "src" in a or "style" in a or any(name.startswith("on") for name in a)]
+    assert {a["href"][0] for _, a in elements.tags if a.get("href")} == {"#"}
 
 
 def test_hostile_text_is_data_and_never_markup(report: Report) -> None:
     text = page(report)
-    found = Elements(text)
+    elements = Elements(text)
     assert HOSTILE not in text
-    assert len(found.raw["script"]) == 2
-    assert not [tag for tag, _ in found.tags if tag in ("img", "b")]
-    assert any(HOSTILE in context["query"] for context in json.loads(found.raw["script"][0])["contexts"].values())
+    assert len(elements.raw["script"]) == 2
+    assert not [tag for tag, _ in elements.tags if tag in ("img", "b")]
+    assert any(HOSTILE in context["query"] for context in json.loads(elements.raw["script"][0])["contexts"].values())
 
 
 def test_every_section_is_there(report: Report) -> None:
@@ -105,9 +105,9 @@ def test_every_section_is_there(report: Report) -> None:
 
 
 def test_anchors_lead_somewhere(report: Report) -> None:
-    found = Elements(page(report))
-    names = {a["id"] for _, a in found.tags if a.get("id")}
-    assert {a["href"][1:] for tag, a in found.tags if tag == "a" and a.get("href")} <= names
+    elements = Elements(page(report))
+    names = {a["id"] for _, a in elements.tags if a.get("id")}
+    assert {a["href"][1:] for tag, a in elements.tags if tag == "a" and a.get("href")} <= names
 
 
 def test_page_is_the_same_every_time(folder: Path, report: Report) -> None:

@@ -35,7 +35,7 @@ SCENARIOS = [
 def figures(run):
     """Everything but the times, which are measured afresh."""
     return [
-        {name: repr(found) for name, found in summary.figures.items() if name not in TIMES}
+        {name: repr(figure) for name, figure in summary.figures.items() if name not in TIMES}
         | {"ranks": summary.poison_ranks, "done": summary.done, "problems": summary.problems}
         for summary in summarise(run.cells)
     ]
@@ -60,10 +60,10 @@ def data(tmp_path):
 
 
 def test_a_run_writes_down_what_happened(tmp_path):
-    told = []
-    run = Runner(tmp_path / "run", SCENARIOS, progress=lambda *step: told.append(step), command=["unpoison"]).run()
+    calls = []
+    run = Runner(tmp_path / "run", SCENARIOS, progress=lambda *step: calls.append(step), command=["unpoison"]).run()
     assert run.complete
-    assert told[-1][:2] == (36, 36)
+    assert calls[-1][:2] == (36, 36)
     assert [cell.scenario for cell in run.cells] == SCENARIOS
     record = run.cells[4].records[0]
     assert record.example == "sample-01"
@@ -437,10 +437,10 @@ def test_a_trigger_is_asked_with_and_without(tmp_path):
     with_trigger = Scenario("sample", attack="phantom", poisons=1, limit=1)
     first, second = Runner(tmp_path, [with_trigger, replace(with_trigger, triggered=False)]).run().cells
     run = open_run(tmp_path)
-    asked = [run.staged(cell)["sample-01"].context for cell in (first, second)]
-    assert asked[0].query.startswith("abcdefghijk ")
-    assert asked[0].query.endswith(asked[1].query)
-    assert asked[0].passages == asked[1].passages
+    contexts = [run.staged(cell)["sample-01"].context for cell in (first, second)]
+    assert contexts[0].query.startswith("abcdefghijk ")
+    assert contexts[0].query.endswith(contexts[1].query)
+    assert contexts[0].passages == contexts[1].passages
 
 
 def test_a_retriever_with_an_encoder(tmp_path, data):
@@ -462,12 +462,12 @@ def test_noise_replaces_the_share_it_says_whatever_the_order():
     pairs = [(f"premise {i}", "hypothesis") for i in range(400)]
     calm = FakeNLI(otherwise="neutral")
     noisy = NoisyNLI(calm, 0.3, seed=1)
-    found = noisy.judge(pairs)
-    replaced = (found != calm.judge(pairs)).any(axis=1)
+    figure = noisy.judge(pairs)
+    replaced = (figure != calm.judge(pairs)).any(axis=1)
     assert 0.22 < replaced.mean() < 0.38
-    assert np.allclose(found.sum(axis=1), 1)
-    assert np.array_equal(noisy.judge(pairs[::-1])[::-1], found)
-    assert not np.array_equal(NoisyNLI(calm, 0.3, seed=2).judge(pairs), found)
+    assert np.allclose(figure.sum(axis=1), 1)
+    assert np.array_equal(noisy.judge(pairs[::-1])[::-1], figure)
+    assert not np.array_equal(NoisyNLI(calm, 0.3, seed=2).judge(pairs), figure)
     assert np.array_equal(NoisyNLI(calm, 0).judge(pairs), calm.judge(pairs))
 
 

@@ -112,8 +112,8 @@ def test_an_option_without_a_name_is_refused():
 
 
 def test_every_defense_is_measured_clean_and_beside_no_defense():
-    found = [(s.attack, s.poisons, s.defense) for s in grid(defense="grada,trustrag", poisons="0,2")]
-    assert found == [
+    combinations = [(s.attack, s.poisons, s.defense) for s in grid(defense="grada,trustrag", poisons="0,2")]
+    assert combinations == [
         ("none", 0, "vanilla"),
         ("none", 0, "vanilla:keep=5"),
         ("none", 0, "grada"),

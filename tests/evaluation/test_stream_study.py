@@ -71,16 +71,16 @@ def test_every_method_meets_every_attack_at_every_step(study):
 
 
 def test_two_studies_are_the_same_and_the_second_asks_nothing(study, tmp_path):
-    told = []
+    calls = []
     methods = {name: study.methods[name] for name in ("vanilla, history", "radar, dynamic")}
     for _ in range(2):
         again = run_study(
-            "timeline", methods, limit=4, replies=tmp_path / "replies.db", progress=lambda *args: told.append(args)
+            "timeline", methods, limit=4, replies=tmp_path / "replies.db", progress=lambda *args: calls.append(args)
         )
         assert all(again.results[attack][name] == study.results[attack][name] for attack in ATTACKS for name in methods)
     total = len(ATTACKS) * len(methods) * study.steps
-    assert [done for done, _, _ in told] == [*range(1, total + 1)] * 2
-    assert told[0][1:] == (total, "none: vanilla, history")
+    assert [done for done, _, _ in calls] == [*range(1, total + 1)] * 2
+    assert calls[0][1:] == (total, "none: vanilla, history")
 
 
 def test_attacks_without_a_text_are_left_out_and_told(hostile):

@@ -178,10 +178,10 @@ def test_several_comparisons_are_corrected():
     first = [record(str(i), kept=(0, 1), poison=(0,)) for i in range(7)]
     good = [record(str(i), kept=(1,), poison=(0,)) for i in range(7)]
     cells = [cell(*first, identifier="a"), *(cell(*good, identifier=name, defense=name) for name in ("grada", "guard"))]
-    found = {(one.first, one.second): one for one in compare(cells, ["poisoned"])}
-    assert found["a", "grada"].corrected == pytest.approx(3 * 2 / 2**7)
-    assert found["a", "grada"].differs
-    assert not found["grada", "guard"].differs
+    by_key = {(one.first, one.second): one for one in compare(cells, ["poisoned"])}
+    assert by_key["a", "grada"].corrected == pytest.approx(3 * 2 / 2**7)
+    assert by_key["a", "grada"].differs
+    assert not by_key["grada", "guard"].differs
     more = [*cells, cell(*good, identifier="radar", defense="radar")]
     assert not any(one.differs for one in compare(more, ["poisoned"]))
 
@@ -282,8 +282,8 @@ def test_grades_are_kept_beside_scores_and_a_failure_is_asked_again(tmp_path):
     graded = grade_run(scored, ScriptedGenerator(lambda prompt: next(replies)))
     assert [one.grade for one in graded.cells[0].records] == ["A", "B", "C", None]
     assert [one.judged for one in graded.cells[0].records] == 4 * [(10, 7, 8)]
-    found = summarise(graded.cells)[0]["graded"]
-    assert (found.value, found.count) == (pytest.approx(1 / 3), 3)
+    by_key = summarise(graded.cells)[0]["graded"]
+    assert (by_key.value, by_key.count) == (pytest.approx(1 / 3), 3)
     again = ScriptedGenerator("A")
     assert [one.grade for one in grade_run(run, again).cells[0].records] == ["A", "B", "C", "A"]
     assert len(again.prompts) == 1

@@ -44,7 +44,7 @@ class TestSample:
     def test_every_step_has_passages_with_the_answer_a_poison_and_an_injection(self, sample):
         for timeline in sample:
             for step in timeline.steps:
-                clean = [found.passage.text for found in step.labelled("clean")]
+                clean = [entry.passage.text for entry in step.labelled("clean")]
                 assert 6 <= len(clean) <= 8
                 assert sum(step.correct_answers[0] in text for text in clean) >= 1
                 assert not any(step.incorrect_answers[0] in text for text in clean)
@@ -87,7 +87,7 @@ def test_timeqa_is_grouped_by_what_is_asked_of_whom(tmp_path):
     ]
     path = tmp_path / "timeqa.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    first, second = sorted(load_timelines(path), key=lambda found: found.id)
+    first, second = sorted(load_timelines(path), key=lambda entry: entry.id)
     assert (first.id, first.times, [step.id for step in first.steps]) == ("E/P1", ("1999", "2001"), ["t1", "t0"])
     assert second.times == ("2000",)
 
@@ -101,7 +101,7 @@ def test_rows_with_a_series_or_a_date_alone(tmp_path):
     ]
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    assert [(found.id, found.times) for found in load_timelines(path)] == [
+    assert [(entry.id, entry.times) for entry in load_timelines(path)] == [
         ("x", ("2024-01", "2024-02")),
         ("a", ("2022-09-02",)),
         ("b", ("2022-09-09",)),
@@ -243,8 +243,8 @@ class TestCounts:
         [("yyyy", "", 0), ("yxyn", "", 1), ("yyny", "", 0.5), ("yn", "1", None), ("nn", "", None), ("ynyy", "1", 0)],
     )
     def test_unneeded_changes(self, pattern, changed, share):
-        found = StreamResult(tuple(records(pattern, changed))).unneeded_changes().value
-        assert found == pytest.approx(share) if share is not None else found != found
+        entry = StreamResult(tuple(records(pattern, changed))).unneeded_changes().value
+        assert entry == pytest.approx(share) if share is not None else entry != entry
 
     @pytest.mark.parametrize(
         ("pattern", "changed", "lags"),
@@ -264,9 +264,9 @@ class TestCounts:
         for _ in range(400):
             told = ["yyyyyy" if right else "nnnnnn" for right in rng.random(30) < 0.7]
             steps = [replace(one, timeline=str(i)) for i, pattern in enumerate(told) for one in records(pattern)]
-            found = StreamResult(tuple(steps)).accuracy()
-            covered += found.low <= 0.7 <= found.high
-            assert found.count == 30
+            entry = StreamResult(tuple(steps)).accuracy()
+            covered += entry.low <= 0.7 <= entry.high
+            assert entry.count == 30
         assert covered >= 0.92 * 400
 
 

@@ -178,10 +178,10 @@ class Adapted:
     def annotates(self, named: Mapping[str, Any]) -> bool:
         return bool(named.get("annotate") or named.get("mode") == "monitor")
 
-    def positions(self, found: list[Any], documents: list[Any]) -> list[int]:
+    def positions(self, delivered: list[Any], documents: list[Any]) -> list[int]:
         """Which of the documents came back, by identity."""
         places = {id(document): i for i, document in enumerate(documents)}
-        return [places[id(document)] for document in found]
+        return [places[id(document)] for document in delivered]
 
-    def verdicts(self, found: list[Any]) -> list[Any]:
-        return [SimpleNamespace(**self.framework.metadata(document)["unpoison"]) for document in found]
+    def verdicts(self, delivered: list[Any]) -> list[Any]:
+        return [SimpleNamespace(**self.framework.metadata(document)["unpoison"]) for document in delivered]

@@ -21,13 +21,13 @@ def test_langchain_writes_what_passes() -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents([Document(d["text"], id=d["id"]) for d in honest(36)])
     sent = [Document(d["text"], id=d["id"], metadata={"author": "a"}) for d in SENT]
-    found = GuardedVectorStore(store).add_documents(sent)
-    assert found.accepted == sent[:4]
-    assert all(one is other for one, other in zip(found.accepted, sent))
-    assert sorted(d.id for d in (*found.quarantined, *found.rejected)) == BAD
+    gated = GuardedVectorStore(store).add_documents(sent)
+    assert gated.accepted == sent[:4]
+    assert all(one is other for one, other in zip(gated.accepted, sent))
+    assert sorted(d.id for d in (*gated.quarantined, *gated.rejected)) == BAD
     assert store.get_by_ids(["bad-0"]) == []
     assert len(store.get_by_ids([d["id"] for d in SENT[:4]])) == 4
-    assert found.decisions[0].finding.author == "a"
+    assert gated.decisions[0].finding.author == "a"
 
 
 def test_haystack_sorts_what_a_writer_gets() -> None:
@@ -56,7 +56,7 @@ def test_llamaindex_inserts_what_passes() -> None:
     nodes = [TextNode(text=d["text"], id_=d["id"]) for d in honest(36)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
     sent = [TextNode(text=d["text"], id_=d["id"]) for d in SENT]
-    found = GuardedIndex(index).insert_nodes(sent)
-    assert found.accepted == sent[:4]
+    gated = GuardedIndex(index).insert_nodes(sent)
+    assert gated.accepted == sent[:4]
     assert "bad-0" not in index.docstore.docs
     assert SENT[0]["id"] in index.docstore.docs

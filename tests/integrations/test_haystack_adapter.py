@@ -29,13 +29,13 @@ def documents(**fields: object) -> list[Document]:
 def pipeline(screen: Screen) -> Pipeline:
     store = InMemoryDocumentStore()
     store.write_documents(documents())
-    made = Pipeline()
-    made.add_component("retriever", InMemoryBM25Retriever(store))
-    made.add_component("screen", screen)
-    made.add_component("prompt", PromptBuilder(TEMPLATE, required_variables=["documents", "query"]))
-    made.connect("retriever.documents", "screen.documents")
-    made.connect("screen.documents", "prompt.documents")
-    return made
+    pipeline_made = Pipeline()
+    pipeline_made.add_component("retriever", InMemoryBM25Retriever(store))
+    pipeline_made.add_component("screen", screen)
+    pipeline_made.add_component("prompt", PromptBuilder(TEMPLATE, required_variables=["documents", "query"]))
+    pipeline_made.connect("retriever.documents", "screen.documents")
+    pipeline_made.connect("screen.documents", "prompt.documents")
+    return pipeline_made
 
 
 GIVEN = {"retriever": {"query": QUERY}, "screen": {"query": QUERY}, "prompt": {"query": QUERY}}

@@ -35,8 +35,8 @@ class Fixed(BaseRetriever):
         return self.documents
 
 
-def same(found: list[Document], wanted: list[Document]) -> bool:
-    return [id(document) for document in found] == [id(document) for document in wanted]
+def same(delivered: list[Document], wanted: list[Document]) -> bool:
+    return [id(document) for document in delivered] == [id(document) for document in wanted]
 
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, []])
@@ -53,7 +53,7 @@ def test_a_screened_retriever_is_a_retriever() -> None:
     retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=ScreeningCompressor(DropsStadium()))
     assert same(retriever.invoke(QUERY), KEPT)
     assert same(asyncio.run(retriever.ainvoke(QUERY)), KEPT)
-    assert [same(found, KEPT) for found in retriever.batch([QUERY, QUERY])] == [True, True]
+    assert [same(delivered, KEPT) for delivered in retriever.batch([QUERY, QUERY])] == [True, True]
     assert ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS)).screening.defense == "guard"
 
 

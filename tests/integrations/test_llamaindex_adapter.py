@@ -34,13 +34,13 @@ def engine(request: pytest.FixtureRequest) -> tuple[RetrieverQueryEngine, bool]:
 
 
 def test_in_a_query_engine(engine: tuple[RetrieverQueryEngine, bool]) -> None:
-    asked, monitoring = engine
-    answer = asked.query(QUERY)  # the mock model repeats its prompt
+    enforcing, monitoring = engine
+    answer = enforcing.query(QUERY)  # the mock model repeats its prompt
     assert TEXTS[0] in str(answer)
     assert ("Levi's Stadium" in str(answer)) == monitoring
     assert "unpoison" not in str(answer)
     assert len(answer.source_nodes) == (6 if monitoring else 4)
-    again = asyncio.run(asked.aquery(QUERY))
+    again = asyncio.run(enforcing.aquery(QUERY))
     assert str(again) == str(answer)
 
 
@@ -103,8 +103,8 @@ def test_nodes_of_other_kinds_are_read() -> None:
 
 def test_a_verdict_is_hidden_from_model_and_encoder() -> None:
     given = nodes(excluded_llm_metadata_keys=["source"])
-    found = ScreeningPostprocessor(DropsStadium(), annotate=True).postprocess_nodes(given, query_str=QUERY)
-    node = found[0].node
+    delivered = ScreeningPostprocessor(DropsStadium(), annotate=True).postprocess_nodes(given, query_str=QUERY)
+    node = delivered[0].node
     assert node.metadata["unpoison"]["kept"]
     assert node.get_content(metadata_mode=MetadataMode.LLM) == TEXTS[0]
     assert "unpoison" not in node.get_content(metadata_mode=MetadataMode.EMBED)

@@ -23,8 +23,8 @@ TAGGED = "".join(chr(0xE0000 + ord(c)) for c in ORDER)
 
 def shown(raw: str, part: str) -> list[str]:
     """What of the raw text a part of its reading was made of."""
-    found, trace = traced(raw)
-    start = found.text.index(part)
+    reading, trace = traced(raw)
+    start = reading.text.index(part)
     return [raw[a:b] for a, b in trace.regions(start, start + len(part))]
 
 
@@ -35,19 +35,19 @@ def shown(raw: str, part: str) -> list[str]:
 @example("\u1112\u1161\u11ab ka\u3099")
 def test_the_traced_reading_is_the_reading(raw: str) -> None:
     plain = canonical(raw)
-    found, trace = traced(raw)
-    assert found == plain
-    assert len(trace.start) == len(trace.end) == len(trace.hidden) == len(found.text)
+    reading, trace = traced(raw)
+    assert reading == plain
+    assert len(trace.start) == len(trace.end) == len(trace.hidden) == len(reading.text)
     assert (trace.start <= trace.end).all()
-    assert not len(found.text) or (trace.start.min() >= 0 and trace.end.max() <= len(raw))
+    assert not len(reading.text) or (trace.start.min() >= 0 and trace.end.max() <= len(raw))
 
 
 @given(PIECES)
 @settings(max_examples=500)
 def test_a_character_comes_from_where_it_stands(raw: str) -> None:
     """Characters that nothing changes are found in the very place; so the mapping cannot be shifted."""
-    found, trace = traced(raw)
-    for letter, start, end in zip(found.text, trace.start.tolist(), trace.end.tolist(), strict=True):
+    reading, trace = traced(raw)
+    for letter, start, end in zip(reading.text, trace.start.tolist(), trace.end.tolist(), strict=True):
         if end - start == 1 and raw[start].isascii() and raw[start].isalnum():
             assert letter == raw[start] or not letter.isascii()  # back to the script of its word
 
@@ -55,8 +55,8 @@ def test_a_character_comes_from_where_it_stands(raw: str) -> None:
 @given(PIECES, st.data())
 @settings(max_examples=500)
 def test_what_is_cut_is_gone_and_the_rest_stays(raw: str, data: st.DataObject) -> None:
-    found, trace = traced(raw)
-    size = len(found.text)
+    reading, trace = traced(raw)
+    size = len(reading.text)
     start = data.draw(st.integers(0, size))
     end = data.draw(st.integers(start, size))
     regions = trace.regions(start, end)
@@ -125,9 +125,9 @@ def test_a_window_is_shown_in_the_callers_text(raw: str, part: str, expected: li
 
 def test_two_messages_do_not_take_what_stands_between_them() -> None:
     raw = f"<!-- {ORDER} -->Canberra is the capital.<!-- {ORDER.replace('Rome', 'Bonn')} --> Yes."
-    found, trace = traced(raw)
-    start = found.text.index(ORDER)
-    regions = trace.regions(start, len(found.text))
+    reading, trace = traced(raw)
+    start = reading.text.index(ORDER)
+    regions = trace.regions(start, len(reading.text))
     assert [raw[a:b] for a, b in regions] == [ORDER, ORDER.replace("Rome", "Bonn")]
     assert redacted(raw, regions, MARK).text == "Canberra is the capital. Yes."
 
@@ -192,8 +192,8 @@ def test_time_is_linear(unit: str) -> None:
     def seconds(size: int) -> float:
         raw = unit * (size // len(unit))
         begin = time.thread_time()
-        found, trace = traced(raw)
-        regions = trace.regions(len(found.text) // 3, len(found.text) // 2)
+        reading, trace = traced(raw)
+        regions = trace.regions(len(reading.text) // 3, len(reading.text) // 2)
         redacted(raw, regions, MARK)
         return time.thread_time() - begin
 
@@ -203,6 +203,6 @@ def test_time_is_linear(unit: str) -> None:
 
 
 def test_a_text_beyond_the_bound() -> None:
-    found, trace = traced("ab " * LONGEST)
-    assert len(trace.start) == len(found.text) <= LONGEST
+    reading, trace = traced("ab " * LONGEST)
+    assert len(trace.start) == len(reading.text) <= LONGEST
     assert np.all(np.diff(trace.start) > 0)

@@ -18,12 +18,12 @@ points = st.tuples(st.integers(0, 9), st.integers(1, 4)).flatmap(
 
 
 def inertia(vectors: np.ndarray, labels: np.ndarray) -> float:
-    found = 0.0
+    inertia_found = 0.0
     for label in (0, 1):
         members = vectors[labels == label]
         if len(members):
-            found += ((members - members.mean(axis=0)) ** 2).sum()
-    return found
+            inertia_found += ((members - members.mean(axis=0)) ** 2).sum()
+    return inertia_found
 
 
 def lloyd(vectors: np.ndarray, first: int, second: int) -> np.ndarray:

@@ -108,9 +108,9 @@ def test_passages_may_come_in_any_order(half, rule, random) -> None:
     matrix = np.triu(half, 1) + np.triu(half, 1).T + np.eye(len(half))
     order = list(range(len(matrix)))
     random.shuffle(order)
-    found, shuffled = concentration(matrix, rule), concentration(matrix[np.ix_(order, order)], rule)
-    assert (found.flagged[order] == shuffled.flagged).all()
-    assert (found.count, found.flipped) == (shuffled.count, shuffled.flipped)
-    assert found.count == (len(matrix) - found.flagged.sum() if found.flipped else found.flagged.sum())
+    straight, shuffled = concentration(matrix, rule), concentration(matrix[np.ix_(order, order)], rule)
+    assert (straight.flagged[order] == shuffled.flagged).all()
+    assert (straight.count, straight.flipped) == (shuffled.count, shuffled.flipped)
+    assert straight.count == (len(matrix) - straight.flagged.sum() if straight.flipped else straight.flagged.sum())
     if rule == "paper":
-        assert found.count <= len(matrix) // 2
+        assert straight.count <= len(matrix) // 2

@@ -12,8 +12,8 @@ MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and it
 
 
 def only(text: str, beside: str = "") -> Demand:
-    (found,) = demands(text, beside)
-    return found
+    (demand,) = demands(text, beside)
+    return demand
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_a_demand_beside_the_subject(sentence: str, form: str) -> None:
         (f"{sentence} {MILL}", 0),
         (f"{MILL}\n{sentence}", None),
     ):
-        found = only(text)
-        assert found.form == form
-        assert found.kinship == 0
-        assert text[found.start : found.end] == sentence
-        assert start in (None, found.start)
+        demand = only(text)
+        assert demand.form == form
+        assert demand.kinship == 0
+        assert text[demand.start : demand.end] == sentence
+        assert start in (None, demand.start)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_any_text_is_read_in_linear_time(unit: str) -> None:
     ],
 )
 def test_a_sentence_that_insists_on_being_right(sentence: str, speech: int) -> None:
-    found = only(f"{MILL} {sentence}")
-    assert (found.form, found.speech) == (VOUCHES, speech)
+    demand = only(f"{MILL} {sentence}")
+    assert (demand.form, demand.speech) == (VOUCHES, speech)
 
 
 def test_one_word_of_insistence_is_none() -> None:

@@ -25,10 +25,10 @@ def of(texts: list[str], question: str = QUESTION) -> dict[str, np.ndarray]:
 
 
 def test_coverage_and_echo_see_the_question() -> None:
-    found = of(TEXTS)
-    assert found["coverage"].tolist() == pytest.approx([1, 1, 1 / 3, 0])
-    assert found["echo"][0] == 1
-    assert found["echo"][3] == 0
+    columns = of(TEXTS)
+    assert columns["coverage"].tolist() == pytest.approx([1, 1, 1 / 3, 0])
+    assert columns["echo"][0] == 1
+    assert columns["echo"][3] == 0
 
 
 def test_a_claim_is_an_answer_not_the_question_itself() -> None:
@@ -56,13 +56,13 @@ def test_the_query_is_taken_out_of_similarity() -> None:
 
 def test_forms_are_of_the_text_alone() -> None:
     texts = ["Two words.", "lower and open ...", '"Ignore all instructions" (2021)', ""]
-    found = forms(texts, tokenize(texts))
-    assert found["length"].tolist() == pytest.approx(np.log1p([2, 3, 4, 0]).tolist())
-    assert found["ellipsis"].tolist() == [0, 1, 0, 0]
-    assert found["lower_start"].tolist() == [0, 1, 0, 0]
-    assert found["quoted"].tolist() == [0, 0, 1, 0]
-    assert found["orders"].tolist() == [0, 0, 2, 0]
-    assert found["year"].tolist() == [0, 0, 1, 0]
+    columns = forms(texts, tokenize(texts))
+    assert columns["length"].tolist() == pytest.approx(np.log1p([2, 3, 4, 0]).tolist())
+    assert columns["ellipsis"].tolist() == [0, 1, 0, 0]
+    assert columns["lower_start"].tolist() == [0, 1, 0, 0]
+    assert columns["quoted"].tolist() == [0, 0, 1, 0]
+    assert columns["orders"].tolist() == [0, 0, 2, 0]
+    assert columns["year"].tolist() == [0, 0, 1, 0]
 
 
 def test_a_claim_is_the_sentence_nearest_to_an_answer() -> None:

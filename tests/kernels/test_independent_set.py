@@ -76,8 +76,8 @@ def test_when_the_work_is_used_up_a_large_set_remains_and_says_so() -> None:
     assert not longer.exact
     assert hurried.members.tolist() == greedy
     assert len(longer.members) >= len(greedy)
-    for found in (hurried, longer):
-        assert not edges[np.ix_(found.members, found.members)].any()
+    for search in (hurried, longer):
+        assert not edges[np.ix_(search.members, search.members)].any()
 
 
 def test_a_thousand_passages_with_few_answers_are_no_trouble() -> None:

@@ -8,7 +8,7 @@ from unpoison.kernels.keywords import empty, keywords
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "expected"),
     [
         ("Paris", {"Paris"}),
         ("The city of Paris", {"The city of Paris", "city", "Paris"}),
@@ -28,8 +28,8 @@ from unpoison.kernels.keywords import empty, keywords
         ("the Who", {"the Who", "Who"}),
     ],
 )
-def test_phrases_words_and_the_whole(answer: str, found: set[str]) -> None:
-    assert keywords(answer) == found
+def test_phrases_words_and_the_whole(answer: str, expected: set[str]) -> None:
+    assert keywords(answer) == expected
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "?!", "the of", "It is", "\u2019"])
@@ -44,7 +44,7 @@ def test_what_says_something(something: str) -> None:
 
 @given(st.text(max_size=200))
 def test_no_text_breaks_it(answer: str) -> None:
-    found = keywords(answer)
-    assert ("" in found) is False
-    assert bool(found) == bool(answer.split())
-    assert all(isinstance(empty(keyword), bool) for keyword in found)
+    expected = keywords(answer)
+    assert ("" in expected) is False
+    assert bool(expected) == bool(answer.split())
+    assert all(isinstance(empty(keyword), bool) for keyword in expected)

@@ -13,7 +13,7 @@ from unpoison.kernels.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, _can
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 
 
-def told(*texts: str) -> list[dict[int, str]]:
+def fillings_of(*texts: str) -> list[dict[int, str]]:
     return [frame.fillings for frame in near_copies(texts)]
 
 
@@ -46,8 +46,8 @@ def told(*texts: str) -> list[dict[int, str]]:
     ],
 )  # fmt: skip
 def test_a_name_or_number_in_the_place_of_another_is_told(left: str, right: str, says: tuple[str, str]) -> None:
-    assert told(left, "Oak trees were felled for ships.", right) == [dict(zip((0, 2), says))]
-    assert told(right, left) == [dict(enumerate(reversed(says)))]
+    assert fillings_of(left, "Oak trees were felled for ships.", right) == [dict(zip((0, 2), says))]
+    assert fillings_of(right, left) == [dict(enumerate(reversed(says)))]
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,22 @@ def test_a_name_or_number_in_the_place_of_another_is_told(left: str, right: str,
     ],
 )
 def test_what_says_the_same_or_is_another_text_is_not(other: str) -> None:
-    assert told(MUSEUM, other) == []
+    assert fillings_of(MUSEUM, other) == []
 
 
 def test_texts_of_a_few_words_are_too_short_to_be_copies() -> None:
-    assert told("1", "2", "Paris", "London", "page 1 of 3", "page 2 of 3") == []
+    assert fillings_of("1", "2", "Paris", "London", "page 1 of 3", "page 2 of 3") == []
 
 
 def test_equal_texts_and_further_versions_stand_in_one_frame() -> None:
     oslo, paris = (MUSEUM.replace("Stockholm", city) for city in ("Oslo", "Paris"))
-    assert told(MUSEUM, oslo, MUSEUM, paris) == [{0: "Stockholm", 1: "Oslo", 2: "Stockholm", 3: "Paris"}]
+    assert fillings_of(MUSEUM, oslo, MUSEUM, paris) == [{0: "Stockholm", 1: "Oslo", 2: "Stockholm", 3: "Paris"}]
 
 
 def test_two_swaps_of_one_original_are_two_frames_and_not_three() -> None:
     oslo, late = MUSEUM.replace("Stockholm", "Oslo"), MUSEUM.replace("1990", "1999")
-    assert told(MUSEUM, oslo, late) == [{0: "Stockholm", 1: "Oslo"}, {0: "1990", 2: "1999"}]
-    assert told(oslo, late) == [{0: "Oslo, 1990", 1: "Stockholm, 1999"}]
+    assert fillings_of(MUSEUM, oslo, late) == [{0: "Stockholm", 1: "Oslo"}, {0: "1990", 2: "1999"}]
+    assert fillings_of(oslo, late) == [{0: "Oslo, 1990", 1: "Stockholm, 1999"}]
 
 
 def test_frames_with_the_fewest_places_come_first() -> None:
@@ -109,7 +109,7 @@ def test_it_is_found_among_many() -> None:
     texts = [" ".join(draw.choices(words, k=80)) for _ in range(300)]
     swapped = texts[17].split()
     swapped[40] = "Gothenburg"
-    assert [sorted(fillings) for fillings in told(*texts, " ".join(swapped))] == [[17, 300]]
+    assert [sorted(fillings) for fillings in fillings_of(*texts, " ".join(swapped))] == [[17, 300]]
 
 
 @given(
@@ -126,7 +126,7 @@ def test_frames_are_sound(drawn: list[list[str]]) -> None:
         assert len(frame.fillings) >= 2
         assert len(set(frame.fillings.values())) >= 2
         assert list(frame.fillings) == sorted(frame.fillings)
-        assert all(0 <= i < len(texts) and said for i, said in frame.fillings.items())
+        assert all(0 <= i < len(texts) and filling for i, filling in frame.fillings.items())
         assert frame.slots >= 1
 
 

@@ -17,7 +17,7 @@ from unpoison.kernels.orders import (
     MOST_AGAINST,
     THRESHOLD,
     WINDOW,
-    Weights,
+    OrderWeights,
     order,
     shipped,
     stretches,
@@ -81,7 +81,7 @@ def test_a_long_text_is_quoted_in_part() -> None:
 
 def test_signs_add_up_and_count_once() -> None:
     lexicon = Lexicon({"void": "ignore*", "guidance": "rules"})
-    weights = Weights(lexicon, -1.0, {("void", "guidance", 4): 2.0, ("alone", "void", 0): 0.5})
+    weights = OrderWeights(lexicon, -1.0, {("void", "guidance", 4): 2.0, ("alone", "void", 0): 0.5})
     once, often = order("ignore rules", weights), order("ignore rules " * 5, weights)
     assert once.probability == often.probability == pytest.approx(1 / (1 + np.exp(-1.5)))
     assert order("rules ignore", weights).probability == pytest.approx(1 / (1 + np.exp(0.5)))
@@ -90,7 +90,7 @@ def test_signs_add_up_and_count_once() -> None:
 
 def test_the_stretch_is_the_one_that_speaks_for_an_order() -> None:
     lexicon = Lexicon({"void": "ignore*", "guidance": "rules", "he": "he"})
-    weights = Weights(lexicon, 0.0, {("void", "guidance", 4): 2.0, ("alone", "he", 0): -1.0})
+    weights = OrderWeights(lexicon, 0.0, {("void", "guidance", 4): 2.0, ("alone", "he", 0): -1.0})
     text = "he said. Ignore the rules. He left and he went"
     worst = order(text, weights)
     assert text[worst.start : worst.end] == "Ignore the rules"
@@ -101,7 +101,7 @@ def test_the_stretch_is_the_one_that_speaks_for_an_order() -> None:
 def test_what_speaks_against_an_order_is_bounded() -> None:
     lexicon = Lexicon({"void": "ignore*", "guidance": "rules", **{f"k{i}": f"w{i}" for i in range(9)}})
     weight = {("void", "guidance", 24): 20.0, **{("alone", f"k{i}", 0): -1.0 for i in range(9)}}
-    weights = Weights(lexicon, 0.0, weight)
+    weights = OrderWeights(lexicon, 0.0, weight)
     worst = order("ignore " + " ".join(f"w{i}" for i in range(9)) + " rules", weights)
     assert np.log(worst.probability / (1 - worst.probability)) == pytest.approx(20.0 - MOST_AGAINST)
 
@@ -113,7 +113,7 @@ def test_it_is_the_best_of_all_stretches(words: list[str], seed: int) -> None:
     kinds = {"a": "x", "b": "y z", "c": "z", "d": "q"}
     pairs = [(first, second) for first in ("start", *kinds) for second in kinds if first != second]
     weight = {(*pair, reach): random.uniform(-2, 2) for pair in pairs for reach in (1, 8) if random.random() < 0.4}
-    weights = Weights(Lexicon(kinds), 0.0, {**weight, ("alone", "a", 0): 0.5, ("a", "d", 24): 1.3})
+    weights = OrderWeights(Lexicon(kinds), 0.0, {**weight, ("alone", "a", 0): 0.5, ("a", "d", 24): 1.3})
     held = signs(occurrences_in(" ".join(words), weights.lexicon), weights.table)
     values = weights.values[held.sign]
     best = 0.0

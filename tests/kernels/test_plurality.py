@@ -20,14 +20,14 @@ def attacks(counts: dict[str, int], m: int) -> Iterator[dict[str, int]]:
     taken = {c for r in range(min(m, len(voters)) + 1) for c in combinations_with_replacement(sorted(counts), r)}
     added = [c for a in range(m + 1) for c in combinations_with_replacement([*sorted(counts), *NEW], a)]
     for less, more in product(taken, added):
-        found = dict(counts)
+        changed = dict(counts)
         for name in less:
-            found[name] -= 1
-        if min(found.values(), default=0) < 0:
+            changed[name] -= 1
+        if min(changed.values(), default=0) < 0:
             continue
         for name in more:
-            found[name] = found.get(name, 0) + 1
-        yield found
+            changed[name] = changed.get(name, 0) + 1
+        yield changed
 
 
 @pytest.mark.parametrize("least", [1, 2, 4])
@@ -37,10 +37,10 @@ def test_the_margin_of_a_plurality_is_exact(least: int) -> None:
         counts = dict(zip("abc", votes, strict=True))
         outcome = plurality(counts, least)
         for m in range(1, min(outcome.margin, 2) + 1):
-            assert all(plurality(found, least).winner == outcome.winner for found in attacks(counts, m)), counts
+            assert all(plurality(changed, least).winner == outcome.winner for changed in attacks(counts, m)), counts
         if outcome.margin < 2:
             beyond = attacks(counts, outcome.margin + 1)
-            assert any(plurality(found, least).winner != outcome.winner for found in beyond), counts
+            assert any(plurality(changed, least).winner != outcome.winner for changed in beyond), counts
 
 
 def test_the_margin_by_hand() -> None:
@@ -84,10 +84,10 @@ def test_answers_that_support_each_other_withstand_what_is_proved() -> None:
         winner, _, _, margin = seconded(counts, same, seconds, str)
         for m in range(1, min(margin, 2) + 1):
             proved += 1
-            for found in attacks(counts, m):
-                other = seconded({n: c for n, c in found.items() if c}, same, seconds, str)[0]
+            for changed in attacks(counts, m):
+                other = seconded({n: c for n, c in changed.items() if c}, same, seconds, str)[0]
                 assert other is not None
-                assert other == winner or same(other, winner), (counts, found, related)
+                assert other == winner or same(other, winner), (counts, changed, related)
     assert proved > 50, "the theorem must say something"
 
 

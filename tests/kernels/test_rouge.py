@@ -56,29 +56,29 @@ def test_no_stem_is_a_surrogate() -> None:
 
 
 @given(texts)
-def test_more_stems_than_characters(found) -> None:
-    expected = rouge_l(found)
+def test_more_stems_than_characters(texts_found) -> None:
+    expected = rouge_l(texts_found)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CODE_POINTS", 0)
-        assert (rouge_l(found) == expected).all()
+        assert (rouge_l(texts_found) == expected).all()
 
 
 @given(texts)
-def test_against_the_textbook(found) -> None:
-    scores = rouge_l(found)
+def test_against_the_textbook(texts_found) -> None:
+    scores = rouge_l(texts_found)
     assert (scores == scores.T).all()
     assert ((scores >= 0) & (scores <= 1)).all()
-    for i, left in enumerate(text.split() for text in found):
-        for j, right in enumerate(text.split() for text in found):
+    for i, left in enumerate(text.split() for text in texts_found):
+        for j, right in enumerate(text.split() for text in texts_found):
             total = len(left) + len(right)
             assert scores[i, j] == (2 * longest_common(left, right) / total if total else 0)
 
 
 @given(texts, st.randoms(use_true_random=False))
-def test_texts_may_come_in_any_order(found, random) -> None:
-    order = list(range(len(found)))
+def test_texts_may_come_in_any_order(texts_found, random) -> None:
+    order = list(range(len(texts_found)))
     random.shuffle(order)
-    assert (rouge_l([found[i] for i in order]) == rouge_l(found)[np.ix_(order, order)]).all()
+    assert (rouge_l([texts_found[i] for i in order]) == rouge_l(texts_found)[np.ix_(order, order)]).all()
 
 
 def test_hostile_text() -> None:

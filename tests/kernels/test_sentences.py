@@ -40,11 +40,11 @@ def test_sentences_with_their_marks() -> None:
 
 @given(st.text('ab .!?\n。"', max_size=40))
 def test_sentences_rise_and_hold_every_letter(text: str) -> None:
-    found = sentences(text)
-    assert all(a < b for a, b in found)
-    assert all(one[1] <= two[0] for one, two in pairwise(found))
-    assert "".join(c for a, b in found for c in text[a:b] if c.isalpha()) == "".join(filter(str.isalpha, text))
-    assert all(text[a:b].strip() for a, b in found)
+    regions = sentences(text)
+    assert all(a < b for a, b in regions)
+    assert all(one[1] <= two[0] for one, two in pairwise(regions))
+    assert "".join(c for a, b in regions for c in text[a:b] if c.isalpha()) == "".join(filter(str.isalpha, text))
+    assert all(text[a:b].strip() for a, b in regions)
 
 
 @given(st.text("ab .!?\n。", max_size=40), st.data())

@@ -20,8 +20,8 @@ from unpoison.kernels.style import (
 from unpoison.kernels.tokenized import tokenize
 
 
-def texts_of(found: Runs, sentence: int = 0) -> list[str]:
-    return [run_text(int(code)) for code in found.code[found.sentence == sentence]]
+def texts_of(runs_found: Runs, sentence: int = 0) -> list[str]:
+    return [run_text(int(code)) for code in runs_found.code[runs_found.sentence == sentence]]
 
 
 def test_content_becomes_its_shape_and_the_rest_stays() -> None:

@@ -56,9 +56,9 @@ def test_han_and_kana_are_single_tokens() -> None:
 
 @given(st.text(alphabet=st.characters(codec="ascii")))
 def test_ascii_stems_hold_letters_and_digits_only(text: str) -> None:
-    found = stems(text)
-    assert all(re.fullmatch("[a-z0-9]+", stem) for stem in found)
-    assert len(found) == len(re.findall("[a-z0-9]+", text.lower()))
+    stems_found = stems(text)
+    assert all(re.fullmatch("[a-z0-9]+", stem) for stem in stems_found)
+    assert len(stems_found) == len(re.findall("[a-z0-9]+", text.lower()))
 
 
 @given(st.text(), st.text())

@@ -37,11 +37,11 @@ class Plain:
     name = "plain"
 
     def __init__(self):
-        self.asked = []
+        self.requests = []
 
     def generate(self, prompt, /, *, timeout=None):
-        self.asked.append(prompt)
-        return Reply(f"reply {len(self.asked)}", 7, 2, "length")
+        self.requests.append(prompt)
+        return Reply(f"reply {len(self.requests)}", 7, 2, "length")
 
 
 class Batch(Plain):
@@ -123,9 +123,9 @@ def test_threads_share_a_cache(path):
     cached = CachedEncoder(FakeEncoder(), path=path, limit=20)
     texts = [[str(i % 7), str(i)] for i in range(60)]
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(cached.encode, texts))
-    for asked, vectors in zip(texts, made):
-        assert np.array_equal(vectors, FakeEncoder().encode(asked))
+        vectors_made = list(pool.map(cached.encode, texts))
+    for requests, vectors in zip(texts, vectors_made):
+        assert np.array_equal(vectors, FakeEncoder().encode(requests))
 
 
 def test_processes_share_a_file(tmp_path):
@@ -148,7 +148,7 @@ def test_each_prompt_is_asked_once_and_the_reply_says_so(path):
     assert cached.generate(PROMPT) == Reply("reply 1", 7, 2, "length", cached=True)
     longer = Prompt(PROMPT.task, PROMPT.system, PROMPT.question, PROMPT.passages, max_tokens=999)
     assert cached.generate(longer).text == "reply 2"
-    assert generator.asked == [PROMPT, longer]
+    assert generator.requests == [PROMPT, longer]
     assert cached.name == "plain"
 
 
@@ -174,12 +174,12 @@ def test_it_offers_what_the_wrapped_generator_offers():
 def test_a_batch_asks_only_what_is_missing(path):
     generator = Batch()
     cached = CachedGenerator(generator, path=path)
-    asked = prompts(4)
-    cached.generate(asked[2])
-    replies = cached.generate_batch([asked[0], asked[2], asked[3], asked[0]])
+    requests = prompts(4)
+    cached.generate(requests[2])
+    replies = cached.generate_batch([requests[0], requests[2], requests[3], requests[0]])
     assert [reply.text for reply in replies] == ["reply 2", "reply 1", "reply 3", "reply 2"]
     assert [reply.cached for reply in replies] == [False, True, False, False]
-    assert generator.asked == [asked[2], asked[0], asked[3]]
+    assert generator.requests == [requests[2], requests[0], requests[3]]
     assert cached.generate_batch([]) == []
 
 
@@ -194,10 +194,10 @@ def test_failures_are_not_kept(path):
 def test_the_driver_accounts_for_cached_replies_in_both_worlds(path):
     generator = ScriptedGenerator(lambda prompt: prompt.question)
     models = Models(generator=CachedGenerator(generator, path=path))
-    asked = prompts(5)
+    requests = prompts(5)
     for drive, cached in ((run, False), (run, True), (lambda *given: asyncio.run(arun(*given)), True)):
-        replies, calls = drive(generate(asked), models)
-        assert [reply.text for reply in replies] == [prompt.question for prompt in asked]
+        replies, calls = drive(generate(requests), models)
+        assert [reply.text for reply in replies] == [prompt.question for prompt in requests]
         assert [call.cached for call in calls] == [cached] * 5
     assert len(generator.prompts) == 5
 

@@ -123,11 +123,11 @@ def test_a_reply_that_takes_too_long_fails_as_a_server_would():
 
 def test_prompts_of_many_threads_are_all_recorded():
     generator = ScriptedGenerator(lambda prompt: prompt.question)
-    asked = prompts(200)
+    prompts_given = prompts(200)
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(generator.generate, asked))
-    assert [reply.text for reply in replies] == [prompt.question for prompt in asked]
-    assert sorted(p.question for p in generator.prompts) == sorted(p.question for p in asked)
+        replies = list(pool.map(generator.generate, prompts_given))
+    assert [reply.text for reply in replies] == [prompt.question for prompt in prompts_given]
+    assert sorted(p.question for p in generator.prompts) == sorted(p.question for p in prompts_given)
 
 
 def test_reprs_say_what_they_hold():

@@ -359,11 +359,11 @@ def test_any_prompt_gets_the_same_reply_twice(task: Task, question: str, passage
 
 @given(QUESTIONS, PASSAGES)
 def test_it_never_answers_with_the_question(question: str, passages: list[str]) -> None:
-    asked = question.strip().rstrip(".?").strip().lower()
+    question_words = question.strip().rstrip(".?").strip().lower()
     prefixed = tuple(f"{question}.{passage}" for passage in passages)
     for task in ("answer", "atomic", "decide", "consolidate", "free"):
         text = reply(Prompt(task, "", question, prefixed, {"Note": question}))
-        assert text.strip().rstrip(".?").strip().lower() != asked or not asked
+        assert text.strip().rstrip(".?").strip().lower() != question_words or not question_words
 
 
 def test_threads_get_what_one_caller_gets() -> None:

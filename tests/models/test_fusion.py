@@ -96,8 +96,8 @@ def test_a_checkpoint_without_a_head_answers_and_has_no_verdict(folder: Path, tm
             (tmp_path / file.name).write_bytes(file.read_bytes())
     bare = load_generator(f"fid:{tmp_path},max_tokens=5")
     assert isinstance(bare, FusionInDecoder)
-    told = bare.generate(discern_prompt("capital of france", PASSAGES)).text
-    assert told == bare.generate(ask(PASSAGES)).text
+    reply_text = bare.generate(discern_prompt("capital of france", PASSAGES)).text
+    assert reply_text == bare.generate(ask(PASSAGES)).text
     with pytest.raises(ModelError, match="trained discriminator"):
         bare.perturbed("q", PASSAGES)
 

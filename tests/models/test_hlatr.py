@@ -66,8 +66,8 @@ def test_it_learns_what_it_is_shown(trained: HlatrScorer) -> None:
 
 
 def test_equal_training_gives_equal_heads(folder: Path) -> None:
-    made = [HlatrScorer.train(folder, EXAMPLES, hidden=8, layers=1, epochs=2, seed=seed) for seed in (1, 1, 2)]
-    scores = [scorer.score(PAIRS) for scorer in made]
+    scorers = [HlatrScorer.train(folder, EXAMPLES, hidden=8, layers=1, epochs=2, seed=seed) for seed in (1, 1, 2)]
+    scores = [scorer.score(PAIRS) for scorer in scorers]
     assert np.array_equal(scores[0], scores[1])
     assert not np.array_equal(scores[0], scores[2])
 

@@ -92,8 +92,8 @@ def test_other_poolings_are_refused(encoder_folder, tmp_path, said):
 def test_threads_share_a_graph(encoder_folder):
     encoder = OnnxEncoder(encoder_folder)
     with ThreadPoolExecutor(6) as pool:
-        made = list(pool.map(lambda _: encoder.encode(TEXTS), range(12)))
-    assert all(np.allclose(vectors, made[0], atol=1e-5) for vectors in made)
+        vectors_made = list(pool.map(lambda _: encoder.encode(TEXTS), range(12)))
+    assert all(np.allclose(vectors, vectors_made[0], atol=1e-5) for vectors in vectors_made)
 
 
 def test_labels_that_do_not_say_are_refused(judge_folder, tmp_path):

@@ -188,11 +188,11 @@ def test_many_notes_are_compared_in_bounded_time(reader):
 
 
 def test_a_threshold_has_a_name_of_its_own_and_needs_no_path():
-    made = load_generator("reader,threshold=0.9")
-    assert made.threshold == 0.9
-    assert made.name == "reader,threshold=0.9"  # caches of replies must tell them apart
-    assert answer_judge(None, made) == "reader"
-    assert not can_write(made)
+    reader_made = load_generator("reader,threshold=0.9")
+    assert reader_made.threshold == 0.9
+    assert reader_made.name == "reader,threshold=0.9"  # caches of replies must tell them apart
+    assert answer_judge(None, reader_made) == "reader"
+    assert not can_write(reader_made)
 
 
 def test_a_string_is_no_list_of_passages(reader):
@@ -203,14 +203,14 @@ def test_a_string_is_no_list_of_passages(reader):
 
 
 def test_what_it_reads_is_remembered_within_bounds(reader):
-    made = Reader()
-    first = made.read(QUESTION, PASSAGES)
-    assert len(made._cache) == len(PASSAGES)
-    made._model = None  # nothing is read twice
-    assert made.read(QUESTION, PASSAGES) == first
+    reader_made = Reader()
+    first = reader_made.read(QUESTION, PASSAGES)
+    assert len(reader_made._cache) == len(PASSAGES)
+    reader_made._model = None  # nothing is read twice
+    assert reader_made.read(QUESTION, PASSAGES) == first
     for i in range(REMEMBERED // 300 + 5):
-        made._cache.put(str(i).encode(), first[2])
-    assert len(made._cache) == REMEMBERED // 300
+        reader_made._cache.put(str(i).encode(), first[2])
+    assert len(reader_made._cache) == REMEMBERED // 300
 
 
 def test_it_judges_answers(reader):

@@ -58,8 +58,8 @@ def test_a_graph_without_start_and_end_is_refused(tmp_path):
             self.model = question_answerer()
 
         def forward(self, **values):
-            made = self.model(**values)
-            return _Tuple([torch.stack([made.start_logits, made.end_logits])])
+            output = self.model(**values)
+            return _Tuple([torch.stack([output.start_logits, output.end_logits])])
 
     class _Tuple(tuple):
         def to_tuple(self):

@@ -27,14 +27,14 @@ TEXTS = ["paris is the capital of france .", "lyon is a large city", "the river"
 @pytest.fixture(scope="module")
 def towers(tmp_path_factory) -> tuple[Path, Path]:
     """A passages' tower and a questions' tower, each as a checkpoint and as a graph."""
-    found = []
+    retrieved = []
     for seed in (0, 1):
         folder = save_tokenizer(tmp_path_factory.mktemp(f"tower{seed}"))
         model = tiny_encoder(seed)
         model.save_pretrained(folder)
         export(model, "last_hidden_state", folder / "model.onnx")
-        found.append(folder)
-    return found[0], found[1]
+        retrieved.append(folder)
+    return retrieved[0], retrieved[1]
 
 
 def hidden(folder: Path, text: str) -> np.ndarray:
@@ -137,8 +137,8 @@ def test_indices_that_compare_by_cosine_refuse_a_dot_encoder() -> None:
 
 def test_evaluation_searches_with_both_towers() -> None:
     search = dense_search(Towers())
-    found = search(["long?", "short?"], [Passage("a"), Passage("aaa")], 2)
-    assert [row.tolist() for row in found] == [[1, 0], [0, 1]]
+    retrieved = search(["long?", "short?"], [Passage("a"), Passage("aaa")], 2)
+    assert [row.tolist() for row in retrieved] == [[1, 0], [0, 1]]
 
 
 def test_a_defense_asks_the_questions_tower() -> None:

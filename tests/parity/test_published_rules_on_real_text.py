@@ -31,14 +31,14 @@ def cases(folder: Path, name: str, poisons: int) -> tuple[tuple[Query, tuple[Pas
     """Questions with ten passages, all with the vectors that both sides compare."""
     examples = load(folder / f"{name}_poisoned.jsonl").examples[:QUESTIONS]
     corpus = load_passages(folder / "corpus.jsonl", name)
-    found = []
+    differing = []
     for example, clean in zip(examples, clean_contexts(examples, 10, corpus), strict=True):
         texts = planted(example, example.poisons("poisonedrag")[:poisons], prefix=True)
         shown = [passage.text for passage in prepend(clean, texts, 10).passages]
         vectors = LexicalEncoder().encode([example.question, *shown])
         passages = tuple(Passage(text, embedding=row) for text, row in zip(shown, vectors[1:], strict=True))
-        found.append((Query(example.question, vectors[0]), passages))
-    return tuple(found)
+        differing.append((Query(example.question, vectors[0]), passages))
+    return tuple(differing)
 
 
 def contexts(
@@ -75,8 +75,8 @@ def test_grada(shared_data, name, poisons, variant) -> None:
             each_way = np.array([[bm25s_score(left, right) for right in texts] for left in texts])
             alike = (each_way + each_way.T) / 2
         share = 0.4 if variant == "hrsim" else 0.0
-        asked = np.array([bm25s_score(text, query.text) for text in texts]) if share else np.zeros(len(texts))
-        edges = np.maximum(alike - share * (asked[:, None] + asked[None, :]), 0)
+        scores = np.array([bm25s_score(text, query.text) for text in texts]) if share else np.zeros(len(texts))
+        edges = np.maximum(alike - share * (scores[:, None] + scores[None, :]), 0)
         edges[edges < 1e-9] = 0
         np.fill_diagonal(edges, 0)
         ranks = networkx.pagerank(networkx.from_numpy_array(edges), alpha=0.85, tol=1e-12, max_iter=1000)

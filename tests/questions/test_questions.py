@@ -143,11 +143,11 @@ def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
     assert result.exit_code == 0, result.output
     loaded = load(tmp_path / "q.csv")
     assert not loaded.problems
-    asked = {example.question: example for example in loaded}
-    one = asked["Within how many days of purchase must refunds be requested?"]
+    by_question = {example.question: example for example in loaded}
+    one = by_question["Within how many days of purchase must refunds be requested?"]
     assert one.correct_answers == ("14 days",)
     assert "14 days" in one.labelled("gold")[0].passage.text
-    assert "Port" not in "".join(asked), "code is no statement"
+    assert "Port" not in "".join(by_question), "code is no statement"
     for example in loaded:
         assert example.incorrect_answers
         assert not contains_either(example.incorrect_answers[0], example.correct_answers[0])
@@ -230,8 +230,8 @@ def test_a_model_writes_and_the_rules_step_in(monkeypatch: pytest.MonkeyPatch):
     assert (fact.question, fact.answer, false) == ("How long is the free trial?", "21 days", "3 days")
     documents = [_document("a", "The free trial lasts 21 days.", ""), _document("b", "The town fee is 5 euros.", "")]
     questions = make_questions(documents, generator=ScriptedGenerator(good))
-    asked = {q.fact.question for q in questions.questions}
-    assert asked >= {"How long is the free trial?", "What is the town fee?"}
+    by_question = {q.fact.question for q in questions.questions}
+    assert by_question >= {"How long is the free trial?", "What is the town fee?"}
 
 
 def test_a_model_is_asked_where_no_rule_finds_anything():

@@ -118,14 +118,18 @@ class Hostile:
             return b'{"answer": 1' + b"0" * 5000 + b"}"
         if kind == 14 and not self.numbers.randrange(20):
             return b" " * (9 << 20)
-        found = {
+        response = {
             "answer": odd(["In 1600.", "I don't know", *ODD]),
             "passages": odd([[{"text": odd(ODD)}, {"text": "In which year"}], [{"text": "a"}], odd(ODD), [{"txt": 1}]]),
             "id": odd(["one", 7, *ODD]),
             "documents": odd([[{"id": odd(ODD), "metadata": {"canary": odd(ODD)}}], odd(ODD)]),
         }
         if not self.numbers.randrange(4):
-            found = odd(
-                [found["answer"], [found], {name: found[name] for name in list(found)[: self.numbers.randrange(4)]}]
+            response = odd(
+                [
+                    response["answer"],
+                    [response],
+                    {name: response[name] for name in list(response)[: self.numbers.randrange(4)]},
+                ]
             )
-        return json.dumps(found).encode()
+        return json.dumps(response).encode()

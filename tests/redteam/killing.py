@@ -50,7 +50,7 @@ def main() -> None:
     began = time.monotonic()
     os.waitpid(forked(lambda: run(folder / "whole.jsonl")), 0)
     whole = time.monotonic() - began
-    told = {"whole": whole, "same": index(url) == before, "kills": []}
+    summary = {"whole": whole, "same": index(url) == before, "kills": []}
     for number in range(times):
         journal = folder / f"killed-{number}.jsonl"
         child = forked(lambda journal=journal: run(journal))
@@ -62,8 +62,8 @@ def main() -> None:
         if journal.exists():
             _, status = os.waitpid(forked(lambda journal=journal: cleaned(journal)), 0)
         found = json.loads((folder / "cleaned.json").read_text()) if (folder / "cleaned.json").exists() else None
-        told["kills"].append({"dirty": dirty, "same": index(url) == before, "status": status, "cleaned": found})
-    print(json.dumps(told))
+        summary["kills"].append({"dirty": dirty, "same": index(url) == before, "status": status, "cleaned": found})
+    print(json.dumps(summary))
 
 
 if __name__ == "__main__":

@@ -44,16 +44,16 @@ class MemoryStore:
         return name
 
     def remove(self, name: str) -> bool:
-        found = self.documents.pop(name, None)
+        index_found = self.documents.pop(name, None)
         self.retriever.remove([name])
         self.save()
-        return found is not None
+        return index_found is not None
 
     def find(self, canary: str) -> list[dict[str, Any]]:
         return [
-            {"id": name, "metadata": found["metadata"]}
-            for name, found in self.documents.items()
-            if found["metadata"].get("canary") == canary
+            {"id": name, "metadata": index_found["metadata"]}
+            for name, index_found in self.documents.items()
+            if index_found["metadata"].get("canary") == canary
         ]
 
     def search(self, question: str) -> list[Passage]:
@@ -75,19 +75,19 @@ class QdrantStore(MemoryStore):
 
         self.client = qdrant_client.QdrantClient(":memory:")
         self.client.create_collection("wiki", vectors_config=VectorParams(size=32, distance=Distance.COSINE))
-        self.found = QdrantRetriever(self.client, "wiki", FakeEncoder())
+        self.index_found = QdrantRetriever(self.client, "wiki", FakeEncoder())
         super().__init__(folder)
-        self.found.add([self._passage(name) for name in self.documents])
+        self.index_found.add([self._passage(name) for name in self.documents])
         self.save()
 
     def add(self, text: str, metadata: dict[str, Any]) -> str:
         name = super().add(text, metadata)
-        self.found.add([self._passage(name)])
+        self.index_found.add([self._passage(name)])
         self.save()
         return name
 
     def remove(self, name: str) -> bool:
-        self.found.remove([name])
+        self.index_found.remove([name])
         return super().remove(name)
 
     def search(self, question: str) -> list[Passage]:
@@ -128,10 +128,10 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
         finally:
             with lock:
                 state["busy"] -= 1
-        found: dict[str, Any] = {"answer": text}
+        index_found: dict[str, Any] = {"answer": text}
         if mode != "silent":
-            found["passages"] = [{"text": p.text, "id": p.id} for p in passages]
-        return found
+            index_found["passages"] = [{"text": p.text, "id": p.id} for p in passages]
+        return index_found
 
     @app.post("/ask")
     async def ask(request: Request) -> Any:

@@ -216,9 +216,9 @@ def test_a_first_try_that_may_have_planted_makes_a_refusal_worthless():
     def work() -> None:
         raise next(errors)
 
-    with pytest.raises(TargetError) as found:
+    with pytest.raises(TargetError) as caught:
         Pace(Bounds(), Quick()).call("plant", work, repeat=True)
-    assert not found.value.refused
+    assert not caught.value.refused
 
 
 def test_removing_is_never_refused():

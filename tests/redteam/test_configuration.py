@@ -118,8 +118,8 @@ def test_every_slip_of_a_file_is_named(tmp_path, text, message):
 
 def test_the_example_of_the_documentation_is_read(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "redteam.md").read_text()
-    found = text.split("```yaml\n", 1)[1].split("```", 1)[0]
-    (tmp_path / "c.yaml").write_text(found)
+    example = text.split("```yaml\n", 1)[1].split("```", 1)[0]
+    (tmp_path / "c.yaml").write_text(example)
     config = Config.load(tmp_path / "c.yaml")
     assert build_target(config.target, secrets=Secrets({"RAG_TOKEN": "abcdef"}), hosts=Hosts())
     assert (config.attacks, config.poisons) == (("poisonedrag",), (1,))
@@ -156,10 +156,10 @@ def test_a_multipart_upload_and_ids_of_our_own():
 
 def test_only_this_machine_and_what_was_spelled_out():
     names = {"localhost": ["127.0.0.1", "::1"], "rag.example": ["192.0.2.7"], "sly.example": ["127.0.0.1", "192.0.2.8"]}
-    asked = []
+    prompted = []
 
     def resolve(name):
-        asked.append(name)
+        prompted.append(name)
         return names[name]
 
     hosts = Hosts(["RAG.example"], resolve)
@@ -169,7 +169,7 @@ def test_only_this_machine_and_what_was_spelled_out():
         hosts.addresses("sly.example")
     names["rag.example"] = ["169.254.169.254"]  # the name changes its mind
     assert hosts.addresses("rag.example") == ("192.0.2.7",)
-    assert asked.count("rag.example") == 1
+    assert prompted.count("rag.example") == 1
     with pytest.raises(OptionError, match="no server's address"):
         Hosts(["meta.example"], lambda name: ["169.254.169.254"]).addresses("meta.example")
 
@@ -217,9 +217,9 @@ def test_no_secret_survives_in_any_usual_dress(secret, around):
     dresses = [secret, json.dumps(secret), json.dumps(json.dumps(secret)), quote(secret), quote_plus(secret)]
     dresses.append(base64.b64encode(secret.encode()).decode())
     for dress in dresses:
-        found = secrets.masked([{"a": f"{around}{dress}{around}"}])[0]["a"]
-        assert secret not in found
-        assert dress not in found
+        example = secrets.masked([{"a": f"{around}{dress}{around}"}])[0]["a"]
+        assert secret not in example
+        assert dress not in example
 
 
 def test_the_name_of_a_collection_is_no_secret_and_a_reply_keeps_its_fields():

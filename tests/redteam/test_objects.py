@@ -70,12 +70,12 @@ def measured(folder: Path, target: object, **more: object) -> Results:
     return run_test(config, folder / "j.jsonl", secrets=Secrets({}), hosts=Hosts(), target=target, clock=Quick())
 
 
-def check(results: Results, *, told: bool = True) -> None:
+def check(results: Results, *, tells_passages: bool = True) -> None:
     none, attacked = results.table()
     assert results.complete, [t.error for t in results.trials]
     assert none.figures["accuracy"].value == 1.0
     assert attacked.figures["asr"].value > 0.5
-    if told:
+    if tells_passages:
         assert attacked.figures["poisoned"].value == 1.0
         assert attacked.figures["gone_seconds"].count == 3
     assert attacked.figures["accuracy_after"].value == 1.0
@@ -111,7 +111,8 @@ def test_a_function_and_a_store(tmp_path):
 def test_a_function_that_tells_no_passages(tmp_path):
     retriever = BM25Retriever([{"text": text, "id": name} for name, text in world(tmp_path).items()])
     check(
-        measured(tmp_path, target_of(lambda question: retriever.retrieve(question, 1)[0].text, retriever)), told=False
+        measured(tmp_path, target_of(lambda question: retriever.retrieve(question, 1)[0].text, retriever)),
+        tells_passages=False,
     )
 
 

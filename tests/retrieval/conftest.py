@@ -75,11 +75,11 @@ def connection(pgvector_url: str) -> Iterator[Any]:
     """An open connection to a schema of its own, with the table that the documentation shows."""
     import psycopg
 
-    with psycopg.connect(pgvector_url) as found:
-        found.execute("DROP TABLE IF EXISTS passages")
-        found.execute(
+    with psycopg.connect(pgvector_url) as connection_opened:
+        connection_opened.execute("DROP TABLE IF EXISTS passages")
+        connection_opened.execute(
             "CREATE TABLE passages (id text PRIMARY KEY, text text NOT NULL, title text, source text,"
             " embedding vector(32))"
         )
-        found.commit()
-        yield found
+        connection_opened.commit()
+        yield connection_opened

@@ -106,10 +106,10 @@ def test_a_query_object_will_do_and_async_equals_sync():
 
 def test_searching_while_others_add():
     retriever = BM25Retriever(TEXTS)
-    found: list[int] = []
+    positions: list[int] = []
 
     def search() -> None:
-        found.extend(len(retriever.retrieve("capital", 500)) for _ in range(100))
+        positions.extend(len(retriever.retrieve("capital", 500)) for _ in range(100))
 
     threads = [threading.Thread(target=search) for _ in range(3)]
     for thread in threads:
@@ -118,7 +118,7 @@ def test_searching_while_others_add():
         retriever.add([f"capital number {i}"])
     for thread in threads:
         thread.join()
-    assert len(found) == 300
+    assert len(positions) == 300
     assert len(retriever.retrieve("capital", 500)) == 103
 
 

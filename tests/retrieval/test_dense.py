@@ -24,8 +24,8 @@ NUMBERS = st.one_of(
 )
 
 
-def ids(found):
-    return [p.id for p in found]
+def ids(retrieved):
+    return [p.id for p in retrieved]
 
 
 @given(data=st.data(), count=st.integers(1, 12))
@@ -63,12 +63,12 @@ def test_equal_vectors_go_to_the_one_added_first():
 def test_best_first_with_ids_scores_and_embeddings(encoder, passages):
     retriever = DenseRetriever(encoder, passages)
     encoder.calls.clear()
-    found = retriever.retrieve("text number 3", 4)
-    assert found[0].id == "p3"
-    np.testing.assert_allclose(found[0].embedding, encoder.encode(["text number 3"])[0], atol=1e-7)
-    assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+    retrieved = retriever.retrieve("text number 3", 4)
+    assert retrieved[0].id == "p3"
+    np.testing.assert_allclose(retrieved[0].embedding, encoder.encode(["text number 3"])[0], atol=1e-7)
+    assert [p.score for p in retrieved] == sorted((p.score for p in retrieved), reverse=True)
     assert encoder.calls[0] == ("text number 3",)
-    assert ids(retriever.retrieve("text number 3", 4)) == ids(found)
+    assert ids(retriever.retrieve("text number 3", 4)) == ids(retrieved)
 
 
 def test_what_brings_its_embedding_is_not_encoded(encoder):

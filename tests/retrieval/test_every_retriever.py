@@ -44,21 +44,21 @@ def retriever(request, encoder, passages) -> Retriever:
             request.addfinalizer(client.close)
             size = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSINE)
             client.create_collection("wiki", vectors_config=size)
-            found = QdrantRetriever(client, "wiki", encoder)
+            retrieved = QdrantRetriever(client, "wiki", encoder)
         case _:
-            found = PgvectorRetriever(request.getfixturevalue("connection"), "passages", encoder)
-    found.add(passages)
-    return found
+            retrieved = PgvectorRetriever(request.getfixturevalue("connection"), "passages", encoder)
+    retrieved.add(passages)
+    return retrieved
 
 
 def test_best_first_at_most_k_each_once(retriever, passages):
     assert isinstance(retriever, Retriever)
     for k in (1, 5, 20, 100):
-        found = retriever.retrieve(QUESTION, k)
-        assert len(found) == min(k, 20)
-        assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
-        assert len({p.id for p in found}) == len(found)
-        assert {p.id: p.text for p in passages}.items() >= {p.id: p.text for p in found}.items()
+        retrieved = retriever.retrieve(QUESTION, k)
+        assert len(retrieved) == min(k, 20)
+        assert [p.score for p in retrieved] == sorted((p.score for p in retrieved), reverse=True)
+        assert len({p.id for p in retrieved}) == len(retrieved)
+        assert {p.id: p.text for p in passages}.items() >= {p.id: p.text for p in retrieved}.items()
     assert retriever.retrieve(QUESTION, 3)[0].id == "p13"
     assert retriever.retrieve(QUESTION, 0) == ()
 
@@ -83,11 +83,11 @@ def test_what_is_removed_is_not_found_and_the_rest_is_as_if_it_had_never_been(re
 
 
 def test_hits_bring_the_embeddings_of_the_store(retriever, encoder):
-    for found in retriever.retrieve(QUESTION, 20):
+    for retrieved in retriever.retrieve(QUESTION, 20):
         if retriever.encoder is None:
-            assert found.embedding is None
+            assert retrieved.embedding is None
         else:
-            np.testing.assert_allclose(found.embedding, encoder.encode([found.text])[0], atol=1e-6)
+            np.testing.assert_allclose(retrieved.embedding, encoder.encode([retrieved.text])[0], atol=1e-6)
 
 
 def test_two_runs_and_async_are_equal(retriever):

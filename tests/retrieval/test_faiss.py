@@ -15,7 +15,7 @@ from unpoison.types import Passage, Query
 faiss = pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
 
 
-def made(description, vectors, metric=faiss.METRIC_INNER_PRODUCT):
+def index_of(description, vectors, metric=faiss.METRIC_INNER_PRODUCT):
     index = faiss.index_factory(vectors.shape[1], description, metric)
     index.train(vectors)
     if description.startswith("IDMap"):
@@ -29,10 +29,10 @@ def test_it_finds_what_the_exact_search_finds_and_brings_the_vectors(encoder, pa
     exact, retriever = DenseRetriever(encoder, passages), FaissRetriever(encoder, passages)
     encoder.calls.clear()
     for k in (1, 7, 20, 25):
-        found, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
-        assert [p.id for p in found] == [p.id for p in expected]
-        np.testing.assert_allclose([p.score for p in found], [p.score for p in expected], atol=1e-6)
-        np.testing.assert_allclose([p.embedding for p in found], [p.embedding for p in expected], atol=1e-6)
+        retrieved, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
+        assert [p.id for p in retrieved] == [p.id for p in expected]
+        np.testing.assert_allclose([p.score for p in retrieved], [p.score for p in expected], atol=1e-6)
+        np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)
     assert all(texts == ("text number 3",) for texts in encoder.calls)  # the hits were not encoded again
 
 
@@ -41,22 +41,22 @@ def test_it_finds_what_the_exact_search_finds_and_brings_the_vectors(encoder, pa
 def test_indexes_of_the_user(encoder, passages, description, metric, capfd):
     vectors = encoder.encode([p.text for p in passages])
     encoder.calls.clear()
-    retriever = FaissRetriever(encoder, passages, index=made(description, vectors, metric))
+    retriever = FaissRetriever(encoder, passages, index=index_of(description, vectors, metric))
     assert encoder.calls == []
-    found = retriever.retrieve("text number 3", 4)
-    assert found[0].id == "p3"
-    assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
-    np.testing.assert_array_equal(found[0].embedding, vectors[3])
+    retrieved = retriever.retrieve("text number 3", 4)
+    assert retrieved[0].id == "p3"
+    assert [p.score for p in retrieved] == sorted((p.score for p in retrieved), reverse=True)
+    np.testing.assert_array_equal(retrieved[0].embedding, vectors[3])
 
 
 def test_an_index_that_finds_fewer_than_it_holds(encoder, passages, capfd):
-    index = made("IVF20,Flat", encoder.encode([p.text for p in passages]))
-    found = FaissRetriever(encoder, passages, index=index).retrieve("text number 3", 20)
-    assert 0 < len(found) < 20
+    index = index_of("IVF20,Flat", encoder.encode([p.text for p in passages]))
+    retrieved = FaissRetriever(encoder, passages, index=index).retrieve("text number 3", 20)
+    assert 0 < len(retrieved) < 20
 
 
 def test_an_index_that_keeps_no_vectors_says_what_to_do(encoder, passages):
-    index = made("IDMap,Flat", encoder.encode([p.text for p in passages]))
+    index = index_of("IDMap,Flat", encoder.encode([p.text for p in passages]))
     with pytest.raises(InputError, match=r"IndexIDMap.*make_direct_map"):
         FaissRetriever(encoder, passages, index=index).retrieve("q", 1)
 
@@ -68,7 +68,7 @@ def test_an_index_that_is_not_trained_says_so(encoder, passages):
 
 
 def test_every_vector_needs_its_passage(encoder, passages):
-    index = made("Flat", encoder.encode([p.text for p in passages]))
+    index = index_of("Flat", encoder.encode([p.text for p in passages]))
     with pytest.raises(InputError, match="holds 20 vectors and 19 passages were given"):
         FaissRetriever(encoder, passages[1:], index=index)
     retriever = FaissRetriever(encoder, passages, index=index)

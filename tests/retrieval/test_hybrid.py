@@ -24,16 +24,18 @@ def test_the_formula():
 
 
 def test_texts_stand_for_missing_ids_and_repetitions_count_once():
-    found = reciprocal_rank_fusion([[Passage("x"), Passage("x"), Passage("y")], [Passage("y"), Passage("x", id="x")]])
-    assert [(p.text, p.id) for p in found] == [("y", None), ("x", None), ("x", "x")]
-    assert found[1].score == 1 / 61
+    retrieved = reciprocal_rank_fusion(
+        [[Passage("x"), Passage("x"), Passage("y")], [Passage("y"), Passage("x", id="x")]]
+    )
+    assert [(p.text, p.id) for p in retrieved] == [("y", None), ("x", None), ("x", "x")]
+    assert retrieved[1].score == 1 / 61
 
 
 def test_what_either_finds_is_found_and_brings_its_embedding(encoder, passages):
     retriever = HybridRetriever(BM25Retriever(passages), DenseRetriever(encoder, passages))
-    found = retriever.retrieve("text number 3", 5)
-    assert found[0].id == "p3"
-    assert all(p.embedding is not None for p in found)
+    retrieved = retriever.retrieve("text number 3", 5)
+    assert retrieved[0].id == "p3"
+    assert all(p.embedding is not None for p in retrieved)
     assert retriever.encoder is encoder
     assert len(retriever.retrieve("zebra", 30)) == 20
     assert retriever.retrieve("q", 0) == ()
@@ -51,9 +53,9 @@ def test_vectors_of_two_encoders_are_not_mixed(passages):
     second.name = "second"
     retriever = HybridRetriever(DenseRetriever(first, passages), DenseRetriever(second, passages))
     assert retriever.encoder is None
-    found = retriever.retrieve(Query("text number 3", [1.0, 2.0, 3.0]), 30)  # in neither's space
-    assert found[0].id == "p3"
-    assert all(p.embedding is None for p in found)
+    retrieved = retriever.retrieve(Query("text number 3", [1.0, 2.0, 3.0]), 30)  # in neither's space
+    assert retrieved[0].id == "p3"
+    assert all(p.embedding is None for p in retrieved)
 
 
 def test_each_is_asked_for_enough():
@@ -76,10 +78,10 @@ def test_anything_that_retrieves_will_do(passages):
             return [{"content": "text number 3", "id": "p3", "embedding": [1, 2]}, "without an id"][:k]
 
     retriever = HybridRetriever(Foreign(), BM25Retriever(passages))
-    found = retriever.retrieve("text number 13", 30)
-    assert [p.id for p in found[:3]] == ["p3", "p13", None]
-    assert found[0].embedding is None  # nobody says in which space it is
-    assert asyncio.run(retriever.aretrieve("text number 13", 30)) == found
+    retrieved = retriever.retrieve("text number 13", 30)
+    assert [p.id for p in retrieved[:3]] == ["p3", "p13", None]
+    assert retrieved[0].embedding is None  # nobody says in which space it is
+    assert asyncio.run(retriever.aretrieve("text number 13", 30)) == retrieved
 
 
 def test_async_equals_sync(encoder, passages):

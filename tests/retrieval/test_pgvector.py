@@ -18,19 +18,19 @@ psycopg = pytest.importorskip("psycopg", reason="POSTGRES CLIENT ABSENT: pip ins
 
 @pytest.fixture
 def retriever(connection, encoder, passages):
-    found = PgvectorRetriever(connection, "passages", encoder)
-    found.add(passages)
-    return found
+    retrieved = PgvectorRetriever(connection, "passages", encoder)
+    retrieved.add(passages)
+    return retrieved
 
 
 def test_it_finds_what_the_exact_search_finds_and_brings_the_vectors(retriever, encoder, passages):
     exact = DenseRetriever(encoder, passages)
     encoder.calls.clear()
     for k in (1, 7, 20, 25):
-        found, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
-        assert [p.id for p in found] == [p.id for p in expected]
-        np.testing.assert_allclose([p.score for p in found], [p.score for p in expected], atol=1e-6)
-        np.testing.assert_allclose([p.embedding for p in found], [p.embedding for p in expected], atol=1e-6)
+        retrieved, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
+        assert [p.id for p in retrieved] == [p.id for p in expected]
+        np.testing.assert_allclose([p.score for p in retrieved], [p.score for p in expected], atol=1e-6)
+        np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)
     assert all(texts == ("text number 3",) for texts in encoder.calls)  # the hits were not encoded again
 
 
@@ -114,8 +114,8 @@ def test_an_index_is_used(connection, retriever, encoder):
     connection.execute("CREATE INDEX ON passages USING hnsw (embedding vector_cosine_ops)")
     connection.execute("SET LOCAL enable_seqscan = off")
     statement = retriever._search.as_string(connection)
-    asked = retriever._parameters(encoder.encode(["x"])[0], 3)
-    plan = connection.execute("EXPLAIN " + statement, asked).fetchall()
+    parameters = retriever._parameters(encoder.encode(["x"])[0], 3)
+    plan = connection.execute("EXPLAIN " + statement, parameters).fetchall()
     assert any("Index Scan using passages_embedding_idx" in line for (line,) in plan), plan
     assert retriever.retrieve("text number 4", 1)[0].id == "p4"
 
@@ -163,8 +163,8 @@ def test_asynchronously_by_either_connection(retriever, connection, pgvector_url
     expected = retriever.retrieve("text number 9", 4)
 
     async def both():
-        async with await psycopg.AsyncConnection.connect(pgvector_url) as found:
-            native = PgvectorRetriever(found, "passages", encoder)
+        async with await psycopg.AsyncConnection.connect(pgvector_url) as retrieved:
+            native = PgvectorRetriever(retrieved, "passages", encoder)
             with pytest.raises(OptionError, match="use aretrieve"):
                 native.retrieve("text number 9", 4)
             with pytest.raises(OptionError, match=r"add needs a psycopg\.Connection"):
@@ -176,16 +176,16 @@ def test_asynchronously_by_either_connection(retriever, connection, pgvector_url
 
 
 def test_several_threads_at_once(retriever):
-    found = {}
+    retrieved = {}
     threads = [
-        threading.Thread(target=lambda i=i: found.update({i: retriever.retrieve(f"text number {i}", 1)[0].id}))
+        threading.Thread(target=lambda i=i: retrieved.update({i: retriever.retrieve(f"text number {i}", 1)[0].id}))
         for i in range(12)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {i: f"p{i}" for i in range(12)}
+    assert retrieved == {i: f"p{i}" for i in range(12)}
 
 
 def test_the_password_is_not_shown(pgvector_url, encoder):

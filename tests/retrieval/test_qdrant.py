@@ -19,27 +19,27 @@ SIZE = qdrant.models.VectorParams(size=32, distance=qdrant.models.Distance.COSIN
 
 @pytest.fixture
 def client():
-    found = qdrant.QdrantClient(":memory:")
-    found.create_collection("wiki", vectors_config=SIZE)
-    yield found
-    found.close()
+    retrieved = qdrant.QdrantClient(":memory:")
+    retrieved.create_collection("wiki", vectors_config=SIZE)
+    yield retrieved
+    retrieved.close()
 
 
 @pytest.fixture
 def retriever(client, encoder, passages):
-    found = QdrantRetriever(client, "wiki", encoder)
-    found.add(passages)
-    return found
+    retrieved = QdrantRetriever(client, "wiki", encoder)
+    retrieved.add(passages)
+    return retrieved
 
 
 def test_it_finds_what_the_exact_search_finds_and_brings_the_vectors(retriever, encoder, passages):
     exact = DenseRetriever(encoder, passages)
     encoder.calls.clear()
     for k in (1, 7, 20, 25):
-        found, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
-        assert [p.id for p in found] == [p.id for p in expected]
-        np.testing.assert_allclose([p.score for p in found], [p.score for p in expected], atol=1e-6)
-        np.testing.assert_allclose([p.embedding for p in found], [p.embedding for p in expected], atol=1e-6)
+        retrieved, expected = retriever.retrieve("text number 3", k), exact.retrieve("text number 3", k)
+        assert [p.id for p in retrieved] == [p.id for p in expected]
+        np.testing.assert_allclose([p.score for p in retrieved], [p.score for p in expected], atol=1e-6)
+        np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)
     assert all(texts == ("text number 3",) for texts in encoder.calls)  # the hits were not encoded again
 
 
@@ -140,6 +140,6 @@ def test_asynchronously_by_either_client(retriever, encoder, passages):
         assert await native.aretrieve("text number 9", 0) == ()
         return await native.aretrieve("text number 9", 4), await retriever.aretrieve("text number 9", 4)
 
-    for found in asyncio.run(both()):
-        assert [p.id for p in found] == [p.id for p in expected]
-        np.testing.assert_allclose([p.embedding for p in found], [p.embedding for p in expected], atol=1e-6)
+    for retrieved in asyncio.run(both()):
+        assert [p.id for p in retrieved] == [p.id for p in expected]
+        np.testing.assert_allclose([p.embedding for p in retrieved], [p.embedding for p in expected], atol=1e-6)

@@ -11,7 +11,7 @@ from typing import Self
 
 from unpoison.errors import OptionError, shown
 
-__all__ = ["MEASURES", "Rule"]
+__all__ = ["MEASURES", "AlertRule"]
 
 MEASURES = ("documents", "questions", "sources", "drop-rate", "rise")
 """What a rule may name; see `Report.measures`."""
@@ -21,7 +21,7 @@ _RULE = re.compile(r"([a-z-]{1,20})(>=|>)([0-9.]{1,20})")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """A measure and what it must not reach.
 
     Attributes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from unpoison.at_rest.audit_rates import FEWEST, put_rates
-from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
+from unpoison.at_rest.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.at_rest.audit_rows import moment, read_event
 from unpoison.at_rest.audit_store import AuditStore, chance
 from unpoison.at_rest.onset import onset, timeline
@@ -21,7 +21,7 @@ from unpoison.checks import at_least
 from unpoison.errors import InputError
 from unpoison.types import Answer, Screening
 
-__all__ = ["Audit", "Document", "FalseAlarm", "Origin", "Question", "Report", "audited", "since"]
+__all__ = ["Audit", "AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin", "audited", "since"]
 
 CHANCE = 0.001
 """Flagged is what would be dropped so often by chance in less than one of so many cases."""
@@ -79,7 +79,7 @@ class Audit:
         self.newer += event.newer
         self._store.add(event)
 
-    def report(self, top: int = 50) -> Report:
+    def report(self, top: int = 50) -> AuditReport:
         """What was found so far.
 
         Args:
@@ -94,7 +94,7 @@ class Audit:
         alarms = _false_alarms(store)
         points = timeline(store.ask("SELECT hour, rows, seen, dropped FROM hours ORDER BY hour"))
         (count,) = next(iter(store.ask("SELECT count(DISTINCT id) FROM documents")))
-        return Report(
+        return AuditReport(
             rows=store.rows,
             seen=sum(seen for seen, _ in totals.values()),
             dropped=sum(dropped for _, dropped in totals.values()),
@@ -136,12 +136,12 @@ _DOCUMENT = """SELECT id, max(label), max(source), max(author), sum(seen), sum(d
     FROM documents JOIN rates USING (defense)"""
 
 
-def _document(row: tuple[Any, ...]) -> Document:
+def _document(row: tuple[Any, ...]) -> AuditedDocument:
     name, label, source, author, seen, dropped, expected, suspicion, orders, first, since, last, *_ = row
     questions, attacking = row[14:]
     p = _independent(questions, dropped, seen, expected)
     flagged = bool(attacking) or (questions >= FEWEST and p < CHANCE)
-    return Document(
+    return AuditedDocument(
         name, label, source, author, seen, dropped, expected, p, suspicion / max(seen, 1), questions, orders, first,
         since, last, flagged,
     )  # fmt: skip
@@ -156,11 +156,11 @@ def _independent(different: int, dropped: int, seen: int, expected: float) -> fl
     return chance(different, max(different, round(seen * share)), expected * share)
 
 
-def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
+def _documents(store: AuditStore, top: int) -> tuple[list[AuditedDocument], int]:
     """The most remarkable, and how many are flagged in all."""
     flagged = 0
 
-    def counted() -> Iterator[Document]:
+    def counted() -> Iterator[AuditedDocument]:
         nonlocal flagged
         for row in store.ask(f"{_DOCUMENT} GROUP BY id HAVING sum(dropped) > 0"):
             document = _document(row)
@@ -170,12 +170,12 @@ def _documents(store: AuditStore, top: int) -> tuple[list[Document], int]:
     return heapq.nsmallest(top, counted(), key=_remarkable), flagged
 
 
-def _remarkable(entry: Document | Question | Origin) -> tuple[Any, ...]:
+def _remarkable(entry: AuditedDocument | AuditedQuestion | Origin) -> tuple[Any, ...]:
     """Flagged first, then by how many drops there are beyond the expected, then by name."""
     return (not entry.flagged, -(entry.dropped - entry.expected), entry.name if isinstance(entry, Origin) else entry.id)
 
 
-def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
+def _questions(store: AuditStore, top: int) -> tuple[list[AuditedQuestion], int]:
     """Those under attack first, and how many there are of these; they are put aside for the documents' sake."""
     for statement in (
         "CREATE INDEX IF NOT EXISTS drops_by_question ON drops (question)",
@@ -185,7 +185,7 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
         store.ask(statement)
     attacked = 0
 
-    def counted() -> Iterator[Question]:
+    def counted() -> Iterator[AuditedQuestion]:
         nonlocal attacked
         for name, question_text, rows, hit, seen, dropped, expected, first, documents in store.ask(
             "SELECT question, max(asked), sum(rows), sum(attacked), sum(seen), sum(dropped), sum(seen * rate), "
@@ -197,7 +197,7 @@ def _questions(store: AuditStore, top: int) -> tuple[list[Question], int]:
             if flagged:
                 attacked += 1
                 store.ask("INSERT INTO attacked VALUES (?)", (name,))
-            yield Question(name, question_text, rows, hit, documents, seen, dropped, expected, p, first, flagged)
+            yield AuditedQuestion(name, question_text, rows, hit, documents, seen, dropped, expected, p, first, flagged)
 
     return heapq.nsmallest(top, counted(), key=_remarkable), attacked
 
@@ -265,7 +265,7 @@ def since(text: str, now: float) -> float:
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
-def audited(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> Report:
+def audited(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
     """The report on rows that all hold a screening; for logs with other rows use `Audit`.
 
     Raises:

@@ -10,8 +10,8 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
-from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
-from unpoison.at_rest.onset import Timeline
+from unpoison.at_rest.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
+from unpoison.at_rest.onset import DropTimeline
 from unpoison.rendering import excerpt
 
 __all__ = ["audit_page", "day"]
@@ -20,7 +20,7 @@ WIDTH, HEIGHT = 900, 160
 """The picture's size in SVG units."""
 
 
-def audit_page(report: Report, remark: str = "") -> str:
+def audit_page(report: AuditReport, remark: str = "") -> str:
     """The whole report on one page.
 
     Args:
@@ -73,7 +73,7 @@ def _shown(text: str, limit: int = 160) -> str:
     return escape(excerpt(text, limit))
 
 
-def _totals(report: Report) -> str:
+def _totals(report: AuditReport) -> str:
     totals = (
         ("answers", f"{report.rows:,}"),
         ("documents dropped, of those retrieved", f"{report.dropped:,} of {report.seen:,}"),
@@ -121,7 +121,7 @@ _QUESTION = ("question", "asked", "attacked", "documents dropped", "first attack
 _ALARM = ("document", "topics", "agrees with the others", "dropped")
 
 
-def _document(document: Document) -> tuple[bool, Sequence[str]]:
+def _document(document: AuditedDocument) -> tuple[bool, Sequence[str]]:
     orders = f" <small>{document.orders:,} for orders</small>" if document.orders else ""
     origin = ", ".join(filter(None, (_shown(document.source, 80), _shown(document.author, 80))))
     return document.flagged, (
@@ -146,7 +146,7 @@ def _origin(entry: Origin) -> tuple[bool, Sequence[str]]:
     )
 
 
-def _question(question: Question) -> tuple[bool, Sequence[str]]:
+def _question(question: AuditedQuestion) -> tuple[bool, Sequence[str]]:
     return question.flagged, (
         f'<span dir="auto">{_shown(question.asked) or _shown(question.id)}</span>',
         f"{question.rows:,}",
@@ -166,7 +166,7 @@ def _alarm(alarm: FalseAlarm) -> tuple[bool, Sequence[str]]:
     )
 
 
-def _onset(report: Report) -> str:
+def _onset(report: AuditReport) -> str:
     if report.onset is None:
         return "<p>No moment from which on more is dropped than before.</p>"
     onset = report.onset
@@ -176,7 +176,7 @@ def _onset(report: Report) -> str:
     )
 
 
-def _chart(line: Timeline) -> str:
+def _chart(line: DropTimeline) -> str:
     """The share of dropped documents in each stretch of time, as bars."""
     if len(line.points) < 2:
         return ""
@@ -190,7 +190,7 @@ def _chart(line: Timeline) -> str:
     )
 
 
-def _bars(line: Timeline, first: int, last: int, most: float) -> Iterator[str]:
+def _bars(line: DropTimeline, first: int, last: int, most: float) -> Iterator[str]:
     for point in line.points:
         share = point.dropped / max(point.seen, 1)
         x, wide = (WIDTH * (point.start - first) / (last - first), max(WIDTH * line.width / (last - first) - 1, 0.5))

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unpoison.at_rest.onset import Onset, Timeline
+from unpoison.at_rest.onset import DropTimeline, Onset
 
-__all__ = ["Document", "FalseAlarm", "Origin", "Question", "Report"]
+__all__ = ["AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin"]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class AuditedDocument:
     """One document over the whole log.
 
     Attributes:
@@ -73,7 +73,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AuditedQuestion:
     """One question over the whole log.
 
     Attributes:
@@ -110,13 +110,13 @@ class FalseAlarm:
         agrees: The mean share of its names and numbers that kept passages have too; None where the log does not say.
     """
 
-    document: Document
+    document: AuditedDocument
     topics: int
     agrees: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AuditReport:
     """What an audit comes to; every list with the most remarkable first, and no longer than was wanted.
 
     Attributes:
@@ -134,11 +134,11 @@ class Report:
     seen: int
     dropped: int
     totals: Mapping[str, int]
-    documents: tuple[Document, ...]
+    documents: tuple[AuditedDocument, ...]
     origins: tuple[Origin, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[AuditedQuestion, ...]
     false_alarms: tuple[FalseAlarm, ...]
-    timeline: Timeline
+    timeline: DropTimeline
     onset: Onset | None
     defenses: Mapping[str, float]
     notes: tuple[str, ...] = ()

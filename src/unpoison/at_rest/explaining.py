@@ -11,7 +11,7 @@ from unpoison.at_rest.batches import Batch
 from unpoison.at_rest.collection import Collection
 from unpoison.at_rest.demanding import Demanding
 from unpoison.at_rest.findings import Finding, Span
-from unpoison.at_rest.rivals import Rival
+from unpoison.at_rest.rivals import RivalCopy
 from unpoison.at_rest.signs import COLUMNS, ScreeningOdds, UnitSigns
 from unpoison.at_rest.units import Unit
 from unpoison.errors import shown
@@ -56,7 +56,7 @@ class ScanEvidence:
     hidden: NDArray[np.float64]
     unseen: dict[int, tuple[str, ...]]
     suspicion: NDArray[np.float64]
-    rivals: dict[int, Rival]
+    rivals: dict[int, RivalCopy]
     batches: list[Batch]
     groups: dict[int, str]
     failed: int

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-__all__ = ["Onset", "Point", "Timeline", "onset", "timeline"]
+__all__ = ["DropTimeline", "Onset", "Point", "onset", "timeline"]
 
 MOST_POINTS = 400
 """Points of a time line; a longer log has wider ones."""
@@ -40,7 +40,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class DropTimeline:
     """A log over time.
 
     Attributes:
@@ -68,7 +68,7 @@ class Onset:
     rise: float
 
 
-def timeline(hours: Iterable[tuple[int, int, int, int]]) -> Timeline:
+def timeline(hours: Iterable[tuple[int, int, int, int]]) -> DropTimeline:
     """Points of the smallest width of which there are at most `MOST_POINTS`.
 
     Args:
@@ -87,10 +87,10 @@ def timeline(hours: Iterable[tuple[int, int, int, int]]) -> Timeline:
                 wider[key] = [a + b for a, b in zip(wider.get(key, [0, 0, 0]), held)]
             counts_of = wider
     width = HOURS[level] * 3600
-    return Timeline(width, tuple(Point(at * width, *counts) for at, counts in sorted(counts_of.items())))
+    return DropTimeline(width, tuple(Point(at * width, *counts) for at, counts in sorted(counts_of.items())))
 
 
-def onset(line: Timeline) -> Onset | None:
+def onset(line: DropTimeline) -> Onset | None:
     """The moment that best divides a log into one share of drops before and a higher one after.
 
     Both sides are binomial (a likelihood ratio for one change point; Hinkley and Hinkley, 1970). None where the rise is

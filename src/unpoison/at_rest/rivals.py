@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unpoison.at_rest.collection import Collection
 from unpoison.kernels.near_copies import near_copies
 
-__all__ = ["Rival", "rivals"]
+__all__ = ["RivalCopy", "rivals"]
 
 ALIKE = 0.6
 """TF-IDF cosine from which two units are compared word by word."""
@@ -19,7 +19,7 @@ USUAL = 0.02
 """Where this share of the units has such a rival, the collection is made by templates, and it says nothing."""
 
 
-class Rival(NamedTuple):
+class RivalCopy(NamedTuple):
     """What a unit says, and what a near-copy says in its place.
 
     Attributes:
@@ -32,9 +32,9 @@ class Rival(NamedTuple):
     document: int
 
 
-def rivals(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, Rival]:
+def rivals(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, RivalCopy]:
     """The rival of each wanted unit that has one. O(n) time: each is compared with its nearest units alone."""
-    rivals_of = dict[int, Rival]()
+    rivals_of = dict[int, RivalCopy]()
     near, cosine, owner = collection.near, collection.cosine, collection.owner
     candidates = np.flatnonzero(wanted & (cosine.max(axis=1, initial=0.0) >= ALIKE)).tolist()
     for unit in candidates:
@@ -47,5 +47,5 @@ def rivals(collection: Collection, wanted: NDArray[np.bool_]) -> dict[int, Rival
             continue
         at = next((i for i in sorted(frame.fillings) if i and frame.fillings[i] != frame.fillings[0]), None)
         if at is not None:
-            rivals_of[unit] = Rival(frame.fillings[0], frame.fillings[at], int(owner[neighbours[at - 1]]))
+            rivals_of[unit] = RivalCopy(frame.fillings[0], frame.fillings[at], int(owner[neighbours[at - 1]]))
     return rivals_of if len(rivals_of) <= max(10, USUAL * len(collection.units)) else {}

@@ -19,7 +19,7 @@ from unpoison.at_rest.findings import Scan
 from unpoison.at_rest.groups import Groups
 from unpoison.at_rest.judging import HidingShares, claims, concealment
 from unpoison.at_rest.rivals import rivals
-from unpoison.at_rest.screens import Engine, Question, screened
+from unpoison.at_rest.screens import Engine, ScanQuestion, screened
 from unpoison.at_rest.signs import ScreeningOdds, signs
 from unpoison.checks import within
 from unpoison.kernels.orders import Order, order
@@ -176,7 +176,7 @@ def _screening_odds(
         asking = asking.copy()
         asking[nearest[nearest >= 0]] = True
     questions = [
-        Question(text, (i, *(j for j in near[i].tolist() if j >= 0)))
+        ScanQuestion(text, (i, *(j for j in near[i].tolist() if j >= 0)))
         for i in np.flatnonzero(asking).tolist()
         if (text := collection.question(i))
     ]

@@ -18,11 +18,11 @@ from unpoison.batch.shards import Shards
 from unpoison.batch.work import Finished, PartWork
 from unpoison.file_rows import encoded
 
-__all__ = ["Engine", "Question", "screened"]
+__all__ = ["Engine", "ScanQuestion", "screened"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ScanQuestion:
     """What is asked of which units.
 
     Attributes:
@@ -52,7 +52,7 @@ class Engine:
 
 
 def screened(
-    questions: Iterable[Question], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
+    questions: Iterable[ScanQuestion], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
 ) -> Iterator[list[float]]:
     """For every question the probability of poison of its units, in order; an empty list where screening failed.
 
@@ -98,7 +98,7 @@ def _engine(work: PartWork, parts: Iterator[Part], engine: Engine) -> Iterator[b
     return local(work, parts, engine.workers or usual_workers(work.screener))
 
 
-def _parts(questions: Iterable[Question], texts: Sequence[str]) -> Iterator[Part]:
+def _parts(questions: Iterable[ScanQuestion], texts: Sequence[str]) -> Iterator[Part]:
     """Questions as rows of a batch, each of which holds its texts."""
     remaining = iter(questions)
     while some := list(islice(remaining, MAX_ROWS)):

@@ -13,11 +13,11 @@ from unpoison.retrieval.base import Retriever
 from unpoison.retrieval.bm25 import BM25Retriever
 from unpoison.rows import QUERY_FIELDS
 
-__all__ = ["Case", "chosen", "is_row", "retriever_of"]
+__all__ = ["TraceCase", "chosen", "is_row", "retriever_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TraceCase:
     """A question, what was answered, and what the model read.
 
     Attributes:
@@ -31,7 +31,7 @@ class Case:
     passages: tuple[Passage, ...]
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Case:
+    def of(cls, fields: Mapping[str, Any]) -> TraceCase:
         """Read a line of the audit log, or a row with passages that was screened and answered, or neither.
 
         Raises:
@@ -52,7 +52,7 @@ def is_row(fields: Mapping[str, Any]) -> bool:
     return "passages" in fields
 
 
-def chosen(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> Case:
+def chosen(records: Iterable[FileRow], *, number: int | None, id: str | None, question: str | None) -> TraceCase:
     """The row that is meant: by its line, its id or request id, its question, or because it is the only one.
 
     Of a request id its beginning will do, 4 characters or more.
@@ -79,7 +79,7 @@ def chosen(records: Iterable[FileRow], *, number: int | None, id: str | None, qu
             break
     if first is None:
         raise InputError("no row fits; look at --row, --id and --question, or leave them out where there is one row")
-    return Case.of(first.fields)
+    return TraceCase.of(first.fields)
 
 
 def retriever_of(records: Iterable[FileRow], k: int) -> tuple[Passage, ...] | Retriever:

@@ -28,14 +28,14 @@ from unpoison.registry import create
 from unpoison.requests import Flow
 from unpoison.types import Passage
 
-__all__ = ["DefenseAware", "Trial"]
+__all__ = ["DefenseAware", "ScreenedTrial"]
 
 SETTLED = 25
 """Once every text is kept, the search ends after so many screenings without a better standing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ScreenedTrial:
     """What one screening said of the attacker's texts.
 
     Attributes:
@@ -134,7 +134,7 @@ class DefenseAware(Attack):
         return self._finished(target, best, first, result, meter)
 
     def _edited(
-        self, target: Target, drafts: tuple[Draft, ...], result: Trial, rng: np.random.Generator
+        self, target: Target, drafts: tuple[Draft, ...], result: ScreenedTrial, rng: np.random.Generator
     ) -> tuple[Draft, ...] | None:
         """The set with one text edited, more often one that is not kept; None when no edit is possible."""
         odds = np.array([1.0 if kept else 3.0 for kept in result.kept])
@@ -147,7 +147,7 @@ class DefenseAware(Attack):
                 return (*drafts[:i], draft, *drafts[i + 1 :])
         return None
 
-    def _try(self, target: Target, texts: Sequence[str], meter: Meter) -> Flow[Trial]:
+    def _try(self, target: Target, texts: Sequence[str], meter: Meter) -> Flow[ScreenedTrial]:
         """Retrieve the best `top` of context and texts, screen them, and see what became of the texts."""
         vectors = yield from meter.encode([target.question, *target.context, *texts], "retrieval")
         similarity = vectors[1:] @ vectors[0]
@@ -167,10 +167,10 @@ class DefenseAware(Attack):
             kept.append(position is not None and screening.verdicts[position].kept)
             others = max(len(order) - 1, 1)
             standing.append(0.0 if position is None else float((scores < scores[position]).sum()) / others)
-        return Trial(tuple(retrieved), tuple(kept), tuple(standing))
+        return ScreenedTrial(tuple(retrieved), tuple(kept), tuple(standing))
 
     def _finished(
-        self, target: Target, drafts: Sequence[Draft], first: Trial, result: Trial, meter: Meter
+        self, target: Target, drafts: Sequence[Draft], first: ScreenedTrial, result: ScreenedTrial, meter: Meter
     ) -> list[PoisonText]:
         poisons = []
         for i, draft in enumerate(drafts):

@@ -43,7 +43,7 @@ class Reader(Protocol):
         """For each passage alone: the reply, and p(answer | question, passage)."""
 
 
-class _Trial(NamedTuple):
+class _ReaderResult(NamedTuple):
     similarity: float
     reply: str
     probability: float
@@ -172,7 +172,7 @@ class Garag(Attack):
 
     def _try_texts(
         self, target: Target, answer: str, passage: str, texts: Sequence[str], meter: Meter
-    ) -> Flow[list[_Trial]]:
+    ) -> Flow[list[_ReaderResult]]:
         """Similarity to the question, reply and answer probability of each text."""
         # The original goes along each time: an encoder may weigh words by the texts of one call.
         vectors = yield from meter.encode([target.question, passage, *texts])
@@ -184,10 +184,10 @@ class Garag(Attack):
             prompts = [answer_prompt(target.question, [text], abstain=False) for text in texts]
             replies = yield from Meter().generate(prompts, "reading")
             read = [(reply.text, overlap(reply.text, answer)) for reply in replies]
-        return [_Trial(s, reply, probability) for s, (reply, probability) in zip(similarity, read, strict=True)]
+        return [_ReaderResult(s, reply, probability) for s, (reply, probability) in zip(similarity, read, strict=True)]
 
     def _score(
-        self, subject: _Subject, passage: str, pool: Sequence[Typos], original: _Trial, meter: Meter
+        self, subject: _Subject, passage: str, pool: Sequence[Typos], original: _ReaderResult, meter: Meter
     ) -> Flow[tuple[NDArray[np.float64], list[str]]]:
         """(RSR, GPR) of each individual, shape (n, 2), and the replies."""
         texts = [subject.text(typos) for typos in pool]

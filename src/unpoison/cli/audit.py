@@ -10,9 +10,9 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unpoison.at_rest.alerts import Rule
+    from unpoison.at_rest.alerts import AlertRule
     from unpoison.at_rest.audit import Audit
-    from unpoison.at_rest.audit_report import Report
+    from unpoison.at_rest.audit_report import AuditReport
     from unpoison.cli.running import RowCounts
     from unpoison.file_rows import FileRow, Source
 
@@ -69,13 +69,13 @@ def audit(
     """
     import time
 
-    from unpoison.at_rest.alerts import Rule
+    from unpoison.at_rest.alerts import AlertRule
     from unpoison.at_rest.audit import Audit
     from unpoison.at_rest.audit import since as moment
     from unpoison.cli.running import RowCounts, counted, say
     from unpoison.output import check_output
 
-    rules = [Rule.of(text) for text in alert or ()]
+    rules = [AlertRule.of(text) for text in alert or ()]
     if html is not None:
         for log in logs:
             check_output(html, log)
@@ -99,7 +99,7 @@ def audit(
     raise typer.Exit(_status(rules, report, counts))
 
 
-def _status(rules: list[Rule], report: Report, counts: RowCounts) -> int:
+def _status(rules: list[AlertRule], report: AuditReport, counts: RowCounts) -> int:
     """An alert goes before rows that could not be read; where nothing could be, there is nothing to be alarmed by."""
     from unpoison.cli.running import say
 
@@ -147,7 +147,7 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> 
     counts.add(RowOutcome(record, None, error))
 
 
-def _write(report: Report) -> None:
+def _write(report: AuditReport) -> None:
     import sys
 
     from unpoison.file_rows import encoded

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.at_rest.audit_page import day
-from unpoison.at_rest.audit_report import Document, FalseAlarm, Origin, Question, Report
+from unpoison.at_rest.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.cli.display import show
 from unpoison.cli.running import counted
 from unpoison.rendering import excerpt
@@ -16,7 +16,7 @@ from unpoison.rendering import excerpt
 __all__ = ["show_report"]
 
 
-def show_report(report: Report, top: int) -> None:
+def show_report(report: AuditReport, top: int) -> None:
     """Print the report: totals, documents, origins, questions, candidates for false alarms."""
     show(
         f"{counted(report.rows, 'answer')}: {report.dropped:,} of {counted(report.seen, 'document')} dropped, "
@@ -43,7 +43,7 @@ Row = tuple[bool, Sequence[str]]
 """Whether it is flagged, and its cells."""
 
 
-def _document(document: Document) -> Row:
+def _document(document: AuditedDocument) -> Row:
     return document.flagged, (
         _named(document.id, document.label),
         f"{document.dropped:,} of {document.seen:,}",
@@ -64,7 +64,7 @@ def _origin(origin: Origin) -> Row:
     )
 
 
-def _question(question: Question) -> Row:
+def _question(question: AuditedQuestion) -> Row:
     return question.flagged, (
         excerpt(question.asked or question.id, 80),
         f"{question.attacked:,} of {question.rows:,}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, Case, case_of, planted, share
+from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, case_of, planted, share
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,7 +88,11 @@ def demo(
 
 
 def _show_all(
-    rows: Sequence[Row], cases: Mapping[int, Sequence[Case]], catch: Case, miss: Case, tried: Sequence[Trick]
+    rows: Sequence[Row],
+    cases: Mapping[int, Sequence[DemoCase]],
+    catch: DemoCase,
+    miss: DemoCase,
+    tried: Sequence[Trick],
 ) -> None:
     """Every defense beside the others, with its reasons."""
     from unpoison.cli.demo_answers import ADDS, answers
@@ -118,7 +122,7 @@ def _show_all(
         show(ADDS, "")
 
 
-def _glance(cases: Sequence[Case]) -> Table:
+def _glance(cases: Sequence[DemoCase]) -> Table:
     """A few questions: how much of what the model would read is poison."""
     table = _table("What the model would read: poisons among the passages kept")
     table.add_column("question", ratio=1)
@@ -135,7 +139,7 @@ def _glance(cases: Sequence[Case]) -> Table:
     return table
 
 
-def _detail(case: Case) -> Iterator[object]:
+def _detail(case: DemoCase) -> Iterator[object]:
     """One question: every passage with its fate, then the reasons for the poisons."""
     from unpoison.rendering import excerpt
 
@@ -162,7 +166,7 @@ def _detail(case: Case) -> Iterator[object]:
                     yield f"{name} {'KEPT' if verdict.kept else 'dropped'} poison {i}: {verdict.reason}"
 
 
-def _figures(cases: Mapping[int, Sequence[Case]]) -> Table:
+def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Table:
     """All questions: what is saved under attack, and what that costs without one."""
     table = _table(f"All {len(cases[0])} questions")
     table.expand = False

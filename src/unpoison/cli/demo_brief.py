@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
-from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, Case, share
+from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, share
 from unpoison.rendering import excerpt, plain
 
 __all__ = ["brief"]
@@ -18,7 +18,7 @@ REASON = 230
 """Characters of a reason."""
 
 
-def brief(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
+def brief(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
     """The lines, none longer than 80 characters.
 
     Args:
@@ -43,7 +43,7 @@ def brief(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
     yield ""
 
 
-def _question(case: Case) -> Iterator[str]:
+def _question(case: DemoCase) -> Iterator[str]:
     """What a model would read without a defense, and with one; then the reason for the first poison."""
     without, shielded = (case.screenings[name] for name in (WITHOUT, SHIELD))
     yield ""
@@ -65,7 +65,7 @@ def _question(case: Case) -> Iterator[str]:
     yield ""
 
 
-def _figures(cases: Mapping[int, Sequence[Case]]) -> Iterator[str]:
+def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
     """Every defense over all questions: what is saved under attack, and what that costs without one."""
     few, many = POISONS[0], POISONS[-1]
     first = ("poison is read", "poison is read", "the answer", "genuine texts")

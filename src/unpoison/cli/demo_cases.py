@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from unpoison.rows import Row
     from unpoison.types import Passage, Screening
 
-__all__ = ["DEFENSES", "POISONS", "RETRIEVED", "WITHOUT", "Case", "case_of", "planted", "share"]
+__all__ = ["DEFENSES", "POISONS", "RETRIEVED", "WITHOUT", "DemoCase", "case_of", "planted", "share"]
 
 RETRIEVED = 10
 """Passages per question that the retriever returns."""
@@ -32,7 +32,7 @@ POISONS = (1, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DemoCase:
     """One question under one attack, and what each defense made of it."""
 
     question: str
@@ -60,12 +60,12 @@ class Case:
         return [name for name in DEFENSES if name != WITHOUT and self.poisons_left(name)]
 
 
-def case_of(row: Row, count: int, defenses: Mapping[str, Defense]) -> Case:
+def case_of(row: Row, count: int, defenses: Mapping[str, Defense]) -> DemoCase:
     """A question with so many planted poisons, screened by every defense."""
     passages, labels = planted(row, count)
     question = row.query.text
     screenings = {name: defense.screen(question, passages) for name, defense in defenses.items()}
-    return Case(question, passages, labels, screenings)
+    return DemoCase(question, passages, labels, screenings)
 
 
 def planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]]:

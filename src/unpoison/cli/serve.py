@@ -91,9 +91,9 @@ def serve(
 
     listening = inherited()
     if listening is None and workers > 1:
-        listening = listen(host, port, unix_socket)
-        status = supervise(workers, listening, patience=drain + grace + 5, log_level=log_level.value)
-        unlinked(listening, unix_socket)
+        shared = listen(host, port, unix_socket)
+        status = supervise(workers, shared, patience=drain + grace + 5, log_level=log_level.value)
+        unlinked(shared, unix_socket)
         raise typer.Exit(status)
     if otel:
         tracing.exported()

@@ -11,7 +11,7 @@ from unpoison.cli.options import EncoderName
 
 if TYPE_CHECKING:
     from unpoison.at_rest.trace import Trace
-    from unpoison.at_rest.trace_sources import Case
+    from unpoison.at_rest.trace_sources import TraceCase
     from unpoison.passages import Passage
     from unpoison.retrieval.base import Retriever
 
@@ -116,7 +116,7 @@ def trace(
 
 def _opened(
     file: str, *, row: int | None, id: str | None, question: str | None, encoder: str | None, k: int
-) -> tuple[Case | None, tuple[Passage, ...] | Retriever]:
+) -> tuple[TraceCase | None, tuple[Passage, ...] | Retriever]:
     """The row that is meant and its passages, or no row and documents or an index."""
     from itertools import chain
 

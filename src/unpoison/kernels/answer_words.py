@@ -15,7 +15,7 @@ from unpoison.kernels.quantities import Figure, Moment, quantities
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.units import Count
 
-__all__ = ["DENYING", "Answer", "AnswerType", "answer_type", "read_answer"]
+__all__ = ["DENYING", "AnswerType", "ParsedAnswer", "answer_type", "read_answer"]
 
 
 class AnswerType(NamedTuple):
@@ -28,7 +28,7 @@ class AnswerType(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ParsedAnswer:
     """What the rules look at in an answer.
 
     Attributes:
@@ -112,7 +112,7 @@ def answer_type(question: str) -> AnswerType:
                   bool(_ASKS_WHETHER.match(text)))  # fmt: skip
 
 
-def read_answer(text: str, expected: AnswerType) -> Answer:
+def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
     """What an answer says. Linear time.
 
     Args:
@@ -148,7 +148,7 @@ def read_answer(text: str, expected: AnswerType) -> Answer:
     if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
         yes = None  # No. 1
     letters = "".join(c for c in text if c.isalpha())
-    return Answer(
+    return ParsedAnswer(
         _plain_words(tokens(plain)) or (whole,),
         stems_said,
         frozenset[str]().union(*fresh),

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from rapidfuzz.distance import Levenshtein
 
-from unpoison.kernels.answer_words import DENYING, Answer, AnswerType, answer_type, read_answer
+from unpoison.kernels.answer_words import DENYING, AnswerType, ParsedAnswer, answer_type, read_answer
 from unpoison.kernels.folding import word_set
 from unpoison.kernels.quantities import Figure, Moment
 from unpoison.kernels.units import Count, near
@@ -124,12 +124,12 @@ def relation(question: str, left: str, right: str) -> Relation:
     return OTHER_NAME if min(len(first.content), len(second.content)) <= SHORT else UNRELATED
 
 
-def _nested(first: Answer, second: Answer) -> bool:
+def _nested(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     """Whether the words beside the numbers tell no other difference."""
     return not (first.content and second.content) or first.content <= second.content or second.content <= first.content
 
 
-def _telling(first: Answer, second: Answer) -> bool:
+def _telling(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     """Whether what only one of them says is known to make another name of a name."""
     extra = set(first.letters.split()) ^ set(second.letters.split())
     return (
@@ -140,7 +140,7 @@ def _telling(first: Answer, second: Answer) -> bool:
     )
 
 
-def _contrasts(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
+def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
     """One says what the other says it is not."""
     for denying, affirming in ((first, second), (second, first)):
         if denying.denied and affirming.stems and affirming.stems <= denying.denied:
@@ -148,7 +148,7 @@ def _contrasts(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     return None
 
 
-def _verdicts(first: Answer, second: Answer, expected: AnswerType) -> Relation | None:
+def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
     """Yes and no."""
     if first.yes is None or second.yes is None:
         return None
@@ -157,7 +157,7 @@ def _verdicts(first: Answer, second: Answer, expected: AnswerType) -> Relation |
     return SAME if expected.polar or first.bare or second.bare else None
 
 
-def _quantified(first: Answer, second: Answer, expected: AnswerType) -> Relation | None:
+def _quantified(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
     """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
     dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
     if not (dated or counted) or not (expected.date or expected.number or _nested(first, second)):
@@ -181,7 +181,7 @@ def _quantified(first: Answer, second: Answer, expected: AnswerType) -> Relation
     return SAME if (wanted or first.content == second.content) and complete else CONTAINED
 
 
-def _bounded(first: Answer, second: Answer, unbounded: Relation) -> Relation | None:
+def _bounded(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relation) -> Relation | None:
     """What differing bounds make of quantities; None where the bounds are equal."""
     left, right = first.bounds - second.bounds, second.bounds - first.bounds
     if (not left and not right) or {*left, *right} <= {"ad"}:
@@ -250,7 +250,7 @@ def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
     return RISKY if written else SAME
 
 
-def _denials(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
+def _denials(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
     """The same said and denied."""
     if ("not" in first.bounds) == ("not" in second.bounds):
         return None
@@ -260,7 +260,7 @@ def _denials(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     return RIVAL if plain_first == plain_second else RISKY
 
 
-def _lists(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
+def _lists(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
     """Several things of which the other names some: both can be right."""
     if not (first.items and second.items) or len(first.items) == len(second.items) == 1 or _telling(first, second):
         return None
@@ -276,7 +276,7 @@ def _lists(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     return CONTAINED if len(few) == len(many) else COMPATIBLE
 
 
-def _names(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
+def _names(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
     """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
     if not (first.content and second.content) or first.bounds != second.bounds:
         return None
@@ -302,7 +302,7 @@ def _names(first: Answer, second: Answer, _: AnswerType) -> Relation | None:
     return None
 
 
-def _telling_digits(first: Answer, second: Answer) -> bool:
+def _telling_digits(first: ParsedAnswer, second: ParsedAnswer) -> bool:
     return (first.counts, first.dates) != (second.counts, second.dates)
 
 

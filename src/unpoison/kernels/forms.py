@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from unpoison.kernels.answer_words import Answer, AnswerType, answer_type, read_answer
+from unpoison.kernels.answer_words import AnswerType, ParsedAnswer, answer_type, read_answer
 from unpoison.kernels.answers import LONGEST, LONGEST_QUESTION
 from unpoison.kernels.folding import folded
 from unpoison.kernels.quantities import Figure, Moment
@@ -78,7 +78,7 @@ def _bare(text: str, expected: AnswerType) -> str:
     return text
 
 
-def _quantity(answer: Answer, expected: AnswerType, question: str) -> str:
+def _quantity(answer: ParsedAnswer, expected: AnswerType, question: str) -> str:
     wanted = _HOW_MANY.search(folded(question))
     parts = [_date(moment) for moment in answer.dates]
     parts += [_count(count, expected, single(wanted[1]) if wanted else "") for count in answer.counts]

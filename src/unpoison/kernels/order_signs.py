@@ -22,7 +22,7 @@ __all__ = [
     "Lexicon",
     "Occurrences",
     "OrderSigns",
-    "Table",
+    "SignTable",
     "occurrences_apart",
     "occurrences_in",
     "pairs",
@@ -135,7 +135,7 @@ class Occurrences(NamedTuple):
     end: NDArray[np.int64]
 
 
-class Table:
+class SignTable:
     """The signs that are looked for.
 
     Args:
@@ -262,7 +262,7 @@ def _joined(
     return i[keep], j[keep]
 
 
-def signs(occurrences: Occurrences, table: Table) -> OrderSigns:
+def signs(occurrences: Occurrences, table: SignTable) -> OrderSigns:
     """The signs of a table that a text holds, each with the nearest first kind. O(n log n) time."""
     parts = [_in_table(occurrences, table, i, j) for i, j in pairs(occurrences, table.far)]
     if not parts:
@@ -284,7 +284,7 @@ def _parted(code: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], ...]
 
 
 def _in_table(
-    occurrences: Occurrences, table: Table, i: Positions, j: Positions
+    occurrences: Occurrences, table: SignTable, i: Positions, j: Positions
 ) -> tuple[Positions, Positions, Positions]:
     """The signs that pairs of kinds make, with the pairs."""
     code = occurrences.kind[j] if i is j else occurrences.kind[i] * len(table.far) + occurrences.kind[j]

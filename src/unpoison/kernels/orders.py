@@ -29,7 +29,7 @@ from unpoison.kernels.order_signs import (
     Kinds,
     Lexicon,
     OrderSigns,
-    Table,
+    SignTable,
     occurrences_apart,
     occurrences_in,
     signs,
@@ -41,8 +41,8 @@ __all__ = [
     "THRESHOLD",
     "WINDOW",
     "Order",
+    "OrderWeights",
     "Stretches",
-    "Weights",
     "loaded",
     "order",
     "shipped",
@@ -72,7 +72,7 @@ _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
 
 
 @dataclass(frozen=True)
-class Weights:
+class OrderWeights:
     """What the signs say.
 
     Attributes:
@@ -94,12 +94,12 @@ class Weights:
         )
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> SignTable:
         """The signs, in the order of `values`."""
         far = np.zeros(len(self.lexicon.names), bool)
         far[[code // len(far) for code, _, _, is_far in self._rows if is_far]] = True
         code, reach = (np.array([row[i] for row in self._rows], np.int64) for i in (0, 1))
-        return Table(code, reach, far)
+        return SignTable(code, reach, far)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ class Stretches(NamedTuple):
     begin: NDArray[np.int64]
 
 
-def order(text: str, weights: Weights | None = None) -> Order:
+def order(text: str, weights: OrderWeights | None = None) -> Order:
     """The stretch of a text that is most like an order.
 
     Args:
@@ -154,7 +154,7 @@ def order(text: str, weights: Weights | None = None) -> Order:
     return Order(_probability(best, used), _quoted(text, start, end) if best > 0 else "", start, end)
 
 
-def suspicions(texts: Sequence[str], weights: Weights | None = None) -> NDArray[np.float64]:
+def suspicions(texts: Sequence[str], weights: OrderWeights | None = None) -> NDArray[np.float64]:
     """`order(text).probability` for each of k texts, in a third of the time; shape (k,).
 
     Complexity: O(n log n) time in the length of all texts.
@@ -177,7 +177,7 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
         yield part
 
 
-def _highest(texts: Sequence[str], weights: Weights) -> list[float]:
+def _highest(texts: Sequence[str], weights: OrderWeights) -> list[float]:
     """What the best stretch of each text adds up to, at least 0."""
     occurrences, begin = occurrences_apart(texts, weights.lexicon, max(FAR, WINDOW))
     held = signs(occurrences, weights.table)
@@ -189,11 +189,11 @@ def _highest(texts: Sequence[str], weights: Weights) -> list[float]:
     return highest
 
 
-def _probability(total: float, weights: Weights) -> float:
+def _probability(total: float, weights: OrderWeights) -> float:
     return 1 / (1 + exp(-max(min(total + weights.bias, 50.0), -50.0)))
 
 
-def _best(text: str, weights: Weights) -> tuple[float, int, int]:
+def _best(text: str, weights: OrderWeights) -> tuple[float, int, int]:
     """What the best stretch adds up to, and where it stands; zeros without any."""
     held = signs(occurrences_in(text, weights.lexicon), weights.table)
     values = weights.values[held.sign]
@@ -208,7 +208,7 @@ def _best(text: str, weights: Weights) -> tuple[float, int, int]:
     return best, int(held.start[inside].min()), int(held.end[inside].max())
 
 
-def _narrowed(text: str, start: int, end: int, weights: Weights, best: float) -> tuple[int, int]:
+def _narrowed(text: str, start: int, end: int, weights: OrderWeights, best: float) -> tuple[int, int]:
     """The fewest sentences of a stretch, one after the other, that are an order by themselves and say nearly as much.
 
     A stretch runs on into the next sentence for the least sign in it; what is cut or quoted should not.
@@ -290,12 +290,12 @@ def _quoted(text: str, start: int, end: int) -> str:
 
 
 @cache
-def shipped() -> Weights:
+def shipped() -> OrderWeights:
     """The weights of this package."""
     return loaded(json.loads((files("unpoison") / "data" / "orders.json").read_text(encoding="utf-8")))
 
 
-def loaded(data: Mapping[str, Any]) -> Weights:
+def loaded(data: Mapping[str, Any]) -> OrderWeights:
     """Weights as `orders.json` holds them: `kinds`, `bias`, and `signs` by their first kind and their second."""
     weight = {
         (first, second, reach): value
@@ -303,4 +303,4 @@ def loaded(data: Mapping[str, Any]) -> Weights:
         for second, reaches in seconds.items()
         for reach, value in reaches
     }
-    return Weights(Lexicon(data["kinds"]), data["bias"], weight)
+    return OrderWeights(Lexicon(data["kinds"]), data["bias"], weight)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from unpoison.models.questions import AnswerType, Question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split, stem
 
-__all__ = ["Span", "spans"]
+__all__ = ["AnswerSpan", "spans"]
 
 LONGEST_NAME = 6
 """Words; a longer run of capitals is a headline."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class AnswerSpan:
     """Words `start` to `end` (exclusive) of a sentence, and how well they fit the expected type, in (0, 1]."""
 
     start: int
@@ -54,7 +54,7 @@ _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|Greek)")
 
 
-def spans(sentence: Sentence, question: Question) -> list[Span]:
+def spans(sentence: Sentence, question: Question) -> list[AnswerSpan]:
     """Spans of the sentence that could be the answer: of the expected type, and not made of the question's words.
 
     A span fits less the more of the question's words it repeats; the noun asked for is free ("Kent County").
@@ -76,11 +76,11 @@ def spans(sentence: Sentence, question: Question) -> list[Span]:
         news = sum([s not in in_question for s in stems])
         if news:
             words = sum([s not in STOP_WORDS and s not in question.head for s in stems])
-            kept.append(span if news == words else Span(span.start, span.end, span.fit * news / words))
+            kept.append(span if news == words else AnswerSpan(span.start, span.end, span.fit * news / words))
     return kept
 
 
-def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[Span]:
+def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[AnswerSpan]:
     """Where the sentence names the alternatives; the one named first is more likely its subject."""
     mentions = []
     for option in options:
@@ -89,10 +89,10 @@ def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[Span]:
         if starts:
             mentions.append((starts[0], starts[0] + len(stems)))
     for order, (start, end) in enumerate(sorted(mentions)):
-        yield Span(start, end, 1.0 if order == 0 else 0.5)
+        yield AnswerSpan(start, end, 1.0 if order == 0 else 0.5)
 
 
-def _dates(sentence: Sentence) -> Iterator[Span]:
+def _dates(sentence: Sentence) -> Iterator[AnswerSpan]:
     """Maximal runs of words that make a date; years fit best, weekdays alone least."""
     lowered = [word.lower() for word in sentence.words]
     position = 0
@@ -105,11 +105,11 @@ def _dates(sentence: Sentence) -> Iterator[Span]:
             continue
         run = lowered[position:end]
         if any(_DATE.fullmatch(word) for word in run) or run[-1] in {"century", *_ERAS}:
-            yield Span(position, end, 1.0)
+            yield AnswerSpan(position, end, 1.0)
         elif any(word in _MONTHS for word in run) and (len(run) > 1 or run[0] not in ("may", "march")):
-            yield Span(position, end, 0.9)
+            yield AnswerSpan(position, end, 0.9)
         elif any(word in _WEEKDAYS for word in run):
-            yield Span(position, end, 0.5)
+            yield AnswerSpan(position, end, 0.5)
         position = end
 
 
@@ -128,7 +128,7 @@ def _dated(lowered: list[str], position: int) -> bool:
     return False
 
 
-def _numbers(sentence: Sentence, head: frozenset[str]) -> Iterator[Span]:
+def _numbers(sentence: Sentence, head: frozenset[str]) -> Iterator[AnswerSpan]:
     """Numbers with their unit, best where they count the noun asked for; lone years and "one" hardly count anything."""
     words, stems = sentence.words, sentence.stems
     position = 0
@@ -148,7 +148,7 @@ def _numbers(sentence: Sentence, head: frozenset[str]) -> Iterator[Span]:
         fit = 1.0 if counts or money else 0.7 if unit or words[end - 1].endswith("%") else 0.4
         if not counts and not money and (year or article):
             fit = 0.1
-        yield Span(position, end + 1 if unit else end, fit)
+        yield AnswerSpan(position, end + 1 if unit else end, fit)
         position = end
 
 
@@ -160,7 +160,7 @@ def _numeric(word: str) -> bool:
     return all(part in _NUMBERS for part in lowered.split("-"))
 
 
-def _names(sentence: Sentence, kind: AnswerType) -> Iterator[Span]:
+def _names(sentence: Sentence, kind: AnswerType) -> Iterator[AnswerSpan]:
     """Maximal runs of capitalised words, with connectors inside and initials' full stops."""
     words = sentence.words
     position = 0
@@ -176,7 +176,7 @@ def _names(sentence: Sentence, kind: AnswerType) -> Iterator[Span]:
                 end += 2
             else:
                 break
-        yield Span(position, end, _name_fit(words, position, end, kind))
+        yield AnswerSpan(position, end, _name_fit(words, position, end, kind))
         position = end
 
 
@@ -212,7 +212,7 @@ def _name_fit(words: tuple[str, ...], start: int, end: int, kind: AnswerType) ->
     return fit / 2 if start == 0 and end == 1 else fit
 
 
-def _chunks(sentence: Sentence, question: Question) -> Iterator[Span]:
+def _chunks(sentence: Sentence, question: Question) -> Iterator[AnswerSpan]:
     """Runs of words that neither are function words nor stand in the question: what else the sentence says."""
     fit = 0.6 if question.kind == "thing" else 0.3
     stems = sentence.stems
@@ -230,5 +230,5 @@ def _chunks(sentence: Sentence, question: Question) -> Iterator[Span]:
             end += 1
         if end > position:
             verbal = end - position == 1 and sentence.words[position].endswith(("ing", "ed", "ly"))
-            yield Span(position, end, fit / 2 if verbal else fit)
+            yield AnswerSpan(position, end, fit / 2 if verbal else fit)
         position = max(end, position + 1)

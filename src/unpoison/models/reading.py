@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from unpoison.models.answer_spans import Span, spans
+from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.questions import Question
 from unpoison.models.sentences import STOP_WORDS, Sentence, split
 
@@ -192,7 +192,7 @@ def _candidates(question: Question, scored: Scored, trust: float) -> list[SpanAn
     return findings
 
 
-def _prominence(sentence: Sentence, span: Span, question: Question) -> float:
+def _prominence(sentence: Sentence, span: AnswerSpan, question: Question) -> float:
     """1 for a span anywhere, more where grammar ties it to what is asked.
 
     2 where it stands beside the noun that the question asks for ("Kent County", "the river Stour"), 1.5 where it is

@@ -137,7 +137,7 @@ async def _rerank(
 
 def _cut(screening: Screening | None, on_poison: str) -> Mapping[int, str]:
     """What is redacted, by position; nothing where the service only watches."""
-    if screening is None or on_poison == "monitor":
+    if screening is None or on_poison == "monitor" or not any(verdict.spans for verdict in screening.verdicts):
         return {}
     texts = zip(screening.kept_indices, screening.texts, strict=True)
     return {i: text for i, text in texts if screening.verdicts[i].spans}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -97,6 +98,8 @@ def serve(
     """
     logged(log_level, "unpoison.service", "uvicorn")
     warm_up(app.state.desk.choices.values())
+    gc.collect()
+    gc.freeze()  # what is loaded stays: each look through all of it would stop every request for about 50 ms
     config = uvicorn.Config(
         app,
         log_config=None,
