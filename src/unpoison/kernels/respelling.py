@@ -124,12 +124,15 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
         enough = CHANGED * (block.count(" ") + 1)
         if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
             continue
+        trace = Trace(block)
+        new, share = _respelled(block, known, accents, trace)
+        if share < CHANGED:
+            continue
         if parts and reached < first:
             parts.append("\n")
             starts.append(np.array([first]))
             ends.append(np.array([first]))
-        trace = Trace(block)
-        parts.append(_respelled(block, known, accents, trace)[0])
+        parts.append(new)
         starts.append(trace.start.astype(np.int64) + first)
         ends.append(trace.end.astype(np.int64) + first)
         reached = last
