@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from kernels.test_canonical import MEANT, PIECES
@@ -47,6 +47,7 @@ def test_the_traced_reading_is_the_reading(raw: str) -> None:
 def test_a_character_comes_from_where_it_stands(raw: str) -> None:
     """Characters that nothing changes are found in the very place; so the mapping cannot be shifted."""
     reading, trace = traced(raw)
+    assume(not reading.hidden.encoded)
     for letter, start, end in zip(reading.text, trace.start.tolist(), trace.end.tolist(), strict=True):
         if end - start == 1 and raw[start].isascii() and raw[start].isalnum():
             assert letter == raw[start] or not letter.isascii()  # back to the script of its word

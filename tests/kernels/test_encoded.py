@@ -13,6 +13,7 @@ import pytest
 
 from unpoison.kernels.alignment import Trace
 from unpoison.kernels.canonical import canonical
+from unpoison.kernels.encoded import decoded
 
 SAID = "The capital of France is Lyon, and it has been so since the war."
 
@@ -87,3 +88,10 @@ def test_any_run_is_read_in_linear_time(unit: str) -> None:
         canonical(text)
         taken.append(time.process_time() - started)
     assert taken[1] < 8 * taken[0] + 0.1
+
+
+@pytest.mark.parametrize(
+    "codes", ["0000A000UR000UR00A0A", "7UR3 11GUR2 4NAQ9 00GB1 8BS2 5VF0 2VG1", "00:A:00:UR:A:A:UR:00"]
+)
+def test_letters_among_digits_are_codes_and_no_cipher(codes: str) -> None:
+    assert decoded(codes) == (codes, 0)

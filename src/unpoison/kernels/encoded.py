@@ -36,7 +36,8 @@ SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S
 SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
 LINE = re.compile(r"[^\n]{20,}")
-WORD = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
+"""No letters of a number or a code."""
 LONGEST = 2_000
 """Characters of a line whose words say whether it is turned round."""
 
@@ -44,6 +45,9 @@ SENSE, NONSENSE = 0.25, 0.08
 """Shares of function words: at least so many in a line that makes sense, at most so many in one that does not."""
 
 FEWEST_WORDS = 5
+
+FEWEST_FUNCTION = 2
+"""Different function words of a line that is turned round."""
 
 FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
 PLAINLY = re.compile(
@@ -132,16 +136,21 @@ def _turned(line: str) -> str | None:
     begin = line[:LONGEST]
     if len(WORD.findall(begin)) < FEWEST_WORDS or _sense(begin) > NONSENSE:
         return None
-    turns = [turn for turn in (_backwards, _words_backwards, _rotated) if _sense(turn(begin)) >= SENSE]
+    turns = [turn for turn in (_backwards, _words_backwards, _rotated) if _speaks(turn(begin))]
     # Words backwards make sense from behind too, but for the full stop, which is in front then.
     best = sorted(turns, key=lambda turn: turn(line)[:1] in ".,;:!?")[:1]
     return best[0](line) if best else None
 
 
+def _speaks(line: str) -> bool:
+    """Whether a line makes sense by several function words: codes repeat one."""
+    return _sense(line) >= SENSE and len(FUNCTION.intersection(WORD.findall(line.lower()))) >= FEWEST_FUNCTION
+
+
 def _sense(line: str) -> float:
-    """The share of function words among the words of a line that has some."""
+    """The share of function words among the words of a line."""
     words = WORD.findall(line.lower())
-    return sum(word in FUNCTION for word in words) / len(words)
+    return sum(word in FUNCTION for word in words) / (len(words) or 1)
 
 
 def _backwards(line: str) -> str:
