@@ -37,7 +37,7 @@ TAG = re.compile(
     r"""((?:[\s/](?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[\s/][^<>]*+)?)>"""
 )
 VALUE = re.compile(
-    r"""(?:alt|title|content|label|placeholder|summary|value|aria-[\w-]+|data-[\w-]+)\s*=\s*(?:"([^"]*+)"|'([^']*+)')""",
+    r"""(?:alt|title|content|label|placeholder|summary|value|(?:aria|data)-[\w-]{1,40}+)\s*+=\s*(?:"([^"]*+)"|'([^']*+)')""",
     re.IGNORECASE,
 )
 """An attribute that holds words for a person or a program, and these."""

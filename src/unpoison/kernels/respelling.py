@@ -68,7 +68,7 @@ HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 BREAK = re.compile(rf"(?<={LETTER})-\n(?={LETTER})")
 JOINT = re.compile(rf"(?<={LETTER})(?:[^\w\s]{{1,3}}|_{{1,3}})(?={LETTER})")
-CHAIN = re.compile(rf"{LETTER}+(?:(?:[^\w\s]{{1,3}}|_{{1,3}}){LETTER}+)+")
+CHAIN = re.compile(rf"(?<!{LETTER}){LETTER}++(?:(?:[^\w\s]{{1,3}}|_{{1,3}}){LETTER}++)++")
 PIECE = re.compile(f"{LETTER}+")
 NUMBER = re.compile(r"(?<![\w.])[\[(#]?\d[\d:.,/%+-]*[\])>.:]?(?!\w)|\[\d{1,4}\]|(?m:^[#>*+|/-]{1,3} )")
 WORD = re.compile(r"[^\W_]+")
