@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
-from unpoison.defenses.guard_model import GuardModel, Judgement
+from unpoison.defenses.guard_model import GuardModel, Judgement, as_log_odds, as_probability
 from unpoison.defenses.guard_windows import WindowJudgement, WindowModel
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.stopwords import ENGLISH_318
@@ -149,6 +148,6 @@ def _despite_titles(whole: Matrix, bare: Matrix, titled: NDArray[np.bool_]) -> M
         bare: Of the same without, shape (k,).
         titled: Which have one, shape (k,).
     """
-    raised = logit(whole) - logit(bare)
+    raised = as_log_odds(whole) - as_log_odds(bare)
     usual = np.clip(np.median(raised[titled]), 0, MOST_RAISED)
-    return np.asarray(expit(logit(whole) - np.where(titled, np.clip(raised, 0, usual), 0)))
+    return as_probability(as_log_odds(whole) - np.where(titled, np.clip(raised, 0, usual), 0))

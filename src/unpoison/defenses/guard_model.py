@@ -31,6 +31,8 @@ __all__ = [
     "WORDING_ALONE",
     "GuardModel",
     "Judgement",
+    "as_log_odds",
+    "as_probability",
     "company",
     "setting",
     "trees_of",
@@ -152,7 +154,7 @@ class GuardModel:
         where = setting(sums, signs)
         names = (*self.columns, *WORDING)
         alone = evaluate(self.alone, rows[:, [names.index(name) for name in self.alone_columns]])
-        return Judgement(rows, around, where, _share(self.odds(sums, alone, where)), alone)
+        return Judgement(rows, around, where, as_probability(self.odds(sums, alone, where)), alone)
 
     def sums(self, rows: Matrix, around: Matrix) -> Matrix:
         """What the second step says of rows of evidence, with what the first said of the others, shape (n,)."""
@@ -221,7 +223,7 @@ def company(sums: Matrix, signs: Signs) -> Matrix:
     k = len(sums)
     odds = np.clip(sums, -STEEPEST, STEEPEST)
     apart = ~np.eye(k, dtype=bool)
-    others = np.where(apart, _share(odds), 0.0)
+    others = np.where(apart, as_probability(odds), 0.0)
     near, alike = np.where(apart, np.clip(signs.residual, 0, 1), 0.0), np.where(apart, signs.overlap, 0.0)
     return np.column_stack([
         odds,
@@ -234,8 +236,15 @@ def company(sums: Matrix, signs: Signs) -> Matrix:
     ])  # fmt: skip
 
 
-def _share(odds: Matrix) -> Matrix:
+def as_probability(odds: Matrix) -> Matrix:
+    """Log-odds as probabilities."""
     return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+def as_log_odds(probability: Matrix) -> Matrix:
+    """Probabilities as log-odds, which stay finite."""
+    likely = np.clip(probability, 1e-12, 1 - 1e-12)
+    return np.asarray(np.log(likely) - np.log1p(-likely))
 
 
 def _load_numbers(name: str) -> Any:

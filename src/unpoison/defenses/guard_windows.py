@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import GuardModel, Judgement, trees_of
+from unpoison.defenses.guard_model import GuardModel, Judgement, as_log_odds, as_probability, trees_of
 from unpoison.defenses.guard_redaction import Window, windows_of
 from unpoison.kernels.respelling import Respelled, respelled
 from unpoison.kernels.stopwords import ENGLISH_318
@@ -165,11 +165,10 @@ class WindowModel:
 
         `level` is that of the set (`level`).
         """
-        likely = np.clip(judgement.probability, 1e-12, 1 - 1e-12)
-        whole = np.log(likely) - np.log1p(-likely)
+        whole = as_log_odds(judgement.probability)
         own = self.on_scale_of(model, windows.passages)
         highest = np.maximum(own, judgement.alone) + model.bound
-        return _share(np.minimum(np.maximum(whole, own) - level, highest))
+        return as_probability(np.minimum(np.maximum(whole, own) - level, highest))
 
     def quoted(
         self, model: GuardModel, looked: WindowJudgement, texts: Sequence[str], least: float, level: float = 0.0
@@ -194,7 +193,7 @@ class WindowModel:
 
     def _probability(self, model: GuardModel, looked: WindowJudgement, level: float) -> Matrix:
         """Of poison, for each window, on the scale of `model` and at the level of its set, shape (n,)."""
-        return _share(self.on_scale_of(model, looked.odds) - level)
+        return as_probability(self.on_scale_of(model, looked.odds) - level)
 
     def on_scale_of(self, model: GuardModel, odds: Matrix) -> Matrix:
         """Windows' log-odds as log-odds of `model`: what does equal damage to clean passages counts the same."""
@@ -212,10 +211,6 @@ def worst(values: Matrix, owner: Numbers, k: int) -> Matrix:
     highest = np.full(k, LOWEST)
     np.maximum.at(highest, owner, values)
     return highest
-
-
-def _share(odds: Matrix) -> Matrix:
-    return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def _interpolated(values: Matrix, points: Matrix, values_there: Matrix) -> Matrix:
