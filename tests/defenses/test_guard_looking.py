@@ -141,3 +141,11 @@ def test_two_titles_are_no_custom_of_a_set() -> None:
     passages = [Passage(HEADLINES[t], title=t) for t in titles] + [Passage(text) for text in OTHERS[1:]]
     texts = [passage.reading for passage in passages]
     assert Guard().screen(QUESTION, passages).evidence["probability"] == pytest.approx(seen(texts).probability)
+
+
+def test_a_text_in_the_place_of_a_title_is_no_title() -> None:
+    """Every title here is a passage by itself, so the set is judged as it is."""
+    passages = [Passage(text, title=f"{title}. {GOLD} {GOLD}") for title, text in HEADLINES.items()]
+    texts = [passage.reading for passage in passages]
+    assert all(len(p.reading) - len(p.body) > guard_looking.LONGEST_TITLE for p in passages)
+    assert Guard().screen(QUESTION, passages).evidence["probability"] == pytest.approx(seen(texts).probability)

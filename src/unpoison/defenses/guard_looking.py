@@ -36,6 +36,9 @@ MOST_SUSPECTS = 50
 FEWEST_TITLED = 3
 """Passages with a title, for what titles change in general."""
 
+LONGEST_TITLE = 300
+"""Characters; what is longer is no title but a text, and judged as one."""
+
 MOST_RAISED = 3.0
 """Log-odds that titles may add in general, at most: the most that whoever planted most of a set gains by titles."""
 
@@ -129,9 +132,10 @@ def _look(
 ) -> Look:
     whole = signs(question, texts, vectors, target)
     judgement = model.judge(whole)
-    titled = np.array([text != body for text, body in zip(texts, bodies)])
+    titled = np.array([0 < len(text) - len(body) <= LONGEST_TITLE for text, body in zip(texts, bodies)])
     if titled.sum() >= FEWEST_TITLED:
-        bare = model.judge(signs(question, bodies, vectors, target))
+        untitled = [body if short else text for text, body, short in zip(texts, bodies, titled)]
+        bare = model.judge(signs(question, untitled, vectors, target))
         judgement = judgement._replace(probability=_despite_titles(judgement.probability, bare.probability, titled))
     looked = windows.judge(question, texts)
     level = windows.level(model, looked)
