@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unpoison.claims import Claim
 from unpoison.contests import Contest
 from unpoison.errors import InputError, shown
 from unpoison.passages import Passage, Query, as_passages
@@ -35,6 +36,7 @@ class Screening:
         verdicts: One per passage, in input order.
         evidence: The arrays behind the verdicts.
         contested: What the passages disagree on where no side has a clear majority; nothing is dropped because of it.
+        claims: What the passages answer, each read alone, the heaviest first; empty where none was read.
     """
 
     defense: str
@@ -43,6 +45,7 @@ class Screening:
     verdicts: tuple[Verdict, ...]
     evidence: Evidence = field(default_factory=Evidence, compare=False)
     contested: tuple[Contest, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
         if [v.index for v in self.verdicts] != list(range(len(self.passages))):
@@ -58,6 +61,9 @@ class Screening:
         for contest in self.contested:
             if contest.passages[-1] >= len(self.passages):
                 raise ValueError(f"passage {contest.passages[-1]} is contested, but there are {len(self.passages)}")
+        for claim in self.claims:
+            if claim.passages[-1] >= len(self.passages):
+                raise ValueError(f"passage {claim.passages[-1]} makes a claim, but there are {len(self.passages)}")
 
     @classmethod
     def decided(
@@ -71,6 +77,7 @@ class Screening:
         reasons: Sequence[str],
         evidence: Evidence | None = None,
         contested: Sequence[Contest] = (),
+        claims: Sequence[Claim] = (),
         spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
         """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position."""
@@ -81,7 +88,7 @@ class Screening:
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
         arrays = Evidence() if evidence is None else evidence
-        return cls(defense, query.text, tuple(passages), verdicts, arrays, tuple(contested))
+        return cls(defense, query.text, tuple(passages), verdicts, arrays, tuple(contested), tuple(claims))
 
     @property
     def kept_indices(self) -> tuple[int, ...]:
@@ -186,6 +193,8 @@ class Screening:
         }
         if self.contested:
             fields["contested"] = [contest.to_dict() for contest in self.contested]
+        if self.claims:
+            fields["claims"] = [claim.to_dict() for claim in self.claims]
         if self.evidence.notes:
             fields["notes"] = list(self.evidence.notes)
         return fields
@@ -231,6 +240,7 @@ class Screening:
                     evidence["graph"],
                 ),
                 contested=tuple(map(Contest.from_dict, data.get("contested", ()))),
+                claims=tuple(map(Claim.from_dict, data.get("claims", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(

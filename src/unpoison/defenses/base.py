@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +32,22 @@ from unpoison.models.protocols import (
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
+from unpoison.sources import Sources
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
-__all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
+__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "embedded", "noted", "unfinished"]
 
 
 EQUAL = (
     "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
     "five near-copies go (copies=one keeps the best ranked)"
 )
+
+
+SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
+"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
 
 
 class Defense(ABC):
@@ -81,8 +87,10 @@ class Defense(ABC):
         retriever: Retriever | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
+        self.sources = Sources.of(sources)
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
             generator=load_generator(generator) if isinstance(generator, str) else generator,
