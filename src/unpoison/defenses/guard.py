@@ -33,6 +33,7 @@ from unpoison.defenses.guard_sentences import suspicious_sentences
 from unpoison.defenses.guard_sources import (
     ByContent,
     one_voice,
+    stated_answers,
     verdicts_by_claims,
     verdicts_by_copies,
     verdicts_by_origin,
@@ -279,9 +280,9 @@ class Guard(Defense):
         """What the kept passages answer, where they were read already or a reader is at hand."""
         if opinion is not None:
             return ReadAnswers({i: str(opinion.answers[i]) for i in kept})
-        if self._has("read"):
-            return (yield from read_through(query.reading, texts, kept))
-        return ReadAnswers({i: statements[i].answer for i in kept if i in statements})
+        if self._reads_claims:
+            return stated_answers(query.reading, statements, kept)
+        return (yield from read_through(query.reading, texts, kept)) if self._has("read") else ReadAnswers()
 
     def _assess(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Assessment]:
         """Everything that wording says of the passages of a question."""

@@ -18,16 +18,21 @@ from numpy.typing import NDArray
 from unpoison.claims import Claim
 from unpoison.contests import Contest, unmistakable
 from unpoison.defenses.claims import Findings, Statement
+from unpoison.defenses.guard_contest import DOUBT, MOST_READ, ReadAnswers
 from unpoison.defenses.voices import Voice
+from unpoison.models.questions import read_question
 from unpoison.types import Passage
 
-__all__ = ["ByContent", "one_voice", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
+__all__ = ["ByContent", "one_voice", "stated_answers", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
 
 FLOOD = 5
 """Different texts of one source never seen before, among the passages of one question, that are suspicious."""
 
 CERTAIN = 0.2
 """P(no answer) up to which a statement is held against its passage: a doubtful one may be a reader's error."""
+
+ANSWERED = 0.4
+"""P(no answer) from which a passage answers nothing: a reader's own threshold."""
 
 
 class ByContent(NamedTuple):
@@ -117,3 +122,13 @@ def one_voice(overlap: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[
     """The shared words of passages, shape (k, k), where passages of one source count as copies of each other."""
     names = np.array([voice.name for voice in voices])
     return np.maximum(overlap, names[:, None] == names[None, :])
+
+
+def stated_answers(question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> ReadAnswers:
+    """What the kept passages answer, for the contest of answers, from what was read already."""
+    if len(kept) < 2 or read_question(question).kind == "polar":
+        return ReadAnswers()
+    answers = {i: statements[i].answer for i in kept if i in statements and statements[i].no_answer < ANSWERED}
+    doubtful = frozenset(i for i in answers if not statements[i].no_answer <= DOUBT)
+    note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
+    return ReadAnswers(answers, doubtful, (note,) * (len(kept) > MOST_READ))
