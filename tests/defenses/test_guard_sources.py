@@ -129,7 +129,7 @@ def test_a_changed_near_copy_of_a_known_page_goes_without_any_reader():
     copy = Passage(TRUE[0].text.replace("30", "14"), source="https://evil.example/x")
     screening = Guard(sources=Sources(POLICY)).screen(QUESTION, [copy, *TRUE])
     assert screening.dropped_indices == (0,)
-    assert screening.verdicts[0].reason.endswith("1 known source says 30")
+    assert screening.verdicts[0].reason.endswith("1 known source says 30 days")
 
 
 def test_every_passage_is_read_once():
