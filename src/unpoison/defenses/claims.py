@@ -116,7 +116,7 @@ def read_statements(
         return {
             i: Statement(words[i], _sentence(texts[i], words[i], reading.start), reading.no_answer)
             for i, reading in enumerate(readings)
-            if words[i].strip() and reading.no_answer < UNLIKELY
+            if informative(words[i]) and reading.no_answer < UNLIKELY
         }
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     return {

@@ -239,6 +239,11 @@ class Guard(Defense):
         return statements, findings if whole else findings._replace(guarantee=None)
 
     @property
+    def answers_itself(self) -> bool:
+        """Where passages are read one by one, or a vote answers."""
+        return self.certifies or self._reads_claims
+
+    @property
     def _reads_claims(self) -> bool:
         """Whether passages are read one by one: by a reader always, by a language model where sources are given."""
         if self.claims == "never" or self.models.generator is None:
