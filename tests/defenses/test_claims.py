@@ -133,7 +133,7 @@ def test_passages_of_a_fresh_origin_change_no_answer_that_known_origins_give(
 @settings(max_examples=40, deadline=None)
 @given(rows, st.lists(st.tuples(names, cities), max_size=6))
 def test_the_guarantee_has_no_counterexample(rows: list[tuple[str, str, float]], owned_say: list[tuple[str, str]]):
-    status, guarantee, counted, claims = outcome(rows)
+    _, guarantee, _, claims = outcome(rows)
     owned = list(dict.fromkeys(name for name, _ in owned_say))[: int(guarantee)]  # type: ignore[call-overload]
     attacked = [row for row in rows if row[1] not in owned]
     attacked += [(city, name, 0.0) for name, city in owned_say if name in owned]
