@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from unpoison.beliefs.belief import BeliefUpdate
+from unpoison.codec import from_row, json_entries, to_row
 from unpoison.contests import Contest
 from unpoison.screenings import Screening
 
 __all__ = ["Answer", "Call", "Reply", "promised"]
+
+SPARSE = ("details", "belief", "proof")
+"""Fields that are not in an answer's row where they hold nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,12 @@ class Call:
     cached: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return to_row(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return from_row(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +110,18 @@ class Answer:
         return promised(self.guarantee, len(self.screening.passages))
 
     def to_dict(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "text": self.text,
-            "abstained": self.abstained,
-            "screened": self.screened,
-            "calls": [call.to_dict() for call in self.calls],
-            "guarantee": self.guarantee,
-        }
-        if self.guarantee is not None:
-            fields |= {"promise": self.promise, "proof": self.proof}
-        return fields if self.belief is None else {**fields, "belief": self.belief.to_dict()}
+        """What output rows carry beside the screening; of the details what JSON has."""
+        fields = to_row(replace(self, details=json_entries(self.details)), leave_out=("screening",), sparse=SPARSE)
+        return fields if self.guarantee is None else {**fields, "promise": self.promise}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], screening: Screening) -> Self:
+        """Read what `to_dict` wrote, and put the screening behind it.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        return from_row(cls, data, screening=screening)
 
 
 def promised(guarantee: int | None, count: int) -> str:
