@@ -6,44 +6,63 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pytest
 
+from documents import ROOT, blocks
 from service_doubles import POISONED, Marked
-from unpoison import Passage, Query
+from unpoison import Guard, Passage, Query, Vote
 from unpoison.client import AsyncClient, Client, Ranked
+from unpoison.defenses.base import Defense
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, UnpoisonError
 from unpoison.models import FunctionGenerator
 from unpoison.service import Bounds, create_app
 from unpoison.types import Answer, Screening
 
+GUARDS = {
+    "guard": Guard(generator="extractive"),
+    "redact": Guard(action="redact"),
+    "vote": Vote(generator="extractive"),
+}
+
 pytest.importorskip("httpx", reason="HTTPX ABSENT: pip install 'unpoison[client]'")
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """A service over a socket, behind a root path, with a key."""
+@contextmanager
+def serving(defenses: dict[str, Defense], **options: Any) -> Iterator[str]:
+    """A service over a socket."""
     import uvicorn
 
     from unpoison.service.sockets import address, listen
 
-    generator = FunctionGenerator(lambda prompt: "Stockholm \N{SNOWMAN}\n\nevent: x", name="one")
-    app = create_app(
-        {"marked": Marked(generator=generator), "other": Marked("clean")},
-        key="k\N{LATIN SMALL LETTER E WITH ACUTE}y",
-        root_path="/guard",
-        bounds=Bounds(characters=100),
-    )
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    server = uvicorn.Server(uvicorn.Config(create_app(defenses, **options), log_config=None, access_log=False))
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        yield f"{address(listening)}/guard"
+        yield address(listening)
         server.should_exit = True
         thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Simple defenses, behind a root path, with a key."""
+    generator = FunctionGenerator(lambda prompt: "Stockholm \N{SNOWMAN}\n\nevent: x", name="one")
+    defenses = {"marked": Marked(generator=generator), "other": Marked("clean")}
+    key = "k\N{LATIN SMALL LETTER E WITH ACUTE}y"
+    with serving(defenses, key=key, root_path="/guard", bounds=Bounds(characters=100)) as root:
+        yield f"{root}/guard"
+
+
+@pytest.fixture(scope="module")
+def guards() -> Iterator[str]:
+    """The real ones."""
+    with serving(GUARDS) as root:
+        yield root
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -73,6 +92,54 @@ def test_screening_is_that_of_the_library_with_the_callers_passages(ask: Any) ->
     assert screening.summary() == Marked().screen("which word", given).summary()
     assert all(ours is theirs for ours, theirs in zip(screening.passages, given, strict=True))
     assert ask("screen", "which word", POISONED, defense="other").kept_indices == (3, 1)
+
+
+NAMES: dict[str, Any] = {}
+exec(next(b.text for b in blocks(ROOT / "README.md") if b.language == "python").partition("print(")[0], NAMES)  # noqa: S102  our own page
+QUERY, FIVE = NAMES["query"], NAMES["passages"]
+"""The README's question and its five passages."""
+
+
+@pytest.mark.parametrize("name", ["guard", "redact"])
+def test_guards_screening_is_that_of_the_library(ask: Any, guards: str, name: str) -> None:
+    ours, theirs = ask("screen", QUERY, FIVE, defense=name, at=guards), GUARDS[name].screen(QUERY, FIVE)
+    assert ours == theirs
+    assert ours.summary() == theirs.summary()
+    assert any(verdict.spans for verdict in ours.verdicts)
+    assert ours.rethreshold(1).kept_indices == theirs.rethreshold(1).kept_indices
+
+
+@pytest.mark.parametrize(("name", "guarantee"), [("guard", None), ("vote", 0)])
+def test_an_answer_is_that_of_the_library_with_its_proof(
+    ask: Any, guards: str, name: str, guarantee: int | None
+) -> None:
+    theirs = GUARDS[name].answer(QUERY, FIVE)
+    streamed = ask("stream", QUERY, FIVE, defense=name, at=guards)[-1]
+    for ours in (ask("answer", QUERY, FIVE, defense=name, at=guards), streamed):
+        assert without_seconds(ours) == without_seconds(theirs)
+        assert ours.proof == theirs.proof
+        assert (ours.guarantee is None) == (guarantee is None)
+
+
+def without_seconds(answer: Answer) -> dict[str, Any]:
+    return {**answer.to_dict(), "calls": [{**call.to_dict(), "seconds": 0} for call in answer.calls]}
+
+
+def test_the_example_of_the_docs(guards: str) -> None:
+    (example,) = [b.text for b in blocks(ROOT / "docs" / "production.md") if "unpoison.client" in b.text]
+    example = example.replace("https://rag.example/unpoison", guards).replace('"..."', '"kéy"')
+    names = {"query": QUERY, "passages": FIVE}
+    exec(example.replace("        ...", "        events.append(event)"), names | {"events": (events := [])})  # noqa: S102
+    screening, *_, answer = events
+    assert isinstance(screening, Screening)
+    assert isinstance(answer, Answer)
+
+
+def test_what_a_newer_service_adds_is_let_be(ask: Any, scripted: Any) -> None:
+    newer = json.loads(GOOD)
+    newer["screening"]["verdicts"][0]["weight"] = 3
+    newer["screening"]["novelties"] = newer["more"] = [{}]
+    assert ask("screen", "q", ["a"], at=scripted((200, json.dumps(newer), {}))).kept
 
 
 def test_embeddings_go_along(ask: Any) -> None:

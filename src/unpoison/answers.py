@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.claims import Claim, Status
+from unpoison.codec import from_row, json_entries, to_row
 from unpoison.contests import Contest
 from unpoison.screenings import Screening
 
 __all__ = ["Answer", "Call", "Reply", "promised"]
+
+SPARSE = ("details", "belief", "proof", "status")
+"""Fields that are not in an answer's row where they hold nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,12 @@ class Call:
     cached: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return to_row(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return from_row(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +121,19 @@ class Answer:
         return promised(self.guarantee, len(self.screening.passages), self.guarantee_unit)
 
     def to_dict(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "text": self.text,
-            "abstained": self.abstained,
-            "screened": self.screened,
-            "calls": [call.to_dict() for call in self.calls],
-            "guarantee": self.guarantee,
-        }
-        if self.guarantee is not None:
-            fields |= {"promise": self.promise, "proof": self.proof, "guarantee_unit": self.guarantee_unit}
-        if self.status is not None:
-            fields |= {"status": self.status, "claims": [claim.to_dict() for claim in self.claims]}
-        return fields if self.belief is None else {**fields, "belief": self.belief.to_dict()}
+        """What output rows carry beside the screening; of the details what JSON has."""
+        out = ("screening",) if self.guarantee is not None else ("screening", "guarantee_unit")
+        fields = to_row(replace(self, details=json_entries(self.details)), leave_out=out, sparse=SPARSE)
+        return fields if self.guarantee is None else {**fields, "promise": self.promise}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], screening: Screening) -> Self:
+        """Read what `to_dict` wrote, and put the screening behind it.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        return from_row(cls, data, screening=screening)
 
 
 def promised(guarantee: int | None, count: int, unit: Literal["passages", "sources"] = "passages") -> str:

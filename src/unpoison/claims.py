@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, Self
 
+from unpoison.codec import from_row, to_row
 from unpoison.contests import unmistakable
 from unpoison.errors import shown
 from unpoison.passages import Passage
@@ -50,24 +51,12 @@ class Claim:
             raise ValueError(f"a claim needs ascending positions of its passages, got {shown(self.passages)}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "weight": self.weight,
-            "origins": list(self.origins),
-            "passages": list(self.passages),
-            "quotes": list(self.quotes),
-        }
+        return to_row(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        return cls(
-            data["text"],
-            data["weight"],
-            tuple(data["origins"]),
-            tuple(data["passages"]),
-            tuple(data.get("quotes", ())),
-        )
+        return from_row(cls, data)
 
 
 def disagreement(claims: Sequence[Claim], passages: Sequence[Passage]) -> str:

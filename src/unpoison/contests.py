@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from unpoison.codec import from_row, to_row
 from unpoison.errors import shown
 
 __all__ = ["Contest", "Rival", "unmistakable"]
@@ -37,7 +38,7 @@ class Rival:
             raise ValueError(f"{len(self.passages)} passages have 1 to {len(self.passages)} voices, got {self.voices}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {"answer": self.answer, "passages": list(self.passages), "voices": self.voices}
+        return to_row(self)
 
 
 def _ascending(positions: Sequence[object]) -> bool:
@@ -81,12 +82,12 @@ class Contest:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready values; `says` is the sentence."""
-        return {"says": str(self), "rivals": [rival.to_dict() for rival in self.rivals]}
+        return {"says": str(self), **to_row(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        return cls(tuple(Rival(r["answer"], tuple(r["passages"]), r["voices"]) for r in data["rivals"]))
+        return from_row(cls, data)
 
 
 def unmistakable(answer: str) -> str:

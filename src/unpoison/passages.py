@@ -28,6 +28,9 @@ MAX_PASSAGES = 5000
 TEXT_FIELDS = ("text", "content", "page_content")
 """Where dicts and objects keep a passage's text, first match wins."""
 
+FIELDS = ("id", "title", "source", "score")
+"""What a passage may bring besides its text and its vector; the rows of screenings and requests have it too."""
+
 
 def _vector(value: ArrayLike, owner: str) -> Vector:
     """Check one embedding and freeze it as float32."""
@@ -212,6 +215,11 @@ class Passage:
         assert self._canonical is not None  # noqa: S101  it was set
         return self._canonical
 
+    def to_dict(self) -> dict[str, Any]:
+        """The text and what the passage says of itself, JSON-ready; without its vector and the caller's object."""
+        fields = {name: value for name in FIELDS if (value := getattr(self, name)) is not None}
+        return {"text": self.text, **fields, **({"metadata": dict(self.metadata)} if self.metadata else {})}
+
     @classmethod
     def of(cls, value: object, position: int | None = None) -> Self:
         """Make a passage of a string, a mapping, or an object that carries its text.
@@ -241,7 +249,7 @@ class Passage:
             raise InputError(
                 f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"
             )
-        fields = {name: attributes[name] for name in ("id", "title", "score", "embedding") if name in attributes}
+        fields = {name: attributes[name] for name in (*FIELDS, "embedding") if name in attributes}
         more = attributes.get("metadata") or attributes.get("meta")
         fields["source"] = source_in(attributes, more)
         fields["metadata"] = metadata_of(attributes, more)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unpoison.claims import Claim
+from unpoison.codec import from_row
 from unpoison.contests import Contest
 from unpoison.errors import InputError, shown
 from unpoison.passages import Passage, Query, as_passages
@@ -21,6 +22,9 @@ from unpoison.verdicts import Evidence, Verdict
 __all__ = ["Screening"]
 
 T = TypeVar("T")
+
+SUMMARY = ("threshold", "probability", "calibration")
+"""Evidence that a summary has too: what was dropped is what is above the threshold, and by which coefficients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,7 @@ class Screening:
         return page([self])
 
     def summary(self) -> dict[str, Any]:
-        """What output rows carry: defense, kept positions and texts, verdicts; what is contested and notes, if any."""
+        """What output rows carry: defense, kept positions and texts, verdicts; what else there is of `SUMMARY`."""
         fields: dict[str, Any] = {
             "defense": self.defense,
             "kept": list(self.kept_indices),
@@ -197,51 +201,33 @@ class Screening:
             fields["claims"] = [claim.to_dict() for claim in self.claims]
         if self.evidence.notes:
             fields["notes"] = list(self.evidence.notes)
-        return fields
+        return fields | {name: self.evidence[name].tolist() for name in SUMMARY if name in self.evidence}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-ready values; `from_dict` reads it back (embeddings and the caller's objects stay out)."""
         return {
             **self.summary(),
             "query": self.query,
-            "passages": [
-                {
-                    name: value
-                    for name in ("text", "id", "title", "source", "score")
-                    if (value := getattr(p, name)) is not None
-                }
-                for p in self.passages
-            ],
-            "evidence": {
-                "arrays": {
-                    name: {"dtype": str(array.dtype), "values": array.tolist()} for name, array in self.evidence.items()
-                },
-                "graph": self.evidence.graph,
-            },
+            "passages": [passage.to_dict() for passage in self.passages],
+            "evidence": self.evidence.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read what `to_dict` wrote, or what `summary` wrote with `query` and `passages` beside it.
 
         Raises:
             InputError: A field is missing or malformed.
         """
         try:
-            evidence = data["evidence"]
-            return cls(
-                defense=data["defense"],
-                query=data["query"],
-                passages=as_passages(data["passages"]),
-                verdicts=tuple(map(Verdict.from_dict, data["verdicts"])),
-                evidence=Evidence(
-                    {name: np.array(a["values"], dtype=a["dtype"]) for name, a in evidence["arrays"].items()},
-                    tuple(data.get("notes", ())),
-                    evidence["graph"],
-                ),
-                contested=tuple(map(Contest.from_dict, data.get("contested", ()))),
-                claims=tuple(map(Claim.from_dict, data.get("claims", ()))),
-            )
+            notes = tuple(map(str, data.get("notes", ())))
+            if "evidence" in data:
+                evidence = Evidence.from_dict(data["evidence"], notes)
+            else:
+                evidence = Evidence({name: np.array(data[name]) for name in SUMMARY if name in data}, notes)
+            fields = {name: data[name] for name in ("defense", "query", "verdicts")}
+            fields |= {name: data.get(name, ()) for name in ("contested", "claims")}
+            return from_row(cls, fields, passages=as_passages(data["passages"]), evidence=evidence)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"not a saved screening: {type(error).__name__}: {error}; pass what Screening.to_dict() wrote"

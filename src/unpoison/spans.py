@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, Self
 
+from unpoison.codec import from_row, to_row
 from unpoison.errors import shown
 from unpoison.kernels.alignment import Region, Regions
 from unpoison.passages import Passage
@@ -49,12 +50,12 @@ class Span:
             raise ValueError(f"a span is in the text or the title, got {shown(self.field)}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return to_row(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        return cls(**data)
+        return from_row(cls, data)
 
 
 def united(spans: Iterable[Span]) -> tuple[Span, ...]:

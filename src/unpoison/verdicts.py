@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Self
@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.codec import array_row, from_row, read_array, to_row
 from unpoison.errors import shown
 from unpoison.spans import Span, united
 
@@ -45,19 +46,12 @@ class Verdict:
             raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "index": self.index,
-            "kept": self.kept,
-            "score": self.score,
-            "rank": self.rank,
-            "reason": self.reason,
-            "spans": [span.to_dict() for span in self.spans],
-        }
+        return to_row(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote; without `spans` it has none."""
-        return cls(**{**data, "spans": tuple(map(Span.from_dict, data.get("spans", ())))})
+        return from_row(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +75,15 @@ class Evidence(Mapping[str, NDArray[Any]]):
             array.setflags(write=False)
             frozen[name] = array
         object.__setattr__(self, "arrays", MappingProxyType(frozen))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Arrays and graph; the notes stand in the row of the screening."""
+        return {"arrays": {name: array_row(array) for name, array in self.items()}, "graph": self.graph}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], notes: Iterable[str] = ()) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls({name: read_array(row) for name, row in data["arrays"].items()}, tuple(notes), data["graph"])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.arrays[name]

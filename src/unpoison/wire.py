@@ -7,18 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, shown
 from unpoison.types import (
     Answer,
-    Call,
-    Contest,
-    Evidence,
     Passage,
     Query,
     Screening,
-    Verdict,
     as_passages,
     as_query,
 )
@@ -27,8 +21,6 @@ __all__ = ["Events", "Exchange", "Ranked", "RefusedError", "content", "failure",
 
 AGAIN = (429, 503)
 """What the service refuses before it did anything."""
-
-FIELDS = ("text", "id", "title", "source", "score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +58,16 @@ class Exchange:
     def screening(self, data: Any) -> Screening:
         """The caller's own passages with the service's verdicts."""
         try:
-            screening = data["screening"]
-            arrays = {name: np.array(screening[name]) for name in ("threshold", "probability") if name in screening}
-            return Screening(
-                screening["defense"],
-                self.query.text,
-                self.passages,
-                tuple(Verdict(**{name: row[name] for name in Verdict.__slots__}) for row in screening["verdicts"]),
-                Evidence(arrays, tuple(screening.get("notes", ()))),
-                tuple(map(Contest.from_dict, screening.get("contested", ()))),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise _malformed() from None
+            return Screening.from_dict({**data["screening"], "query": self.query.text, "passages": self.passages})
+        except (KeyError, TypeError, ValueError) as error:
+            raise _malformed(error) from None
 
     def answer(self, data: Any) -> Answer:
         screening = self.screening(data)
         try:
-            answer = data["answer"]
-            calls = tuple(Call(**{name: row[name] for name in Call.__slots__}) for row in answer["calls"])
-            return Answer(str(answer["text"]), screening, calls, bool(answer["abstained"]), bool(answer["screened"]))
-        except (KeyError, TypeError, ValueError):
-            raise _malformed() from None
+            return Answer.from_dict(data["answer"], screening)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _malformed(error) from None
 
 
 class Events:
@@ -113,7 +94,7 @@ class Events:
 
 
 def _sent(passage: Passage) -> dict[str, Any]:
-    fields = {name: value for name in FIELDS if (value := getattr(passage, name)) is not None}
+    fields = passage.to_dict()
     return fields if passage.embedding is None else {**fields, "embedding": passage.embedding.tolist()}
 
 
@@ -189,5 +170,6 @@ def unreachable(sdk: Any, error: Exception) -> ModelError:
     return ModelError(f"the service cannot be reached ({type(error).__name__}); check its address", retryable=True)
 
 
-def _malformed() -> ModelError:
-    return ModelError("what replied is no unpoison service of this version; check the address, and update one of both")
+def _malformed(error: Exception | None = None) -> ModelError:
+    why = "" if error is None else f" ({type(error).__name__}: {shown(str(error), 200)})"
+    return ModelError(f"what replied is no unpoison service that this client can read{why}; check the address")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from unpoison.checks import within
+from unpoison.codec import from_row, to_row
 from unpoison.errors import InputError, shown
 
 __all__ = ["MAX_ANSWER", "MAX_QUERY", "Belief", "BeliefUpdate", "Weights"]
@@ -130,13 +131,19 @@ class BeliefUpdate:
     saved: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        weights = {
-            name: None if (weight := getattr(self, name)) is None else weight._asdict()
-            for name in ("prior", "likelihood", "posterior")
-        }
+        """JSON-ready values; what is remembered from now on stands as `now`, without its version and its question."""
         now = None if self.belief is None else {"answer": self.belief.answer, **self.belief.weights._asdict()}
-        others = {name: getattr(self, name) for name in ("kept", "reason", "saved")}
-        return {"previous": self.previous, **weights, **others, "now": now}
+        return {**to_row(self, leave_out=("belief",)), "now": now}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        now = values.get("now")
+        return from_row(cls, values, belief=None if now is None else Belief.from_dict(now))
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -52,8 +52,8 @@ def verdicts_by_claims(
     if not findings.counted or findings.status == "disputed":
         return ByContent({})
     lead = findings.claims[0]
+    dropped: dict[int, str] = {}
     behind = [i for i in lead.passages if voices[i].counts]
-    dropped = {}
     for n in findings.against:
         rival = findings.claims[n]
         if any(voices[i].counts for i in rival.passages):
@@ -71,7 +71,7 @@ def verdicts_by_claims(
 
 def verdicts_by_copies(contested: Sequence[Contest], voices: Sequence[Voice]) -> ByContent:
     """Of near-copies that differ, those go that only sources make which do not count, against some that do."""
-    dropped = {}
+    dropped: dict[int, str] = {}
     for contest in contested:
         counting = [rival for rival in contest.rivals if any(voices[i].counts for i in rival.passages)]
         if len(counting) != 1:
@@ -121,7 +121,8 @@ def _sources(count: int, kind: str = "") -> str:
 def one_voice(overlap: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[np.float64]:
     """The shared words of passages, shape (k, k), where passages of one source count as copies of each other."""
     names = np.array([voice.name for voice in voices])
-    return np.maximum(overlap, names[:, None] == names[None, :])
+    same: NDArray[np.bool_] = names[:, None] == names[None, :]
+    return np.where(same, 1.0, overlap)
 
 
 def stated_answers(question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> ReadAnswers:

@@ -27,7 +27,7 @@ from unpoison.service.schemas import PassageIn, ScreenRequest
 from unpoison.service.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["Desk", "DeskOfRequest", "query_of", "row_of"]
+__all__ = ["Desk", "DeskOfRequest", "query_of"]
 
 
 @dataclass(slots=True)
@@ -192,15 +192,6 @@ def query_of(body: ScreenRequest) -> Query:
     """The question of a request, with its embedding where it brings one."""
     embedding: Any = body.embedding
     return Query(body.query, embedding)
-
-
-def row_of(screening: Screening) -> dict[str, Any]:
-    """The screening as in the rows of `unpoison screen`, with threshold and probabilities where there are any."""
-    evidence = screening.evidence
-    return {
-        **screening.summary(),
-        **{name: evidence[name].tolist() for name in ("threshold", "probability", "calibration") if name in evidence},
-    }
 
 
 async def _desk(request: Request) -> Desk:  # what is not asynchronous would be called on a thread, which takes longer

@@ -10,7 +10,8 @@ from fastapi.responses import Response
 from unpoison import __version__
 from unpoison.defenses.guarantee import held, need_proof
 from unpoison.errors import InputError
-from unpoison.service.desk import DeskOfRequest, query_of, row_of
+from unpoison.rows import answer_fields
+from unpoison.service.desk import DeskOfRequest, query_of
 from unpoison.service.failures import Refusal, failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
@@ -48,7 +49,7 @@ async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> 
     """Say which passages to trust, and why."""
     defense = desk.choices.chosen(body.defense)
     screening = await desk.screen(request, defense, query_of(body), body.passages)
-    return Json({"screening": row_of(screening)})
+    return Json({"screening": screening.summary()})
 
 
 @router.post("/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS})
@@ -65,7 +66,7 @@ async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> 
     if body.stream:
         return await streaming(request, desk.stream(request, defense, query_of(body), body.passages), generator.name)
     result = held(await desk.answer(request, defense, query_of(body), body.passages), body.guarantee)
-    return Json({"screening": row_of(result.screening), "answer": result.to_dict(), "generator": generator.name})
+    return Json(answer_fields(result, generator.name))
 
 
 @router.post("/v1/ingest/check", responses={200: {"model": Checked}, **REFUSALS})

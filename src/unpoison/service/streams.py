@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 
 from unpoison.defenses.streaming import Event
 from unpoison.errors import UnpoisonError
-from unpoison.service.desk import row_of
+from unpoison.rows import answer_fields
 from unpoison.types import Answer, Screening
 
 __all__ = ["LEAVE", "streaming"]
@@ -68,9 +68,9 @@ def _event(event: Event, generator: str) -> bytes:
     if isinstance(event, str):
         return _lines("text", {"text": event})
     if isinstance(event, Screening):
-        return _lines("screening", {"screening": row_of(event)})
+        return _lines("screening", {"screening": event.summary()})
     assert isinstance(event, Answer)  # noqa: S101  there is no fourth
-    return _lines("answer", {"screening": row_of(event.screening), "answer": event.to_dict(), "generator": generator})
+    return _lines("answer", answer_fields(event, generator))
 
 
 def _failure(request: Request, kind: str, message: str) -> bytes:

@@ -13,7 +13,6 @@ from pydantic import Field
 from unpoison import __version__
 from unpoison.errors import UnpoisonError
 from unpoison.extras import require
-from unpoison.service.desk import row_of
 from unpoison.service.schemas import PassageOrText
 from unpoison.service.work import Work
 from unpoison.types import Query, Screening
@@ -67,7 +66,7 @@ def tools(desk: Desk) -> Any:
     @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
     async def screen(query: Question, passages: Texts, defense: Name = None) -> dict[str, Any]:
         """Say which of the texts retrieved for a question can be trusted: positions that are kept, and why."""
-        return row_of(await judged(query, passages, defense))
+        return (await judged(query, passages, defense)).summary()
 
     @server.tool(annotations=reads_only)  # type: ignore[untyped-decorator]
     async def explain(query: Question, passages: Texts, defense: Name = None) -> str:
