@@ -13,11 +13,13 @@ from unpoison.cli.options import (
     EncoderCache,
     EncoderName,
     GeneratorName,
+    Learn,
     Limit,
     Namespace,
     NLIName,
     Output,
     RowsFile,
+    SourcesFile,
 )
 from unpoison.cli.own import from_here
 
@@ -75,6 +77,8 @@ def ask(
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     nli: NLIName = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     on_error: Annotated[
         OnError,
         typer.Option(
@@ -138,7 +142,7 @@ def ask(
 
     from unpoison.cli.accounts import Accounts
     from unpoison.cli.display import show, show_answer
-    from unpoison.cli.running import RowCounts, cached_generator, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, cached_generator, learning, make_encoder, outcomes, say, tracked
     from unpoison.cli.streams import carrying, open_stream
     from unpoison.defenses.guarantee import held, need_proof
     from unpoison.defenses.loading import load_defense
@@ -161,7 +165,9 @@ def ask(
         nli=nli,
         beliefs=store,
         limits=limits,
+        sources=sources,
     )
+    learning(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
     if stream and rows > 1:

@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from unpoison.errors import InputError, ModelError
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.file_rows import FileRow, Source
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
@@ -24,6 +25,7 @@ __all__ = [
     "RowOutcome",
     "cached_generator",
     "counted",
+    "learning",
     "make_encoder",
     "outcomes",
     "row_progress",
@@ -32,6 +34,17 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+
+def learning(defense: Defense, wanted: bool) -> None:
+    """Have a defense write the history of its sources, where a command line asks for it.
+
+    Raises:
+        OptionError: There are no sources.
+    """
+    if wanted and defense.sources is None:
+        raise OptionError("--learn writes into the history of --sources; give that file as well")
+    defense.learn = wanted
 
 
 @dataclass(frozen=True, slots=True)

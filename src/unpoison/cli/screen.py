@@ -12,10 +12,12 @@ from unpoison.cli.options import (
     DefenseName,
     EncoderCache,
     EncoderName,
+    Learn,
     Limit,
     NLIName,
     Output,
     RowsFile,
+    SourcesFile,
 )
 
 __all__ = ["EXAMPLES", "screen"]
@@ -49,6 +51,8 @@ def screen(
         ),
     ] = None,
     nli: NLIName = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     limit: Limit = None,
     as_json: AsJson = False,
     output: Output = None,
@@ -65,7 +69,7 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     from unpoison.cli.display import screening_table, show
-    from unpoison.cli.running import RowCounts, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, learning, make_encoder, outcomes, say, tracked
     from unpoison.defenses.loading import load_defense
     from unpoison.files import open_source
     from unpoison.output import Writer, check_output
@@ -78,7 +82,9 @@ def screen(
         encoder=make_encoder(encoder, encoder_cache),
         generator=generator,
         nli=nli,
+        sources=sources,
     )
+    learning(chosen, learn)
     if html is not None:
         check_output(html, file)
     drawn, pairs = list[Screening](), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from unpoison.cli import serve_options as options
-from unpoison.cli.options import EncoderCache, EncoderName, Namespace, NLIName
+from unpoison.cli.options import EncoderCache, EncoderName, Learn, Namespace, NLIName, SourcesFile
 from unpoison.cli.serving import KEY, allowed_keys, check_used, made_defense
 
 __all__ = ["EXAMPLES", "serve"]
@@ -33,6 +33,8 @@ def serve(
     defense: options.Defense = None,
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     generator: options.Generator = None,
     nli: NLIName = None,
     cache: options.Cache = "memory",
@@ -88,6 +90,7 @@ def serve(
     from unpoison.service.rates import LocalRates, RedisRates
     from unpoison.service.sockets import listen, unlinked
     from unpoison.service.workers import inherited, supervise
+    from unpoison.sources import Sources
 
     listening = inherited()
     if listening is None and workers > 1:
@@ -118,6 +121,8 @@ def serve(
         "generator": None if generator is None else cached_generator(generator, cache),
         "nli": None if nli is None else load_nli(nli),
         "beliefs": store,
+        "sources": Sources.of(sources),
+        "learn": learn,
         "limits": Limits(in_flight=in_flight, deadline=timeout, retries=retries),
     }
     audit = None

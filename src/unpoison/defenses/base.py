@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
+from unpoison.defenses.learning import outcomes_of
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.streaming import Event, streamed
 from unpoison.driver import Limits, arun, run
@@ -65,6 +66,7 @@ class Defense(ABC):
         certifies: Whether its answers come with a guarantee.
         tightens: The options that a stranger may set without weakening the defense or making it dearer, and to which
             side: "lower" or "higher" than they are. A service lets requests set these and no others.
+        learn: Whether what it screens and answers is written into the history of its `sources`.
     """
 
     name: ClassVar[str]
@@ -75,6 +77,7 @@ class Defense(ABC):
     certifies: bool = False
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
     action: Literal["drop", "redact"] = "drop"
+    learn: bool = False
 
     def __init__(
         self,
@@ -214,6 +217,7 @@ class Defense(ABC):
         with span("screen", defense=self.name) as mark:
             screening, _ = run(self.screened(query, passages), self.models, self.limits)
             _measured(screening, mark)
+        self.remember(screening)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
@@ -221,6 +225,7 @@ class Defense(ABC):
         with span("screen", defense=self.name) as mark:
             screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
             _measured(screening, mark)
+        self.remember(screening)
         return screening
 
     def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
@@ -243,6 +248,7 @@ class Defense(ABC):
         with span("answer", defense=self.name) as mark:
             answer, calls = run(self._answered(query, passages), self.models, self.limits)
             _measured(answer.screening, mark)
+        self.remember(answer)
         return replace(answer, calls=calls)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
@@ -251,6 +257,7 @@ class Defense(ABC):
         with span("answer", defense=self.name) as mark:
             answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
             _measured(answer.screening, mark)
+        self.remember(answer)
         return replace(answer, calls=calls)
 
     def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
@@ -265,6 +272,12 @@ class Defense(ABC):
         self._require_generator()
         entry = self.admitted(query, passages)
         return streamed(self._answered_behind(entry), self.models, self.limits, entry.screening)
+
+    def remember(self, result: Screening | Answer) -> None:
+        """Write what came of each source into the history, where that is wanted (`learn`)."""
+        if self.learn and self.sources is not None:
+            screening = result.screening if isinstance(result, Answer) else result
+            self.sources.record(screening.query, outcomes_of(result, self.sources))
 
     def _require_generator(self) -> None:
         if self.models.generator is None:

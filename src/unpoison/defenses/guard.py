@@ -240,8 +240,8 @@ class Guard(Defense):
 
     @property
     def answers_itself(self) -> bool:
-        """Where passages are read one by one, or a vote answers."""
-        return self.certifies or self._reads_claims
+        """Where sources are weighed, or a vote answers."""
+        return self.certifies or (self._reads_claims and self.sources is not None)
 
     @property
     def _reads_claims(self) -> bool:

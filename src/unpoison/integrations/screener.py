@@ -184,6 +184,7 @@ def passage(
         score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
         embedding=embedding,
         original=original,
+        metadata=details,
     )
 
 
@@ -224,6 +225,7 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
         reasons=[f"exempt; {v.reason}" if v.index in whole else v.reason for v in screening.verdicts],
         evidence=screening.evidence,
         contested=screening.contested,
+        claims=screening.claims,
         spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
     )
 

@@ -43,7 +43,7 @@ PASSAGES: list[JsonValue] = [
 
 
 class PassageIn(BaseModel):
-    """One retrieved passage. Other fields (labels, metadata) are let be."""
+    """One retrieved passage. Other fields (labels) are let be."""
 
     model_config = ConfigDict(extra="ignore", title="Passage")
 
@@ -53,7 +53,9 @@ class PassageIn(BaseModel):
     id: str | int | None = None
     title: str | None = None
     source: str | None = None
-    author: str | None = Field(None, description="For the audit log.")
+    url: str | None = Field(None, description="Where it came from, where `source` is a collection's name.")
+    author: str | None = Field(None, description="Who wrote it: for the audit log, and for sources by author.")
+    metadata: dict[str, Any] | None = Field(None, description="What else the store knows: texts and numbers are used.")
     added_at: str | int | FiniteFloat | None = Field(
         None, description="When the document was added: ISO text, or seconds since 1970."
     )
@@ -236,6 +238,18 @@ class ContestOut(BaseModel):
     rivals: list[RivalOut]
 
 
+class ClaimOut(BaseModel):
+    """What passages say in answer to the question."""
+
+    model_config = ConfigDict(title="Claim")
+
+    text: str
+    weight: float = Field(description="What its sources weigh together.")
+    origins: list[str]
+    passages: list[int]
+    quotes: list[str]
+
+
 class ScreeningOut(BaseModel):
     """The screening, as in the rows of `unpoison screen`."""
 
@@ -248,6 +262,7 @@ class ScreeningOut(BaseModel):
     )
     verdicts: list[VerdictOut]
     contested: list[ContestOut] = Field([], description="Left out when nothing is.")
+    claims: list[ClaimOut] = Field([], description="The heaviest first; left out where none was read.")
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
@@ -265,7 +280,8 @@ class Answered(Screened):
 
     answer: dict[str, Any] = Field(
         description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
-        "or null) with promise and proof in words, and belief where there is one."
+        "or null) with promise, proof and guarantee_unit, status (agreed, disputed, single or none, where claims were "
+        "read), and belief where there is one."
     )
     generator: str
 

@@ -91,6 +91,7 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
         scores=[verdict.score for verdict in worst],
         reasons=reasons,
         evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
+        claims=next((screening.claims for screening in screenings if screening.claims), ()),
         contested=tuple(dict.fromkeys(contest for screening in screenings for contest in screening.contested)),
         spans={i: _spans(p, [s.verdicts[i] for s in screenings], characters) for i, p in enumerate(passages)},
     )
