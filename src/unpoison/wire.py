@@ -114,6 +114,8 @@ class Events:
 
 def _sent(passage: Passage) -> dict[str, Any]:
     fields = {name: value for name in FIELDS if (value := getattr(passage, name)) is not None}
+    if passage.metadata:
+        fields["metadata"] = dict(passage.metadata)
     return fields if passage.embedding is None else {**fields, "embedding": passage.embedding.tolist()}
 
 

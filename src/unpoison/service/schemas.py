@@ -43,7 +43,7 @@ PASSAGES: list[JsonValue] = [
 
 
 class PassageIn(BaseModel):
-    """One retrieved passage. Other fields (labels, metadata) are let be."""
+    """One retrieved passage. Other fields (labels) are let be."""
 
     model_config = ConfigDict(extra="ignore", title="Passage")
 
@@ -52,8 +52,12 @@ class PassageIn(BaseModel):
     page_content: str | None = None
     id: str | int | None = None
     title: str | None = None
-    source: str | None = None
-    author: str | None = Field(None, description="For the audit log.")
+    source: str | None = Field(None, description="Where it came from: an address, a path, a collection's name.")
+    url: Any = Field(None, description="Its address, read where `source` is a mere name or missing.")
+    metadata: Any = Field(
+        None, description="An object of texts and numbers that came with it; 32 at most, what else it holds is let be."
+    )
+    author: str | None = Field(None, description="For the audit log, and for sources by author.")
     added_at: str | int | FiniteFloat | None = Field(
         None, description="When the document was added: ISO text, or seconds since 1970."
     )

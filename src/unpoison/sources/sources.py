@@ -121,7 +121,7 @@ class Sources:
 
     def origin(self, passage: Located) -> str:
         """The party behind a passage, by the policy's rule; "" where nobody can say."""
-        return self._origin(passage.source, passage.metadata)
+        return self._located(passage.source, passage.metadata)[1]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
@@ -130,7 +130,7 @@ class Sources:
 
     def standings(self, question: str, passages: Sequence[Located]) -> tuple[Standing, ...]:
         """What is said of each passage's source; what happened for the question itself does not count."""
-        located = [(source_of(p.source, p.metadata), self.origin(p)) for p in passages]
+        located = [self._located(p.source, p.metadata) for p in passages]
         past = self._past([origin for _, origin in located], question)
         informed = self.informed
         return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
@@ -184,8 +184,10 @@ class Sources:
             found.append(SourceRow(past.origin, standing.level, standing.trust, past))
         return found
 
-    def _origin(self, source: str | None, metadata: Mapping[str, Any]) -> str:
-        return origin_of(source_of(source, metadata), self.policy.origin, metadata, self.policy.hosts)
+    def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
+        """What the origin is read from, and the origin."""
+        best = source_of(source, metadata)
+        return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
 
     def _of_any(self, passage: object) -> str:
         """The origin of a passage or of the fields that make one."""
@@ -194,10 +196,10 @@ class Sources:
         if isinstance(passage, Mapping):
             more = passage.get("metadata") or passage.get("meta")
             source = source_in(passage, more)
-            return self._origin(source if isinstance(source, str) else None, metadata_of(passage, more))
+            return self._located(source if isinstance(source, str) else None, metadata_of(passage, more))[1]
         source, metadata = getattr(passage, "source", None), getattr(passage, "metadata", None)
         fields = metadata if isinstance(metadata, Metadata) else metadata_of({}, metadata)
-        return self._origin(source if isinstance(source, str) else source_in({}, metadata), fields)
+        return self._located(source if isinstance(source, str) else source_in({}, metadata), fields)[1]
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
