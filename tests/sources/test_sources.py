@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import Passage, Sources
+from unpoison import Passage, Reply, Sources
 from unpoison.errors import InputError, OptionError
 from unpoison.sources.trust import FRESH, trust
 
@@ -178,3 +178,31 @@ def test_standings_for_a_field() -> None:
     ]
     levels = [s.level for s in sources.standings("q", [Passage.of(row) for row in rows])]
     assert levels == ["trusted", "known", "fresh", "unknown"]
+
+
+class Words:
+    """A generator that says what stands behind "answer:" in a passage."""
+
+    name = "words"
+
+    def generate(self, prompt: object, **_: object) -> Reply:
+        return Reply(
+            str(prompt).rpartition("answer:")[2].split()[0].strip("'\",.)") if "answer:" in str(prompt) else ""
+        )
+
+
+def test_agreement_tells_who_says_what_others_say() -> None:
+    def row(number: int) -> dict[str, object]:
+        texts = {"a.com": "Oslo", "b.com": "Oslo", "c.com": "Oslo", "lies.com": "Bergen"}
+        passages = [{"text": f"answer: {text}", "url": f"https://{host}/"} for host, text in texts.items()]
+        return {"question": f"Where is thing{number}?", "passages": [*passages, passages[-1], {"text": "answer: Bonn"}]}
+
+    sources = at().learn(map(row, range(8)), "agreement", Words())
+    assert sources.trust("a.com") == pytest.approx(8 / 12)
+    assert sources.trust("lies.com") == pytest.approx(8 / 12 * 2 / 10)
+    with pytest.raises(OptionError, match="give a generator"):
+        sources.learn([], "agreement")
+    with pytest.raises(OptionError, match="method must be one of seen, agreement, got 'guess'"):
+        sources.learn([], "guess")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="row 1: a row needs 'query'"):
+        sources.learn([{"passages": []}], "agreement", Words())

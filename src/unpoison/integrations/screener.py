@@ -13,6 +13,7 @@ from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
+from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 
 __all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "described", "passage", "readable", "spared"]
@@ -21,9 +22,6 @@ D = TypeVar("D")
 
 Mode = Literal["enforce", "monitor"]
 Exempt = Callable[[Passage], bool] | Collection[str]
-
-SOURCE_FIELDS = ("source", "url", "file_path")
-"""Where the frameworks' loaders note in the metadata whence a text came, first match wins."""
 
 logger = logging.getLogger("unpoison")
 
@@ -173,14 +171,16 @@ def passage(
 ) -> Passage:
     """A passage of a document's fields. Without a text (a picture) it is read as empty.
 
-    Metadata are anybody's: their title and their source are used where they are strings, and else left out.
+    Metadata are anybody's: their title and their source are used where they are strings, and else left out; texts and
+    numbers among them come along.
     """
     details = metadata if isinstance(metadata, Mapping) else {}
     return Passage(
         text if isinstance(text, str) else "",
         id=id if isinstance(id, str) else None,
         title=_string(details, "title"),
-        source=next(filter(None, (_string(details, name) for name in SOURCE_FIELDS)), None),
+        source=source_in({}, details),
+        metadata=metadata_of({}, details),
         score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
         embedding=embedding,
         original=original,

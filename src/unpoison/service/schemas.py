@@ -52,10 +52,12 @@ class PassageIn(BaseModel):
     page_content: str | None = None
     id: str | int | None = None
     title: str | None = None
-    source: str | None = None
-    url: str | None = Field(None, description="Where it came from, where `source` is a collection's name.")
-    author: str | None = Field(None, description="Who wrote it: for the audit log, and for sources by author.")
-    metadata: dict[str, Any] | None = Field(None, description="What else the store knows: texts and numbers are used.")
+    source: str | None = Field(None, description="Where it came from: an address, a path, a collection's name.")
+    url: Any = Field(None, description="Its address, read where `source` is a mere name or missing.")
+    metadata: Any = Field(
+        None, description="An object of texts and numbers that came with it; 32 at most, what else it holds is let be."
+    )
+    author: str | None = Field(None, description="For the audit log, and for sources by author.")
     added_at: str | int | FiniteFloat | None = Field(
         None, description="When the document was added: ISO text, or seconds since 1970."
     )

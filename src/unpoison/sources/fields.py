@@ -13,6 +13,9 @@ MOST_FIELDS = 32
 LONGEST_VALUE = 1_000
 """Characters of a name and of a value; the rest is cut off."""
 
+LARGEST = 2**63
+"""What no number exceeds, in either direction; infinity and what is no number are left out with it."""
+
 SOURCE_FIELDS = ("source", "url", "uri", "link", "file_path")
 """Where mappings keep what a passage's source is, first match wins."""
 
@@ -20,9 +23,9 @@ METADATA_SOURCES = ("source", "url", "uri", "link", "file_path", "file_name")
 """The same within metadata: LangChain, LlamaIndex, Haystack."""
 
 OWN = frozenset(
-    {"text", "content", "page_content", "id", "title", "source", "score", "embedding", "metadata", "meta", "passages"}
+    "text content page_content id title source score embedding metadata meta label attack".split()  # noqa: SIM905
 )
-"""Fields of a passage that are no metadata."""
+"""Fields of a passage that are no metadata: what it has attributes for, and what an evaluation keeps to itself."""
 
 
 class Metadata(dict[str, Scalar]):
@@ -46,7 +49,7 @@ EMPTY = Metadata()
 
 
 def metadata_of(fields: Mapping[Any, object], more: object = None) -> Metadata:
-    """The numbers and texts among some fields: at most 32, texts cut to 1,000 characters.
+    """The numbers and texts among some fields: at most 32, texts cut to 1,000 characters, numbers as JSON has them.
 
     Args:
         fields: Of a passage, its own (`text`, `id`, ...) among them, which are left out.
@@ -64,9 +67,14 @@ def metadata_of(fields: Mapping[Any, object], more: object = None) -> Metadata:
 def _scalars(items: Iterable[tuple[Any, object]], but: frozenset[str]) -> list[tuple[str, Scalar]]:
     found: list[tuple[str, Scalar]] = []
     for name, value in items:
-        if not isinstance(name, str) or name in but or not isinstance(value, (str, int, float)):
+        if not isinstance(name, str) or name in but:
             continue
-        found.append((name[:LONGEST_VALUE], value[:LONGEST_VALUE] if isinstance(value, str) else value))
+        if isinstance(value, str):
+            found.append((name[:LONGEST_VALUE], value[:LONGEST_VALUE]))
+        elif isinstance(value, (int, float)) and -LARGEST < value < LARGEST:
+            found.append((name[:LONGEST_VALUE], value))
+        else:
+            continue
         if len(found) == MOST_FIELDS:
             break
     return found

@@ -42,6 +42,9 @@ MOST_QUESTIONS = 1_000
 
 MOST_ORIGINS = 1_000_000
 
+PRUNED_EVERY = 1_000
+"""New origins after which it is seen whether there are too many."""
+
 _ABANDONED: list[sqlite3.Connection] = []
 """Connections of a parent process, which a child may neither use nor close."""
 
@@ -138,7 +141,7 @@ class History:
         with self._opened() as connection, _transaction(connection):
             for origin, question, outcome in rows:
                 self._count(connection, origin, question, outcome, day.toordinal())
-            if self._new >= MOST_ORIGINS // 1_000:
+            if self._new >= PRUNED_EVERY:
                 self._new = 0
                 _prune(connection)
 
@@ -275,7 +278,8 @@ class History:
 
 def question_hash(question: str) -> int:
     """8 bytes that stand for a question's words in any order, as SQLite's integer. Without a key: it is no secret."""
-    words = {word for word in stems(question[:10_000]) if word not in ENGLISH_318} or {question.strip().casefold()}
+    words = set(stems(question[:10_000]))
+    words = words - ENGLISH_318 or words or {question.strip().casefold()}
     text = " ".join(sorted(words)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
 
@@ -288,9 +292,7 @@ def _past(row: Sequence[Any]) -> Past:
     try:
         return Past(row[0], date.fromordinal(row[1]), date.fromordinal(row[2]), *map(int, row[3:]))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"the history holds what is no count of {shown(row[0])}; forget it, or give another path"
-        ) from None
+        raise InputError(f"the history holds no counts for {shown(row[0])}; give another path") from None
 
 
 def _without(past: Past, outcome: str) -> Past:

@@ -127,7 +127,9 @@ def _origin(source: str, kind: str, segments: int, users: Users) -> str:
 def _party(found: Place, more: Mapping[str, str]) -> str:
     """The registrable domain, or the user on a host where users write."""
     domain = registrable(found.host)
-    hosts = dict.fromkeys((found.host, found.host.removeprefix("www."), domain))
+    hosts = [found.host]
+    while hosts[-1] != domain and "." in hosts[-1]:
+        hosts.append(hosts[-1].partition(".")[2])
     for host in hosts:
         for prefix, skipped in ARCHIVES.items():
             begin = tuple(prefix.split("/"))

@@ -58,11 +58,10 @@ class Pattern:
     def _fits(self, found: Place) -> bool:
         if self.kind == "web":
             return found.kind == "web" and bool(re.fullmatch(self.host, found.host)) and self._path(found.segments)
-        return (
-            found.kind == "file"
-            and found.host == self.host
-            and self._path((*found.segments, found.file) if found.file else found.segments)
-        )
+        if found.kind != "file" or found.host != self.host:
+            return False
+        inside = not found.file or (self.segments and self.segments[-1] is None)  # a file hr is not in the folder hr
+        return self._path(found.segments if inside else (*found.segments, found.file))
 
     def _path(self, segments: tuple[str, ...]) -> bool:
         """Whether the segments fit, one row of positions for each segment of the pattern."""

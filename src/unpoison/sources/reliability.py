@@ -10,7 +10,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-__all__ = ["Reliability", "reliability"]
+from unpoison.sources.history import Outcome
+
+__all__ = ["Reliability", "outcomes", "reliability"]
 
 S = TypeVar("S", bound=Hashable)
 
@@ -39,14 +41,14 @@ def reliability(answers: Sequence[Mapping[S, Hashable | None]]) -> dict[S, Relia
     """The reliability of each source, from what they all answered.
 
     Every question's answer is the one with the most weight behind it; a source's rate is how often it agrees with
-    these; weights follow from the rates, and so on until nothing changes. A source's own vote does not count where its
-    own rate is estimated, else a source that answers nearly alone would always be right; so a question that one
-    source alone answered says nothing.
+    these; weights follow from the rates, and so on until nothing changes. A question that one source alone answered
+    says nothing, and of answers as heavy as each other each counts in part.
 
     The majority, by weight, is believed. A coalition of sources below half that gives one wrong answer everywhere ends
-    with no weight. **Above half it wins**: its answer is taken for the right one, and the honest end with no weight.
-    Nothing that looks at agreement alone can tell the two apart; then only a policy helps (`trusted`). Sleepers, who
-    are honest for some time, keep the weight that they earned until they have lied about as often.
+    with hardly any weight. **Above half it wins**: its answer is taken for the right one, and the honest end with no
+    weight. Nothing that looks at agreement alone can tell the two apart; then only a policy helps (`trusted`).
+    Sleepers, who are honest for some time, keep what they earned until they have lied about as often, but two or three
+    of them among nine win no vote by it. Who copies others has a voice too many: give copies one origin.
 
     Args:
         answers: For each question, the class of each source's answer; None for "I don't know", which does not count.
@@ -90,9 +92,38 @@ def _votes(
 
 
 def _agreement(weights: np.ndarray, given: np.ndarray, count: int) -> np.ndarray:
-    """How far each vote agrees with the heaviest answer of the others: 1, 0, or a share where several are as heavy."""
+    """How far each vote agrees with the heaviest answer: 1, 0, or a share where several are as heavy."""
     heard = np.bincount(given, weights, count)
-    others = np.tile(heard, (len(given), 1))
-    others[np.arange(len(given)), given] -= weights
-    top = others >= others.max(axis=1, keepdims=True) - 1e-12
-    return np.asarray(top[np.arange(len(given)), given] / top.sum(axis=1))
+    top = heard >= heard.max() - 1e-9
+    return np.asarray(top[given] / top.sum())
+
+
+def outcomes(answers: Sequence[Mapping[S, Hashable | None]]) -> list[dict[S, Outcome]]:
+    """What became of each source's answer, for a history: by the weights of `reliability`, all votes counted.
+
+    Args:
+        answers: As for `reliability`.
+
+    Returns:
+        For each question and source `agreed` with the heaviest answer or `contested` it; `seen` for who did not answer,
+        or was the only one who did, or where two answers weigh the same.
+    """
+    found = reliability(answers)
+    results = []
+    for row in answers:
+        heard: dict[Hashable, float] = {}
+        for source, answer in row.items():
+            if answer is not None:
+                heard[answer] = heard.get(answer, 0.0) + found[source].weight
+        voters = sum(answer is not None for answer in row.values())
+        top = max(heard.values(), default=0.0)
+        best = [answer for answer, weight in heard.items() if weight >= top - 1e-9]
+        decided = voters > 1 and len(best) == 1
+        results.append({source: _outcome(answer, best[0] if decided else None) for source, answer in row.items()})
+    return results
+
+
+def _outcome(answer: Hashable | None, best: Hashable | None) -> Outcome:
+    if answer is None or best is None:
+        return "seen"
+    return "agreed" if answer == best else "contested"

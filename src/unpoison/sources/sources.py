@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
+from unpoison.checks import among
 from unpoison.errors import InputError, OptionError, UnpoisonError, shown
 from unpoison.recent import Recent
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash
 from unpoison.sources.origins import origin_of, source_of
 from unpoison.sources.policy import Policy
+from unpoison.sources.reliability import outcomes
 from unpoison.sources.trust import Level, trust
 
 __all__ = ["Located", "SourceRow", "Sources", "Standing"]
@@ -22,6 +24,9 @@ T = TypeVar("T")
 
 PAUSE = 10.0
 """Seconds for which a history that could not be used is let be."""
+
+Record = tuple[int, Mapping[str, Outcome]]
+"""The hash of a question, and what became of each origin."""
 
 CHUNK = 500
 """Questions that are learned in one transaction."""
@@ -121,7 +126,7 @@ class Sources:
 
     def origin(self, passage: Located) -> str:
         """The party behind a passage, by the policy's rule; "" where nobody can say."""
-        return self._origin(passage.source, passage.metadata)
+        return self._located(passage.source, passage.metadata)[1]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
@@ -130,7 +135,7 @@ class Sources:
 
     def standings(self, question: str, passages: Sequence[Located]) -> tuple[Standing, ...]:
         """What is said of each passage's source; what happened for the question itself does not count."""
-        located = [(source_of(p.source, p.metadata), self.origin(p)) for p in passages]
+        located = [self._located(p.source, p.metadata) for p in passages]
         past = self._past([origin for _, origin in located], question)
         informed = self.informed
         return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
@@ -144,28 +149,51 @@ class Sources:
         """
         self._try(lambda: self.history.record(question, outcomes, self._today()), default=None)
 
-    def learn(self, rows: Iterable[object], method: Literal["seen"] = "seen") -> Self:
+    def learn(
+        self, rows: Iterable[object], method: Literal["seen", "agreement"] = "seen", generator: Any = None
+    ) -> Self:
         """Fill the history from rows: mappings with a question and passages, or `Row` objects.
 
         Args:
             rows: Their `query` or `question` and `passages`.
-            method: `seen` counts for how many questions each origin was retrieved.
+            method: `seen` counts for how many questions each origin was retrieved. `agreement` also reads every passage
+                and counts how often an origin says what the others say, weighted by how reliable they seem
+                (`reliability`); it needs no labels, and is wrong where most sources are.
+            generator: Reads the passages for `agreement`, such as "reader".
 
         Raises:
+            OptionError: No such method, or none to read with.
             InputError: A row without question or passages; the message says which.
             StoreError: The history cannot be used.
         """
-        if method != "seen":
-            raise OptionError(f"method must be seen, got {shown(method)}")
-        chunk: list[tuple[int, Mapping[str, Outcome]]] = []
+        if among("method", method, ("seen", "agreement")) == "agreement":
+            self._write(self._agreement(rows, generator))
+        else:
+            self._write(self._seen(rows))
+        return self
+
+    def _seen(self, rows: Iterable[object]) -> Iterator[Record]:
         for number, row in enumerate(rows, 1):
             question, passages = _parts(row, number)
-            chunk.append((question_hash(question), {origin: "seen" for p in passages if (origin := self._of_any(p))}))
+            yield question_hash(question), {origin: "seen" for one in passages if (origin := self._of_any(one))}
+
+    def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
+        from unpoison.defenses.agreement import answers_by_origin  # reading is the business of a room above
+
+        if generator is None:
+            raise OptionError('method="agreement" reads passages: give a generator, such as "reader"')
+        read = list(answers_by_origin(rows, self, generator))
+        for (question, _), found in zip(read, outcomes([answers for _, answers in read])):
+            yield question_hash(question), found
+
+    def _write(self, records: Iterable[Record]) -> None:
+        chunk: list[Record] = []
+        for record in records:
+            chunk.append(record)
             if len(chunk) == CHUNK:
                 self.history.record_many(chunk, self._today())
                 chunk.clear()
         self.history.record_many(chunk, self._today())
-        return self
 
     def forget(self, origin: str) -> bool:
         """Remember nothing of an origin any more; whether there was anything."""
@@ -184,8 +212,10 @@ class Sources:
             found.append(SourceRow(past.origin, standing.level, standing.trust, past))
         return found
 
-    def _origin(self, source: str | None, metadata: Mapping[str, Any]) -> str:
-        return origin_of(source_of(source, metadata), self.policy.origin, metadata, self.policy.hosts)
+    def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
+        """What the origin is read from, and the origin."""
+        best = source_of(source, metadata)
+        return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
 
     def _of_any(self, passage: object) -> str:
         """The origin of a passage or of the fields that make one."""
@@ -194,10 +224,10 @@ class Sources:
         if isinstance(passage, Mapping):
             more = passage.get("metadata") or passage.get("meta")
             source = source_in(passage, more)
-            return self._origin(source if isinstance(source, str) else None, metadata_of(passage, more))
+            return self._located(source if isinstance(source, str) else None, metadata_of(passage, more))[1]
         source, metadata = getattr(passage, "source", None), getattr(passage, "metadata", None)
         fields = metadata if isinstance(metadata, Metadata) else metadata_of({}, metadata)
-        return self._origin(source if isinstance(source, str) else source_in({}, metadata), fields)
+        return self._located(source if isinstance(source, str) else source_in({}, metadata), fields)[1]
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
