@@ -144,7 +144,7 @@ def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
     if hasattr(kind, "from_dict"):
         return kind.from_dict(value)
     if is_dataclass(kind):
-        return from_row(kind, value)
+        return from_row(cast(type[Any], kind), value)
     if hasattr(kind, "_fields") and isinstance(value, Mapping) and value.keys() >= set(kind._fields):
         return kind(*(_read(_hints(kind)[field], value[field], f"{name}.{field}", value) for field in kind._fields))
     if kind is float and type(value) is int and abs(value) < 1 << 1000:
