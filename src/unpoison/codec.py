@@ -7,7 +7,7 @@ What comes in is checked by the dataclass's own types, for rows come from files 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -101,12 +101,13 @@ def from_row(kind: type[T], row: object, **given: Any) -> T:
     noun = kind.__name__.lower()
     if not isinstance(row, Mapping):
         raise InputError(f"{noun} must be an object, got {shown(row)}")
-    values = dict(given)
-    for field in fields(kind):  # type: ignore[arg-type]
+    values, known = dict(given), cast(Any, kind)
+    hints = _hints(known)
+    for field in fields(known):
         if not field.init or field.name in given:
             continue
         if field.name in row:
-            values[field.name] = _read(_hints(kind)[field.name], row[field.name], f"{noun}.{field.name}", row)
+            values[field.name] = _read(hints[field.name], row[field.name], f"{noun}.{field.name}", row)
         elif _required(field):
             raise InputError(f"a {noun} needs {field.name}, got the fields {shown(sorted(map(str, row)))}")
     return kind(**values)
@@ -117,8 +118,8 @@ def _required(field: Field[Any]) -> bool:
 
 
 @cache
-def _hints(kind: Hashable) -> dict[str, Any]:
-    return get_type_hints(cast(Any, kind))
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
@@ -139,11 +140,11 @@ def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
     raise InputError(f"{name} cannot be {shown(value)}")
 
 
-def _as(kind: type[Any], value: object, name: str, row: Mapping[str, Any]) -> Any:
+def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
     if hasattr(kind, "from_dict"):
         return kind.from_dict(value)
     if is_dataclass(kind):
-        return from_row(kind, value)
+        return from_row(cast(type[Any], kind), value)
     if hasattr(kind, "_fields") and isinstance(value, Mapping) and value.keys() >= set(kind._fields):
         return kind(*(_read(_hints(kind)[field], value[field], f"{name}.{field}", value) for field in kind._fields))
     if kind is float and type(value) is int and abs(value) < 1 << 1000:

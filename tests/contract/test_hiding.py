@@ -89,16 +89,18 @@ def vectors(n: int) -> list[Any]:
 
 
 def test_the_embedding_of_what_hides_is_not_used(defense: Defense) -> None:
-    """Forging a vector does not help who hides: it is encoded here, with all others where vectors do not compare."""
-    zero = np.zeros(5, np.float32)
-    vectors_made = vectors(len(SHARKS) + 1)
-    given = [Passage(text, embedding=v) for text, v in zip(SHARKS, vectors_made)]
-    given[3] = Passage(inside("\u200b")(SHARKS[3]), embedding=zero)
-    screening = defense.screen(Query(QUERY, vectors_made[-1]), given)
-    notes_told = [note for note in screening.evidence.notes if "given embeddings are not used" in note]
-    assert len(notes_told) == (defense.models.encoder is not None)
-    if notes_told:
-        assert decision(screening) == decision(defense.screen(QUERY, SHARKS))
+    """Forging a vector does not help who hides: whatever it is, the decision is the same."""
+    *vectors_made, query_vector = vectors(len(SHARKS) + 1)
+    decisions = []
+    for forged in (np.zeros(5, np.float32), vectors_made[3], vectors_made[0]):
+        given = [Passage(text, embedding=v) for text, v in zip(SHARKS, vectors_made)]
+        given[3] = Passage(inside("\u200b")(SHARKS[3]), embedding=forged)
+        screening = defense.screen(Query(QUERY, query_vector), given)
+        told = [note for note in screening.evidence.notes if "1 given embedding is not used" in note]
+        assert len(told) == (defense.models.encoder is not None)
+        decisions.append(decision(screening))
+    if defense.models.encoder is not None:
+        assert decisions[0] == decisions[1] == decisions[2]
 
 
 def test_what_comes_from_outside_can_be_encoded_here(defense: Defense) -> None:

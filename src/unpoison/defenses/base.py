@@ -9,16 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
 from unpoison.defenses.learning import outcomes_of
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.streaming import Event, streamed
 from unpoison.driver import Limits, arun, run
-from unpoison.errors import InputError, OptionError, shown
+from unpoison.errors import OptionError, shown
 from unpoison.flows import as_flow, result_of
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import (
@@ -29,16 +26,15 @@ from unpoison.models.protocols import (
     Models,
     NLIModel,
     Retriever,
-    TwoTowers,
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
-from unpoison.requests import Flow, encode, generate
+from unpoison.requests import Flow, generate
 from unpoison.sources import Sources
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
-__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "embedded", "noted", "unfinished"]
+__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted", "unfinished"]
 
 
 EQUAL = (
@@ -325,51 +321,6 @@ def unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
     in_words = {"refusal": "was refused by the model", "length": "was cut at its length limit"}
     notes = [f"the {step} {in_words.get(finish, f'ended early ({finish})')}" for step, finish in ended_early.items()]
     return replace(noted(answer, *notes), details={**answer.details, "unfinished": ended_early})
-
-
-def embedded(
-    query: Query, passages: tuple[Passage, ...], encoder: Encoder | None, *, with_query: bool = False
-) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
-    """The passages' vectors, and the query's if asked for; what brings its embedding is never encoded again.
-
-    Returns:
-        Shapes (k, d) and (d,) or None. Given vectors are returned as given, not normalised.
-
-    Raises:
-        InputError: Given embeddings and the encoder's have different dimensions, or cannot be compared because the
-            encoder's hold for the texts of one call only.
-    """
-    wanted = [p.reading for p in passages if p.embedding is None]
-    brought = len(passages) - len(wanted) + (with_query and query.embedding is not None)
-    asking = with_query and query.embedding is None
-    apart = asking and isinstance(encoder, TwoTowers)
-    if asking and not apart:
-        wanted.append(query.reading)
-    if brought and wanted and getattr(encoder, "per_set", False):
-        raise InputError(
-            f"embeddings were given for {brought} of the texts and not for {len(wanted)}, and the encoder "
-            f"{shown(getattr(encoder, 'name', None))} cannot add to them; pass as encoder the one that made them, or "
-            "give the query and all passages theirs"
-        )
-    encoded = (yield from encode(wanted)) if wanted else np.zeros((0, 1), np.float32)
-    fresh = iter(encoded)
-    vectors = [next(fresh) if p.embedding is None else p.embedding for p in passages]
-    if apart:
-        (target,) = yield from encode([query.reading], "query", queries=True)
-    else:
-        target = (next(fresh) if query.embedding is None else query.embedding) if with_query else None
-    everything = vectors if target is None else [*vectors, target]
-    sizes = {vector.size for vector in everything}
-    if len(sizes) > 1 and any(p.hidden for p in passages):  # who hides something must not stop the screening
-        plain = tuple(replace(p, embedding=None) for p in passages)
-        return (yield from embedded(replace(query, embedding=None), plain, encoder, with_query=with_query))
-    if len(sizes) > 1:
-        name = shown(getattr(encoder, "name", None))
-        raise InputError(
-            f"some embeddings were given and others made by the encoder {name}, and their dimensions differ: "
-            f"{sorted(sizes)}; pass as encoder the one that made them, or give the query and all passages theirs"
-        )
-    return np.array(vectors, np.float32).reshape(len(vectors), max(sizes, default=1)), target
 
 
 def _language_model(spec: str) -> LogProbabilities:

@@ -18,8 +18,9 @@ import numpy as np
 
 from unpoison.baseline_prompts import discern_prompt
 from unpoison.checks import within
-from unpoison.defenses.base import Defense, answered, embedded
+from unpoison.defenses.base import Defense, answered
 from unpoison.defenses.discriminator import Discriminator
+from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown

@@ -73,8 +73,8 @@ def admitted(
         encoder: The defense's.
         verbatim: The defense reads the raw texts, as the released codes do; these know no orders.
         trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which
-            something was hidden is not used, for it was made of other words than the ones that are judged. Where the
-            encoder's vectors hold for one call only, none is used then; without an encoder all are.
+            something was hidden is not used, for it was made of other words than the ones that are judged; the others
+            keep theirs. Without an encoder all are used.
         drop_orders: Leave out the passages that give orders to the model.
         cut_orders: With `drop_orders`, let in what is left of those whose orders are confined to a few sentences.
     """
@@ -91,8 +91,6 @@ def admitted(
         cut = [bool(getattr(text, "cuts", ())) for text in texts]
         doubtful = [bool(text.hidden) or c or not trust_embeddings for text, c in zip(texts, cut)]
         brought = [text.embedding is not None for text in texts]
-        if getattr(encoder, "per_set", False) and any(d and (b or c) for d, b, c in zip(doubtful, brought, cut)):
-            doubtful = [True] * len(doubtful)
         out = [d and b for d, b in zip(doubtful, brought)]
         unused = sum(out)
         read = (
@@ -100,8 +98,10 @@ def admitted(
             tuple(replace(p, embedding=None) if gone else p for p, gone in zip(whole, out[1:])),
         )
     if unused:
-        why = "texts hide something or are cut" if trust_embeddings else "embeddings from outside are not trusted"
-        notes = (*notes, f"{unused} given embeddings are not used, for {why}; the texts were encoded here")
+        why = "the texts hide something" if trust_embeddings else "embeddings from outside are not trusted"
+        alone = trust_embeddings and getattr(encoder, "per_set", False) and unused < sum(brought)
+        instead = "they are compared by their words" if alone else "the texts were encoded here"
+        notes = (*notes, f"{unused} given embedding{'s are' if unused > 1 else ' is'} not used, for {why}; {instead}")
     return Admitted(*read, (question, given), notes, orders)
 
 

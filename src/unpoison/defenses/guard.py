@@ -355,10 +355,7 @@ class Guard(Defense):
         return Radar(models.generator, models.nli, encoder=models.encoder, limits=self.limits)
 
     def vectors(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Vectors]:
-        """Those that came with the passages and the query, or else the encoder's.
-
-        Vectors of the built-in encoder only compare within one call, so it cannot add to what is given.
-        """
+        """Those that came with the passages and the query, or else the encoder's."""
         vectors = yield from vectors_of(query, passages, self.models.encoder)
         shipped = self._own is None and self.coefficients != "auto"
         return vectors._replace(kind=self.coefficients) if shipped else vectors

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import at_least
-from unpoison.defenses.base import abstention, answered, embedded
+from unpoison.defenses.base import abstention, answered
+from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag_decoding import MOST_PASSAGES
 from unpoison.defenses.vanilla import Vanilla

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, flag, within
-from unpoison.defenses.base import EQUAL, Defense, answered, embedded, unfinished
+from unpoison.defenses.base import EQUAL, Defense, answered, unfinished
+from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.trustrag_reference import reference_filter
 from unpoison.driver import Limits

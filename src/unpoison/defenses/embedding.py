@@ -1,0 +1,90 @@
+"""The vectors that defenses compare passages by: those that came with them, and for the others the encoder's."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import InputError, shown
+from unpoison.kernels.cosine import cosine
+from unpoison.kernels.missing_vectors import completed
+from unpoison.models.protocols import Encoder, TwoTowers
+from unpoison.requests import Flow, encode
+from unpoison.types import Passage, Query
+
+__all__ = ["embedded", "refused"]
+
+FEWEST = 2
+"""Given vectors beside which another can be estimated; with fewer, all texts are encoded."""
+
+
+def refused(text: Query | Passage) -> bool:
+    """Whether a text has no vector because the one that it brought was made of other words than are judged."""
+    return text.embedding is None and (bool(text.hidden) or bool(getattr(text, "cuts", ())))
+
+
+def embedded(
+    query: Query, passages: tuple[Passage, ...], encoder: Encoder | None, *, with_query: bool = False
+) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+    """The passages' vectors, and the query's if asked for; what brings its embedding is never encoded again.
+
+    A text whose embedding was refused does not cost the others theirs: where the encoder cannot add to the given ones
+    (its vectors hold for one call only, or have other dimensions), that text's are estimated by its words.
+
+    Returns:
+        Shapes (k, d) and (d,) or None. Given vectors are returned as given, not normalised; wider by zeros where
+        others are estimated.
+
+    Raises:
+        InputError: Given embeddings and the encoder's have different dimensions, or cannot be compared because the
+            encoder's hold for the texts of one call only.
+    """
+    texts: tuple[Query | Passage, ...] = (*passages, query) if with_query else passages
+    missing = [text for text in texts if text.embedding is None]
+    brought, all_refused = len(texts) - len(missing), all(map(refused, missing))
+    if brought and missing and getattr(encoder, "per_set", False):
+        if all_refused:
+            return _parted((yield from _estimated(texts)), with_query=with_query)
+        raise InputError(
+            f"embeddings were given for {brought} of the texts and not for {len(missing)}, and the encoder "
+            f"{shown(getattr(encoder, 'name', None))} cannot add to them; pass as encoder the one that made them, or "
+            "give the query and all passages theirs"
+        )
+    vectors = yield from _made(texts, encoder, with_query=with_query)
+    sizes = {vector.size for vector in vectors}
+    if len(sizes) > 1 and all_refused:
+        return _parted((yield from _estimated(texts)), with_query=with_query)
+    if len(sizes) > 1:
+        name = shown(getattr(encoder, "name", None))
+        raise InputError(
+            f"some embeddings were given and others made by the encoder {name}, and their dimensions differ: "
+            f"{sorted(sizes)}; pass as encoder the one that made them, or give the query and all passages theirs"
+        )
+    return _parted(np.array(vectors, np.float32).reshape(len(texts), max(sizes, default=1)), with_query=with_query)
+
+
+def _made(
+    texts: tuple[Query | Passage, ...], encoder: Encoder | None, *, with_query: bool
+) -> Flow[list[NDArray[np.float32]]]:
+    """A vector for each text: the one it brings, or the encoder's, the question's as it encodes questions."""
+    apart = with_query and texts[-1].embedding is None and isinstance(encoder, TwoTowers)
+    wanted = [text.reading for text in (texts[:-1] if apart else texts) if text.embedding is None]
+    fresh = iter((yield from encode(wanted)) if wanted else ())
+    vectors = [next(fresh) if text.embedding is None else text.embedding for text in (texts[:-1] if apart else texts)]
+    return [*vectors, *(yield from encode([texts[-1].reading], "query", queries=True))] if apart else vectors
+
+
+def _estimated(texts: tuple[Query | Passage, ...]) -> Flow[NDArray[np.float32]]:
+    """The given vectors, and by the encoder's comparison of all texts those that are missing."""
+    encoded = yield from encode([text.reading for text in texts])
+    given = [text.embedding for text in texts if text.embedding is not None]
+    if len(given) < FEWEST:
+        return encoded
+    known = np.array([text.embedding is not None for text in texts])
+    return completed(np.array(given, np.float32), known, cosine(encoded))
+
+
+def _parted(
+    vectors: NDArray[np.float32], *, with_query: bool
+) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    return (vectors[:-1], vectors[-1]) if with_query else (vectors, None)
