@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import shown
+from unpoison.reasons import Reason, as_reason
 from unpoison.spans import Span, united
 
 __all__ = ["Evidence", "Verdict"]
@@ -25,22 +26,24 @@ class Verdict:
         kept: Whether the model may read it.
         score: The defense's own trust score; higher is more trusted; scales differ between defenses.
         rank: 0 for the best of the kept, None when dropped.
-        reason: One sentence, naming the neighbours that incriminate or support it.
+        reason: One sentence, naming the neighbours that incriminate or support it, with its code, parameters and
+            plain words (`Reason`); a string becomes a reason without a code.
         spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
             without these.
 
     Raises:
-        ValueError: Spans that overlap or do not rise.
+        ValueError: Spans that overlap or do not rise, or a reason that is no string.
     """
 
     index: int
     kept: bool
     score: float
     rank: int | None
-    reason: str
+    reason: Reason
     spans: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", as_reason(self.reason))
         if self.spans and united(self.spans) != tuple(self.spans):
             raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
 
@@ -50,14 +53,16 @@ class Verdict:
             "kept": self.kept,
             "score": self.score,
             "rank": self.rank,
-            "reason": self.reason,
+            **self.reason.to_dict(),
             "spans": [span.to_dict() for span in self.spans],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote; without `spans` it has none."""
-        return cls(**{**data, "spans": tuple(map(Span.from_dict, data.get("spans", ())))})
+        fields = {name: value for name, value in data.items() if name not in ("code", "parameters")}
+        spans = tuple(map(Span.from_dict, data.get("spans", ())))
+        return cls(**{**fields, "reason": Reason.from_dict(data), "spans": spans})
 
 
 @dataclass(frozen=True, slots=True)

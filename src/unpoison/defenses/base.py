@@ -30,6 +30,7 @@ from unpoison.models.protocols import (
     TwoTowers,
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, encode, generate
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
@@ -38,10 +39,7 @@ from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 __all__ = ["EQUAL", "Defense", "abstention", "answered", "embedded", "noted", "unfinished"]
 
 
-EQUAL = (
-    "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
-    "five near-copies go (copies=one keeps the best ranked)"
-)
+EQUAL = Reason.of("copies.all_equal")
 
 
 class Defense(ABC):
@@ -185,7 +183,7 @@ class Defense(ABC):
             passages,
             kept=[0],
             scores=[0.0] * k,
-            reasons=["the best ranked of equal passages", *["a copy of passage 0"] * (k - 1)],
+            reasons=[Reason.of("copies.first"), *[Reason.of("copies.copy", passage=0)] * (k - 1)],
             evidence=Evidence(notes=(f"{k} passages have the same embedding: the best ranked one is kept",)),
         )
 

@@ -25,7 +25,7 @@ from unpoison.defenses.guard_contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard_file import read
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
-from unpoison.defenses.guard_reasons import REMARKABLE, reasons
+from unpoison.defenses.guard_reasons import REMARKABLE, reasons, verdict_of
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
 from unpoison.defenses.guard_sentences import suspicious_sentences
 from unpoison.defenses.guard_vectors import Vectors, vectors_of
@@ -36,6 +36,7 @@ from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -168,7 +169,7 @@ class Guard(Defense):
             cut.passages,
             kept=kept_indices,
             scores=1 - probability,
-            reasons=_sentences(assessment, passages, cut, opinion),
+            reasons=_reasons(assessment, passages, cut, opinion, kept=frozenset(kept_indices)),
             evidence=Evidence(_arrays(assessment, probability, opinion), notes, graph="residual"),
             contested=contested,
             spans=cut.spans,
@@ -257,20 +258,26 @@ class Guard(Defense):
         return vectors._replace(kind=self.coefficients) if shipped else vectors
 
 
-def _sentences(
-    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None
-) -> list[str]:
+def _reasons(
+    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None, kept: frozenset[int]
+) -> list[Reason]:
     """Each verdict's reason: the evidence, what the passage hides, what is cut, whose answer contradicts it."""
-    probability = assessment.judged.probability
-    sentences = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
-    for i, passage in enumerate(passages):
+    probability, threshold = assessment.judged.probability, assessment.judged.threshold
+    evidence = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
+    whole = list[Reason]()
+    for i, (passage, clauses) in enumerate(zip(passages, evidence, strict=True)):
         if passage.hidden:
-            sentences[i] += f"; it hides {passage.hidden}"
-        if i in cut.cut:
-            sentences[i] = f"{cut.reason(i)}; whole: {sentences[i]}"
+            clauses.append(Reason.of("guard.hides", what=str(passage.hidden)).clause)
         if opinion is not None and opinion.conflict[i]:
-            sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
-    return sentences
+            rival = {"passage": opinion.rival[i], "conflict": opinion.conflict[i]}
+            clauses.append(Reason.of("guard.contradicts", **rival).clause)
+        reason = verdict_of(probability[i], clauses, kept=i in kept and i not in cut.cut)
+        if i in cut.cut and i in kept:
+            reason = cut.reason(i, reason)
+        elif i not in kept and cut.probability[i] <= threshold:  # its answer, not its wording
+            reason = Reason.of("guard.contradicted", probability=probability[i], clauses=clauses)
+        whole.append(reason)
+    return whole
 
 
 def _arrays(assessment: _Assessment, probability: Matrix, opinion: Opinion | None) -> dict[str, NDArray[Any]]:

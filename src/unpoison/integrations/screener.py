@@ -13,6 +13,7 @@ from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
+from unpoison.reasons import Reason
 from unpoison.types import Passage, Query, Screening, Verdict
 
 __all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "described", "passage", "readable", "spared"]
@@ -221,7 +222,9 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
         screening.passages,
         kept=kept,
         scores=[v.score for v in screening.verdicts],
-        reasons=[f"exempt; {v.reason}" if v.index in whole else v.reason for v in screening.verdicts],
+        reasons=[
+            Reason.of("exempt", clauses=[v.reason.clause]) if v.index in whole else v.reason for v in screening.verdicts
+        ],
         evidence=screening.evidence,
         contested=screening.contested,
         spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
