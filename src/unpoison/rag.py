@@ -16,6 +16,7 @@ from unpoison.driver import arun, run
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Generator, Models
 from unpoison.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieved
 from unpoison.sources import Sources
@@ -217,7 +218,10 @@ class _Best(Defense):
             verdict
             if verdict.rank is None or verdict.rank < self.k
             else replace(
-                verdict, kept=False, rank=None, reason=f"{verdict.reason}; past the {self.k} best that are kept"
+                verdict,
+                kept=False,
+                rank=None,
+                reason=Reason.of("past_best", clauses=[verdict.reason.clause], keep=self.k),
             )
             for verdict in screening.verdicts
         )

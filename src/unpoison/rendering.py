@@ -18,7 +18,6 @@ from unpoison.contests import Contest
 from unpoison.graph_picture import AnyScreening, counts, figure
 from unpoison.passages import Passage
 from unpoison.plain_text import escaped, excerpt, plain
-from unpoison.plain_words import in_plain_words
 from unpoison.spans import Span
 from unpoison.verdicts import Verdict
 
@@ -151,17 +150,16 @@ def _section(screening: AnyScreening, number: int, kinds: Sequence[str] = ()) ->
 
 
 def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
-    reason = in_plain_words(verdict.reason, kept=verdict.kept)
     numbers = ""
-    if reason.words.lower() != reason.numbers.lower():
-        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(reason.numbers)}</details>'
+    if verdict.reason.code:
+        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(verdict.reason)}</details>'
     emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
     state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
     origin = " · ".join(escaped(text, 120) for text in (passage.title, passage.source, passage.id) if text)
     return (
         f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
         f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{escaped(reason.words)}</p>{numbers}'
+        f'<p class="reason">{escaped(verdict.reason.plain)}</p>{numbers}'
         + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
         + "".join(
             f'<p class="reason"><mark class="suspicious">the title</mark> {escaped(span.reason)}</p>'

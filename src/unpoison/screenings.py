@@ -15,6 +15,7 @@ from unpoison.codec import from_row
 from unpoison.contests import Contest
 from unpoison.errors import InputError, shown
 from unpoison.passages import Passage, Query, as_passages
+from unpoison.reasons import as_reason
 from unpoison.rendering import explain, page
 from unpoison.spans import Span, united, without
 from unpoison.verdicts import Evidence, Verdict
@@ -84,11 +85,14 @@ class Screening:
         claims: Sequence[Claim] = (),
         spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
-        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position."""
+        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position.
+
+        A reason is a `Reason`, or a sentence of your own, which is shown as it is.
+        """
         rank = {int(index): number for number, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
-            Verdict(i, i in rank, value, rank.get(i), reason, united(spans.get(i, ())))
+            Verdict(i, i in rank, value, rank.get(i), as_reason(reason), united(spans.get(i, ())))
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
         arrays = Evidence() if evidence is None else evidence
@@ -172,6 +176,7 @@ class Screening:
                 v,
                 kept=v.index in rank,
                 rank=rank.get(v.index),
+                reason=v.reason.where_kept(v.index in rank),
                 spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
             )
             for v in self.verdicts

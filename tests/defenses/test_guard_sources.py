@@ -65,7 +65,7 @@ def test_five_plain_lies_of_sources_never_seen_before_go(host: str):
 def test_the_reason_says_who_says_what():
     screening = guard().screen(QUESTION, [*lies(1), *TRUE])
     assert screening.verdicts[0].reason == (
-        "says 14 days, as nobody else; 1 source, never seen before; 2 known sources say 30 days"
+        "says 14 days, as nobody else: 1 source never seen before, against 2 known sources for 30 days"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_passage_that_agrees_stays_however_it_is_written():
     assert 0 in alone.dropped_indices
     screening = guard().screen(QUESTION, [poison, *TRUE])
     assert 0 in screening.kept_indices
-    assert screening.verdicts[0].reason.startswith("says 30 days, as 2 known sources do; its wording: ")
+    assert screening.verdicts[0].reason == "says 30 days, like 2 known sources"
 
 
 def test_an_injection_does_not_stay_for_agreeing():
@@ -129,7 +129,7 @@ def test_a_changed_near_copy_of_a_known_page_goes_without_any_reader():
     copy = Passage(TRUE[0].text.replace("30", "14"), source="https://evil.example/x")
     screening = Guard(sources=Sources(POLICY)).screen(QUESTION, [copy, *TRUE])
     assert screening.dropped_indices == (0,)
-    assert screening.verdicts[0].reason.endswith("1 known source says 30 days")
+    assert screening.verdicts[0].reason.endswith("1 known source for 30 days")
 
 
 def test_every_passage_is_read_once():

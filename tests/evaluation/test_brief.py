@@ -18,7 +18,6 @@ from unpoison.evaluation.report.front import front
 from unpoison.evaluation.report.tables import Table, summary_tables
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
-from unpoison.plain_words import in_plain_words
 
 LEMON = "lemons are yellow and sour"
 
@@ -155,46 +154,6 @@ def test_a_report_of_500_questions_stays_below_two_megabytes(tmp_path: Path) -> 
     ]
     text = page(Report.of(Runner(tmp_path / "run", scenarios).run()))
     assert len(text.encode()) < 2_000_000
-
-
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        (
-            "probability of poison 0.97: it answers the question more directly than its neighbours; nobody else says "
-            "what it says; its wording is that of a written claim, not of its neighbours",
-            "Reads like an invented claim: states the answer head-on, and no other passage says so",
-        ),
-        ("probability of poison 0.40: by many small signs together",
-         "Differs from the other texts in tone, length and wording at once"),
-        ("probability of poison 0.10: nothing remarkable", "Nothing speaks against it"),
-        ("probability of poison 0.90: it resembles passage 3 more than the question explains",
-         "Is nearly a copy of another suspicious text"),
-        ("gives an order to the model: 'ignore all'", "Gives an order to the model instead of information"),
-        ("retrieval rank 1", "Nothing was checked: it was taken as the search returned it"),
-        ("somebody's own reason", "Somebody's own reason"),
-        ("", ""),
-    ],
-)  # fmt: skip
-def test_reasons_in_plain_words(reason: str, words: str) -> None:
-    told = in_plain_words(reason)
-    assert told == (words, reason)
-
-
-def test_a_kept_passage_is_not_accused() -> None:
-    reason = in_plain_words("probability of poison 0.21: it repeats the question", kept=True)
-    assert reason == ("Too little speaks against it", "probability of poison 0.21: it repeats the question")
-    assert in_plain_words("probability of poison 0.01: nothing remarkable", kept=True)[0] == "Nothing speaks against it"
-    assert in_plain_words("retrieval rank 1", kept=True)[0].startswith("Nothing was checked")
-
-
-def test_every_clause_that_guard_knows_has_plain_words() -> None:
-    from unpoison.defenses.guard_reasons import GROUPS
-
-    for clause in GROUPS:
-        reason = in_plain_words(f"probability of poison 0.90: {clause.format(near=1, words=2, suspect=3)}")
-        assert reason.words != reason.numbers
-        assert not any(map(str.isdigit, reason.words))
 
 
 def test_numbers_are_written_where_they_are_small() -> None:

@@ -28,6 +28,7 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.sources import Sources
 from unpoison.styles import Style
@@ -37,10 +38,7 @@ from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 __all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted", "unfinished"]
 
 
-EQUAL = (
-    "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
-    "five near-copies go (copies=one keeps the best ranked)"
-)
+EQUAL = Reason.of("copies.all_equal")
 
 
 SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
@@ -192,7 +190,7 @@ class Defense(ABC):
             passages,
             kept=[0],
             scores=[0.0] * k,
-            reasons=["the best ranked of equal passages", *["a copy of passage 0"] * (k - 1)],
+            reasons=[Reason.of("copies.first"), *[Reason.of("copies.copy", passage=0)] * (k - 1)],
             evidence=Evidence(notes=(f"{k} passages have the same embedding: the best ranked one is kept",)),
         )
 

@@ -27,7 +27,7 @@ from unpoison.defenses.guard_contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard_file import read
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
-from unpoison.defenses.guard_reasons import REMARKABLE, reasons
+from unpoison.defenses.guard_reasons import REMARKABLE, reasons, verdict_of
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
 from unpoison.defenses.guard_sentences import suspicious_sentences
 from unpoison.defenses.guard_sources import (
@@ -47,6 +47,7 @@ from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 
@@ -196,13 +197,13 @@ class Guard(Defense):
         read_answers = yield from self._read_answers(query, texts, kept_indices, opinion, statements)
         overlap = one_voice(assessment.signs.overlap, voices)
         contested = yield from contests(query.reading, texts, read_answers, overlap, asks=self._has("relations"))
-        sentences = _sentences(assessment, passages, cut, opinion)
+        why = _reasons(assessment, passages, cut, opinion, kept=frozenset(kept_indices))
         decided = self._decided_by_content(findings, statements, contested, voices, cut.passages)
         for i, reason in decided.restored.items():
             if probability[i] > threshold:
-                probability[i], sentences[i] = 0.0, f"{reason}; its wording: {sentences[i]}"
+                probability[i], why[i] = 0.0, reason
         for i, reason in decided.dropped.items():
-            probability[i], sentences[i] = 1.0, reason
+            probability[i], why[i] = 1.0, reason
         notes = (*assessment.notes, *cut.notes, *(opinion.notes if opinion else ()), *read_answers.notes)
         screening = Screening.decided(
             self.name,
@@ -210,7 +211,7 @@ class Guard(Defense):
             cut.passages,
             kept=np.flatnonzero(probability <= threshold).tolist(),
             scores=1 - probability,
-            reasons=sentences,
+            reasons=why,
             evidence=Evidence(
                 _arrays(assessment, probability, opinion), (*notes, *self._source_notes(passages)), graph="residual"
             ),
@@ -361,20 +362,26 @@ class Guard(Defense):
         return vectors._replace(kind=self.coefficients) if shipped else vectors
 
 
-def _sentences(
-    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None
-) -> list[str]:
+def _reasons(
+    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None, kept: frozenset[int]
+) -> list[Reason]:
     """Each verdict's reason: the evidence, what the passage hides, what is cut, whose answer contradicts it."""
-    probability = assessment.judged.probability
-    sentences = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
-    for i, passage in enumerate(passages):
+    probability, threshold = assessment.judged.probability, assessment.judged.threshold
+    evidence = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
+    whole = list[Reason]()
+    for i, (passage, clauses) in enumerate(zip(passages, evidence, strict=True)):
         if passage.hidden:
-            sentences[i] += f"; it hides {passage.hidden}"
-        if i in cut.cut:
-            sentences[i] = f"{cut.reason(i)}; whole: {sentences[i]}"
+            clauses.append(Reason.of("guard.hides", what=str(passage.hidden)).clause)
         if opinion is not None and opinion.conflict[i]:
-            sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
-    return sentences
+            rival = {"passage": opinion.rival[i], "conflict": opinion.conflict[i]}
+            clauses.append(Reason.of("guard.contradicts", **rival).clause)
+        reason = verdict_of(probability[i], clauses, kept=i in kept and i not in cut.cut)
+        if i in cut.cut and i in kept:
+            reason = cut.reason(i, reason)
+        elif i not in kept and cut.probability[i] <= threshold:  # its answer, not its wording
+            reason = Reason.of("guard.contradicted", probability=probability[i], clauses=clauses)
+        whole.append(reason)
+    return whole
 
 
 def _arrays(assessment: _Assessment, probability: Matrix, opinion: Opinion | None) -> dict[str, NDArray[Any]]:

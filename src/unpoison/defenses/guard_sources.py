@@ -21,6 +21,7 @@ from unpoison.defenses.claims import Findings, Statement
 from unpoison.defenses.guard_contest import DOUBT, MOST_READ, ReadAnswers
 from unpoison.defenses.voices import Voice
 from unpoison.models.questions import read_question
+from unpoison.reasons import Reason, quotable
 from unpoison.types import Passage
 
 __all__ = ["ByContent", "one_voice", "stated_answers", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
@@ -38,8 +39,8 @@ ANSWERED = 0.4
 class ByContent(NamedTuple):
     """What is decided by what passages say and who says it: reasons by position."""
 
-    dropped: Mapping[int, str]
-    restored: Mapping[int, str] = {}
+    dropped: Mapping[int, Reason]
+    restored: Mapping[int, Reason] = {}
 
 
 def verdicts_by_claims(
@@ -52,7 +53,7 @@ def verdicts_by_claims(
     if not findings.counted or findings.status == "disputed":
         return ByContent({})
     lead = findings.claims[0]
-    dropped: dict[int, str] = {}
+    dropped: dict[int, Reason] = {}
     behind = [i for i in lead.passages if voices[i].counts]
     for n in findings.against:
         rival = findings.claims[n]
@@ -61,7 +62,7 @@ def verdicts_by_claims(
         for i in rival.passages:
             if statements[i].no_answer < CERTAIN:
                 dropped[i] = _contradicted(rival, lead, voices)
-    restored = {}
+    restored: dict[int, Reason] = {}
     for i in lead.passages:
         others = len({voices[j].name for j in behind} - {voices[i].name})
         if (others or voices[i].level == "trusted") and not passages[i].hidden:
@@ -71,7 +72,7 @@ def verdicts_by_claims(
 
 def verdicts_by_copies(contested: Sequence[Contest], voices: Sequence[Voice]) -> ByContent:
     """Of near-copies that differ, those go that only sources make which do not count, against some that do."""
-    dropped: dict[int, str] = {}
+    dropped: dict[int, Reason] = {}
     for contest in contested:
         counting = [rival for rival in contest.rivals if any(voices[i].counts for i in rival.passages)]
         if len(counting) != 1:
@@ -90,32 +91,28 @@ def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> 
     many = {name: count for name, count in Counter(name for name, _ in texts).items() if count >= FLOOD}
     return ByContent(
         {
-            i: f"one of {many[voice.name]} texts from one source that was never seen before"
+            i: Reason.of("sources.one_origin", count=many[voice.name])
             for i, voice in enumerate(voices)
             if voice.name in many
         }
     )
 
 
-def _contradicted(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> str:
-    """Such as "says Gothenburg, as nobody else; 1 source, never seen before; 3 known sources say Stockholm"."""
+def _contradicted(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:
     own = {voices[i].name for i in claim.passages}
-    counting = {voices[i].name for i in lead.passages if voices[i].counts}
-    alone = ", as nobody else" if len(own) == 1 else ""
-    return (
-        f"says {unmistakable(claim.text)}{alone}; {_sources(len(own))}, never seen before; "
-        f"{_sources(len(counting), 'known ')} {'says' if len(counting) == 1 else 'say'} {unmistakable(lead.text)}"
-    )
+    known = {voices[i].name for i in lead.passages if voices[i].counts}
+    parameters = {"answer": _quote(claim), "other": _quote(lead), "own": len(own), "known": len(known)}
+    return Reason.of("sources.contradicted", **parameters, **({"alone": True} if len(own) == 1 else {}))
 
 
-def _agrees(lead: Claim, others: int) -> str:
+def _agrees(lead: Claim, others: int) -> Reason:
     if not others:
-        return f"says {unmistakable(lead.text)}; its source is trusted"
-    return f"says {unmistakable(lead.text)}, as {_sources(others, 'known ')} {'does' if others == 1 else 'do'}"
+        return Reason.of("sources.trusted", answer=_quote(lead))
+    return Reason.of("sources.agrees", answer=_quote(lead), others=others)
 
 
-def _sources(count: int, kind: str = "") -> str:
-    return f"1 {kind}source" if count == 1 else f"{count} {kind}sources"
+def _quote(claim: Claim) -> str:
+    return quotable(unmistakable(claim.text))
 
 
 def one_voice(overlap: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[np.float64]:

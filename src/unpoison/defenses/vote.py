@@ -32,7 +32,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from unpoison.checks import among, at_least
-from unpoison.defenses.atomic import quoted
 from unpoison.defenses.base import Defense, abstention
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.orders import OrdersPolicy
@@ -40,6 +39,7 @@ from unpoison.defenses.vote_counting import Ballots, Counted, counted
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.prompts import atomic_answer_reference_prompt
+from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow
 from unpoison.types import Answer, Evidence, Passage, Query, Screening, promised
 
@@ -143,18 +143,13 @@ class Vote(Defense):
         )
 
 
-def _reason(i: int, ballots: Ballots, result: Counted) -> str:
+def _reason(i: int, ballots: Ballots, result: Counted) -> Reason:
     name = ballots.forms[i]
     if not name:
-        return "does not answer"
-    states = f"answers {quoted(ballots.answers[i])}"
-    votes = result.votes[name]
+        return Reason.of("vote.no_answer")
+    answer, votes = quotable(ballots.answers[i]), result.votes[name]
     if result.winner is None:
-        return f"{states}, {_votes(votes)}: nobody wins"
+        return Reason.of("vote.nobody_wins", answer=answer, votes=votes)
     if name in result.behind:
-        return f"{states}, which wins with {_votes(result.support)}"
-    return f"{states}, {_votes(votes)} against {result.support}"
-
-
-def _votes(count: int) -> str:
-    return f"{count} vote" if count == 1 else f"{count} votes"
+        return Reason.of("vote.wins", answer=answer, support=result.support)
+    return Reason.of("vote.loses", answer=answer, votes=votes, support=result.support)

@@ -13,6 +13,7 @@ from unpoison.checks import among
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
+from unpoison.reasons import Reason
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 
@@ -184,7 +185,6 @@ def passage(
         score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
         embedding=embedding,
         original=original,
-        metadata=details,
     )
 
 
@@ -222,7 +222,9 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
         screening.passages,
         kept=kept,
         scores=[v.score for v in screening.verdicts],
-        reasons=[f"exempt; {v.reason}" if v.index in whole else v.reason for v in screening.verdicts],
+        reasons=[
+            Reason.of("exempt", clauses=[v.reason.clause]) if v.index in whole else v.reason for v in screening.verdicts
+        ],
         evidence=screening.evidence,
         contested=screening.contested,
         claims=screening.claims,

@@ -218,6 +218,8 @@ class VerdictOut(BaseModel):
     score: float
     rank: int | None
     reason: str
+    code: str = Field("", description="What the reason says, such as grada.near_duplicate; left out where it has none.")
+    parameters: dict[str, Any] = Field({}, description="What its sentence is made of; left out without a code.")
     spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without these.")
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unpoison.reasons import Reason
 from unpoison.spans import spans_at
 from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 
@@ -74,8 +75,9 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
         return first
     worst = [min((s.verdicts[i] for s in screenings), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
     reasons = [
-        f"has {size} windows and {MOST} are judged: too long to trust" if size > MOST
-        else verdict.reason if size == 1 else f"its worst of {size} windows: {verdict.reason}"
+        Reason.of("windows.too_long", size=size, most=MOST) if size > MOST
+        else verdict.reason if size == 1
+        else Reason.of("windows.worst", size=size, clauses=[verdict.reason.clause])
         for size, verdict in zip(sizes, worst)
     ]  # fmt: skip
     arrays = dict(first.evidence.arrays)

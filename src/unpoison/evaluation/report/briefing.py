@@ -12,7 +12,6 @@ from unpoison.evaluation.report.brief import ACTIONS, CASES, Brief, Case, KeyFig
 from unpoison.evaluation.report.model import Report, attack_title, is_baseline, short_name
 from unpoison.evaluation.staging import Staged
 from unpoison.evaluation.summary import Summary
-from unpoison.plain_words import in_plain_words
 from unpoison.rendering import excerpt
 
 __all__ = ["brief_of"]
@@ -218,7 +217,6 @@ def _case(head: _Headline, record: Record, screened: Record | None, staged: Stag
         if position is None or screened is None or position >= len(screened.verdicts)
         else screened.verdicts[position]
     )
-    words = in_plain_words(judged.reason, kept=judged.kept) if judged is not None else None
     outcome = (
         f"got past {head.name}" if through else f"stopped by {head.name}" if stopped else "nothing stood in its way"
     )
@@ -232,8 +230,8 @@ def _case(head: _Headline, record: Record, screened: Record | None, staged: Stag
         planted=""
         if position is None
         else excerpt(_behind(candidates[position].passage.text, staged.context.query), 300),
-        why="" if words is None else excerpt(words.words, 300),
-        numbers="" if words is None else excerpt(words.numbers, 300),
+        why="" if judged is None else excerpt(judged.reason.plain, 300),
+        numbers="" if judged is None or not judged.reason.code else excerpt(judged.reason, 300),
     )
 
 
