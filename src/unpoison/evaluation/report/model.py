@@ -37,6 +37,9 @@ SETTINGS = (
     "style",
     "nli",
     "nli_noise",
+    "owned",
+    "sources",
+    "history",
     "seed",
     "limit",
 )
