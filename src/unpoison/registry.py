@@ -85,6 +85,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "defense-aware": "unpoison.attacks.defense_aware:DefenseAware",
         "orders": "unpoison.attacks.orders:Orders",
         "swap": "unpoison.attacks.swap:Swap",
+        "clause": "unpoison.attacks.clause:Clause",
+        "copies": "unpoison.attacks.copies:Copies",
         "suppress": "unpoison.attacks.suppress:Suppress",
         "corruptrag": "unpoison.attacks.corruptrag:CorruptRag",
         "authchain": "unpoison.attacks.authchain:AuthChain",

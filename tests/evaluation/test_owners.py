@@ -11,6 +11,7 @@ from unpoison.evaluation.measures import measure
 from unpoison.evaluation.owners import established, with_owners
 from unpoison.evaluation.records import Record
 from unpoison.evaluation.scenarios import Scenario
+from unpoison.evaluation.workbench import Workbench
 from unpoison.types import Passage
 
 
@@ -50,6 +51,14 @@ def test_known_ones_are_taken_over_in_turn_and_never_the_questions_own():
         origins("known:3")
 
 
+def test_sleepers_are_the_attackers_own_and_were_honest_before(tmp_path):
+    assert origins("sleepers:2") == ["sleeper-0.example", "sleeper-1.example"] * 2
+    bench = Workbench(tmp_path)
+    known = bench.sources(Scenario("sample", attack="published", poisons=1, owned="sleepers:2", history="seen"))
+    assert known.trust("sleeper-1.example") > 0.9
+    assert known.trust("sleeper-2.example") < 0.1
+
+
 def test_a_seed_repeats():
     assert origins("each", 1) == origins("each", 1) != origins("each", 2)
 
@@ -60,7 +69,7 @@ def test_nothing_owned_leaves_the_texts():
 
 @pytest.mark.parametrize("owned", ["two", "known", "known:0", "known:1000"])
 def test_a_wrong_rule_is_an_error(owned: str):
-    with pytest.raises(OptionError, match="owned must be one, each, page or known:N"):
+    with pytest.raises(OptionError, match="owned must be one, each, page, known:N or sleepers:N"):
         Scenario("sample", owned=owned)
 
 

@@ -107,7 +107,8 @@ Owned = Annotated[
         "--owned",
         metavar="WHO,...",
         help="Which sources the attacker holds: one (new, for all texts), each (a new one a text), page (on a host "
-        "where anybody writes), known:N (N established ones). By default planted texts have no source.",
+        "where anybody writes), known:N (N established ones), sleepers:N (N that were honest "
+        "before). By default planted texts have no source.",
     ),
 ]
 Sources = Annotated[

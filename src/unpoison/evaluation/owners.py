@@ -12,12 +12,16 @@ from unpoison.evaluation.contexts import Candidate
 from unpoison.evaluation.examples import Example
 from unpoison.passages import Passage
 
-__all__ = ["check_owned", "established", "with_owners"]
+__all__ = ["check_owned", "established", "sleepers", "with_owners"]
 
 OPEN_PAGE = "https://www.reddit.com/r/answers/comments/{number}"
 """A page on an established host where anybody writes."""
 
+HONEST = 100
+"""Questions for which a sleeper was retrieved, and told the truth, before it lies."""
+
 _KNOWN = re.compile(r"known:([1-9][0-9]{0,2})\Z")
+_SLEEPERS = re.compile(r"sleepers:([1-9][0-9]{0,2})\Z")
 
 
 def check_owned(owned: str) -> str:
@@ -26,9 +30,15 @@ def check_owned(owned: str) -> str:
     Raises:
         OptionError: No such rule.
     """
-    if owned in ("", "one", "each", "page") or _KNOWN.match(owned):
+    if owned in ("", "one", "each", "page") or _KNOWN.match(owned) or _SLEEPERS.match(owned):
         return owned
-    raise OptionError(f"owned must be one, each, page or known:N (such as known:3), got {shown(owned)}")
+    raise OptionError(f"owned must be one, each, page, known:N or sleepers:N (such as known:3), got {shown(owned)}")
+
+
+def sleepers(owned: str) -> tuple[str, ...]:
+    """The origins that were honest for `HONEST` questions, to be put into a history before they lie."""
+    match = _SLEEPERS.match(owned)
+    return tuple(f"sleeper-{number}.example" for number in range(int(match[1]))) if match else ()
 
 
 def established(examples: Sequence[Example]) -> Mapping[str, tuple[str, ...]]:
@@ -64,7 +74,8 @@ def with_owners(
 
     Args:
         owned: `one` new source for all of them, `each` a new one for every text, `page` pages of one host where anybody
-            writes, `known:N` N sources that were seen for other questions, in turn; "" leaves them as they are.
+            writes, `known:N` N sources that were seen for other questions, in turn, `sleepers:N` N of the attacker's
+            own that were honest long enough to be known; "" leaves them as they are.
         example: The question.
         poisons: What is planted for it.
         known: Addresses of established sources, from `established`.
@@ -82,7 +93,9 @@ def with_owners(
     taken = _drawn(draw, known, int(match[1])) if match else []
     held = []
     for number, candidate in enumerate(poisons):
-        if taken:
+        if names := sleepers(owned):
+            address = f"https://{names[number % len(names)]}/{name}-{number}"
+        elif taken:
             address = f"{taken[number % len(taken)].rstrip('/')}/{name}-{number}"
         elif owned == "page":
             address = f"{OPEN_PAGE.format(number=name)}/{number}"

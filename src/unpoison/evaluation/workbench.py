@@ -23,6 +23,7 @@ from unpoison.evaluation.crafting import Crafted, make_attack, sees_context, tak
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, Loaded
 from unpoison.evaluation.noise import NoisyNLI
+from unpoison.evaluation.owners import HONEST, sleepers
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged, stage
 from unpoison.models.cache import CachedEncoder, CachedGenerator
@@ -190,9 +191,14 @@ class Workbench:
                     {"query": e.question, "passages": [p.passage for p in e.passages if p.label != "poison"]}
                     for e in self.data(spec)
                 )
+            for origin in sleepers(scenario.owned):
+                for number in range(HONEST):
+                    sources.record(f"sleeper question {number}", {origin: "agreed"})
             return sources
 
-        return self._once(("sources", scenario.sources, scenario.history, scenario.data), make)
+        return self._once(
+            ("sources", scenario.sources, scenario.history, scenario.data, sleepers(scenario.owned)), make
+        )
 
     def architecture(self, scenario: Scenario) -> Vanilla | None:
         """Who answers from what the defense kept; None without a generator.
