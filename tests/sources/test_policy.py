@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import OptionError
 from unpoison.sources.origins import origin_of
-from unpoison.sources.patterns import checked_pattern
+from unpoison.sources.patterns import Pattern, checked_pattern
 from unpoison.sources.policy import Policy
 
 
@@ -184,3 +184,12 @@ def test_what_can_be_used() -> None:
     assert Policy.of({"known": ["a.example"]}).informed
     below = Policy.of({"hosts": ["*.blogs.acme.com"]}).hosts
     assert origin_of("https://bob.blogs.acme.com/1", users=below) == "bob.blogs.acme.com"
+
+
+def test_a_long_list_costs_no_more_than_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns of one host each are looked up by it; only those that may match are tried."""
+    policy = Policy.of({"blocked": [f"h{i}.com" for i in range(2_000)], "known": ["*.acme.com", "h7.com/a/**"]})
+    tried = []
+    monkeypatch.setattr(Pattern, "matches", lambda self, source, origin: tried.append(self.text) or False)
+    policy.level("https://www.h7.com/a/b", "h7.com")
+    assert sorted(tried) == ["*.acme.com", "h7.com", "h7.com/a/**"]

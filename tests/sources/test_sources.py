@@ -167,8 +167,17 @@ def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:
 
 
 def test_a_row_without_a_question_is_named() -> None:
-    with pytest.raises(InputError, match="row 2 must have a question"):
+    with pytest.raises(InputError, match="row 2: a row needs a question and a list of passages"):
         Sources().learn([{"query": "q", "passages": []}, {"passages": []}])
+
+
+def test_logs_and_saved_screenings_say_what_was_dropped() -> None:
+    log = {"audit": 1, "query_hash": "q1", "passages": [{"source": "https://a.com", "kept": True},
+           {"source": "https://a.com", "kept": False}, {"source": "https://b.com", "kept": False}]}  # fmt: skip
+    saved = {"query": "q2", "passages": [{"text": "t", "url": "https://a.com"}, {"text": "t", "url": "https://b.com"}],
+             "screening": {"verdicts": [{"index": 1, "kept": False}, {"index": 0, "kept": True}]}}  # fmt: skip
+    rows = at().learn([log, saved]).rows()
+    assert {row.origin: (row.past.questions, row.past.dropped) for row in rows} == {"a.com": (2, 0), "b.com": (2, 2)}
 
 
 def test_standings_for_a_field() -> None:

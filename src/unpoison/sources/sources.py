@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from unpoison.checks import among
-from unpoison.errors import InputError, OptionError, UnpoisonError, shown
+from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.recent import Recent
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash
 from unpoison.sources.origins import origin_of, source_of
 from unpoison.sources.policy import Policy
 from unpoison.sources.reliability import outcomes
+from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, trust
 
 __all__ = ["Located", "SourceRow", "Sources", "Standing"]
@@ -124,14 +125,29 @@ class Sources:
         """What went wrong and was gone without."""
         return (self._note,) if self._note else ()
 
-    def origin(self, passage: Located) -> str:
-        """The party behind a passage, by the policy's rule; "" where nobody can say."""
-        return self._located(passage.source, passage.metadata)[1]
+    def origin(self, passage: object) -> str:
+        """The party behind a passage, by the policy's rule; "" where nobody can say.
+
+        Args:
+            passage: A `Passage`, or a mapping or an object that `Passage.of` makes one of.
+        """
+        if isinstance(passage, Mapping):
+            more = passage.get("metadata") or passage.get("meta")
+            source, fields = source_in(passage, more), metadata_of(passage, more)
+        else:
+            held = getattr(passage, "metadata", None)
+            fields = held if isinstance(held, Metadata) else metadata_of({}, held)
+            source = getattr(passage, "source", None) or source_in({}, held)
+        return self._located(source if isinstance(source, str) else None, fields)[1]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
+
+    def level(self, origin: str) -> Level:
+        """What policy and history say of an origin, as in `Standing.level`."""
+        return self._standing(None, origin, self._past([origin], None).get(origin), self.informed).level
 
     def standings(self, question: str, passages: Sequence[Located]) -> tuple[Standing, ...]:
         """What is said of each passage's source; what happened for the question itself does not count."""
@@ -174,8 +190,11 @@ class Sources:
 
     def _seen(self, rows: Iterable[object]) -> Iterator[Record]:
         for number, row in enumerate(rows, 1):
-            question, passages = _parts(row, number)
-            yield question_hash(question), {origin: "seen" for one in passages if (origin := self._of_any(one))}
+            try:
+                read = retrieval_of(row)
+            except InputError as error:
+                raise InputError(f"row {number}: {error}") from None
+            yield question_hash(read.question or ""), read.outcomes([self.origin(one) for one in read.passages])
 
     def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
         from unpoison.defenses.agreement import answers_by_origin  # reading is the business of a room above
@@ -216,18 +235,6 @@ class Sources:
         """What the origin is read from, and the origin."""
         best = source_of(source, metadata)
         return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
-
-    def _of_any(self, passage: object) -> str:
-        """The origin of a passage or of the fields that make one."""
-        if isinstance(passage, str):
-            return ""
-        if isinstance(passage, Mapping):
-            more = passage.get("metadata") or passage.get("meta")
-            source = source_in(passage, more)
-            return self._located(source if isinstance(source, str) else None, metadata_of(passage, more))[1]
-        source, metadata = getattr(passage, "source", None), getattr(passage, "metadata", None)
-        fields = metadata if isinstance(metadata, Metadata) else metadata_of({}, metadata)
-        return self._located(source if isinstance(source, str) else source_in({}, metadata), fields)[1]
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
@@ -282,15 +289,3 @@ class Sources:
 
     def __repr__(self) -> str:
         return f"Sources({self.policy!r}, {self.history!r})"
-
-
-def _parts(row: object, number: int) -> tuple[str, Iterable[object]]:
-    """Question and passages of a row."""
-    names = ("query", "question", "passages")
-    held = row if isinstance(row, Mapping) else {name: getattr(row, name, None) for name in names}
-    question: object = next((value for name in names[:2] if (value := held.get(name)) is not None), None)
-    question = getattr(question, "text", question)
-    passages = held.get("passages")
-    if not isinstance(question, str) or not isinstance(passages, (list, tuple)):
-        raise InputError(f"row {number} must have a question and a list of passages, got {shown(row)}")
-    return question, passages
