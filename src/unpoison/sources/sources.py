@@ -153,7 +153,7 @@ class Sources:
         """What is said of each passage's source; what happened for the question itself does not count."""
         located = [self._located(p.source, p.metadata) for p in passages]
         past = self._past([origin for _, origin in located], question)
-        informed = self.informed
+        informed = bool(past) or self.informed
         return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
 
     def record(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
