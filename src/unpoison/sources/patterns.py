@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
+from urllib.parse import unquote
 
 from unpoison.errors import OptionError, shown
 from unpoison.sources.addresses import LONGEST, Place, host_like, place_of, visible
@@ -122,8 +123,8 @@ def _web(pattern: str, rest: str, text: object, where: str) -> Pattern:
     found = place_of(f"https://{written.removeprefix('*.')}/")
     if found is None or "@" in written or "*" in found.host or path.partition("?")[2]:
         _refuse(text, where)
-    segments = tuple(part for part in path.split("/") if part)
-    if ".." in segments or "." in segments or "%" in path:
+    segments = tuple(unquote(part) for part in path.split("/") if part)
+    if any(part in (".", "..") or "/" in part or "\\" in part for part in segments):
         _refuse(text, where)
     whole = segments or ("**",)
     return Pattern(pattern, "web", found.host, tuple(_segment(part) for part in whole), below)
