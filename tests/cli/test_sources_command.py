@@ -55,10 +55,11 @@ def test_list_by_author_shows_nothing_that_steers_a_terminal(rows: Path) -> None
 
 def test_list_reads_policies_logs_folders_and_standard_input(rows: Path, tmp_path: Path) -> None:
     policy = tmp_path / "sources.yaml"
-    policy.write_text("known: [cnn.com]\nblocked: ['github.com/eve']\n")
+    policy.write_text("known: [cnn.com]\ntrusted: ['https://cnn.com/3']\nblocked: ['github.com/eve']\n")
     found = run("sources", "list", "--json", "--policy", policy, rows)
-    levels = {row["origin"]: row["level"] for row in map(json.loads, found.stdout.splitlines())}
-    assert levels == {"cnn.com": "known", "github.com/eve": "blocked", "": "unknown"}
+    levels = {row["origin"]: row["levels"] for row in map(json.loads, found.stdout.splitlines())}
+    assert levels == {"cnn.com": {"known": 2, "trusted": 1}, "github.com/eve": {"blocked": 1}, "": {"unknown": 1}}
+    assert "known 2, trusted 1" in run("sources", "list", "--policy", policy, rows).stdout
     (tmp_path / "docs" / "hr").mkdir(parents=True)
     (tmp_path / "docs" / "hr" / "leave.md").write_text("14 days")
     folder = run("sources", "list", "--json", tmp_path / "docs")

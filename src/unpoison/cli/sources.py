@@ -84,14 +84,16 @@ def list_(
     known, tally = _sources(policy, origin), Tally()
     counts = RowCounts("", most=MOST_REPORTED)
     for one in _retrievals(files, counts):
-        tally.add(one.question, [known.origin(passage) for passage in one.passages])
+        tally.add(one.question, known.standings("", one.passages))
     levels = bool(known.policy.patterns)
     if as_json:
         for row in tally.rows():
             fields = {**row._asdict(), "share": round(row.share, 4)}
-            typer.echo(json.dumps(fields | ({"level": known.level(row.origin)} if levels else {}), ensure_ascii=False))
+            if not levels:
+                del fields["levels"]
+            typer.echo(json.dumps(fields, ensure_ascii=False))
     else:
-        _show(tally, known if levels else None, top)
+        _show(tally, levels, top)
     for line in _advice(tally, known.policy.origin):
         say(line)
     say(counts.summary("read"))
@@ -188,7 +190,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
             yield Retrieval(None, [document.passage])
 
 
-def _show(tally: Tally, known: Sources | None, top: int) -> None:
+def _show(tally: Tally, levels: bool, top: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -199,12 +201,15 @@ def _show(tally: Tally, known: Sources | None, top: int) -> None:
     table.add_column("origin", overflow="fold")
     for heading in ("passages", "questions", "share"):
         table.add_column(heading, justify="right")
-    if known is not None:
+    if levels:
         table.add_column("level")
     for row in tally.rows()[:top]:
         name = excerpt(row.origin, 80) or "(no source)"
         cells = [name, f"{row.passages:,}", f"{row.questions:,}", f"{row.share:.1%}"]
-        table.add_row(*map(Text, cells if known is None else [*cells, known.level(row.origin)]))
+        if levels:
+            several = len(row.levels) > 1
+            cells.append(", ".join(f"{level} {count:,}" if several else level for level, count in row.levels.items()))
+        table.add_row(*map(Text, cells))
     show(table)
 
 

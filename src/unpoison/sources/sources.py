@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from unpoison.checks import among
 from unpoison.errors import InputError, OptionError, UnpoisonError
@@ -19,7 +19,7 @@ from unpoison.sources.reliability import outcomes
 from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, trust
 
-__all__ = ["Located", "SourceRow", "Sources", "Standing"]
+__all__ = ["SourceRow", "Sources", "Standing"]
 
 T = TypeVar("T")
 
@@ -31,16 +31,6 @@ Record = tuple[int, Mapping[str, Outcome]]
 
 CHUNK = 500
 """Questions that are learned in one transaction."""
-
-
-class Located(Protocol):
-    """What has a source: a `Passage`."""
-
-    @property
-    def source(self) -> str | None: ...
-
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
 
 
 class Standing(NamedTuple):
@@ -131,27 +121,21 @@ class Sources:
         Args:
             passage: A `Passage`, or a mapping or an object that `Passage.of` makes one of.
         """
-        if isinstance(passage, Mapping):
-            more = passage.get("metadata") or passage.get("meta")
-            source, fields = source_in(passage, more), metadata_of(passage, more)
-        else:
-            held = getattr(passage, "metadata", None)
-            fields = held if isinstance(held, Metadata) else metadata_of({}, held)
-            source = getattr(passage, "source", None) or source_in({}, held)
-        return self._located(source if isinstance(source, str) else None, fields)[1]
+        return self._read(passage)[1]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
 
-    def level(self, origin: str) -> Level:
-        """What policy and history say of an origin, as in `Standing.level`."""
-        return self._standing(None, origin, self._past([origin], None).get(origin), self.informed).level
+    def standings(self, question: str, passages: Sequence[object]) -> tuple[Standing, ...]:
+        """What is said of each passage's source; what happened for the question itself does not count.
 
-    def standings(self, question: str, passages: Sequence[Located]) -> tuple[Standing, ...]:
-        """What is said of each passage's source; what happened for the question itself does not count."""
-        located = [self._located(p.source, p.metadata) for p in passages]
+        Args:
+            question: The user's.
+            passages: As for `origin`.
+        """
+        located = [self._read(passage) for passage in passages]
         past = self._past([origin for _, origin in located], question)
         informed = bool(past) or self.informed
         return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
@@ -231,8 +215,19 @@ class Sources:
             found.append(SourceRow(past.origin, standing.level, standing.trust, past))
         return found
 
+    def _read(self, passage: object) -> tuple[str | None, str]:
+        """What the origin of a passage is read from, and the origin."""
+        held = getattr(passage, "metadata", None)
+        if isinstance(held, Metadata):
+            return self._located(getattr(passage, "source", None), held)
+        if isinstance(passage, Mapping):
+            more = passage.get("metadata") or passage.get("meta")
+            source, held = source_in(passage, more), metadata_of(passage, more)
+        else:
+            source, held = getattr(passage, "source", None) or source_in({}, held), metadata_of({}, held)
+        return self._located(source if isinstance(source, str) else None, held)
+
     def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
-        """What the origin is read from, and the origin."""
         best = source_of(source, metadata)
         return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
 
