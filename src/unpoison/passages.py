@@ -28,6 +28,9 @@ MAX_PASSAGES = 5000
 TEXT_FIELDS = ("text", "content", "page_content")
 """Where dicts and objects keep a passage's text, first match wins."""
 
+NESTED = ("data", "resource")
+"""Where Cohere's documents and embedded resources of MCP keep all that, where it is not in the mapping itself."""
+
 
 def _vector(value: ArrayLike, owner: str) -> Vector:
     """Check one embedding and freeze it as float32."""
@@ -235,6 +238,9 @@ class Passage:
             attributes = {}
         else:
             attributes = _attributes(value)
+        inner = next((held for name in NESTED if isinstance(held := attributes.get(name), Mapping)), None)
+        if inner is not None and not any(name in attributes for name in TEXT_FIELDS):
+            attributes = {**inner, **{name: held for name, held in attributes.items() if name not in NESTED}}
         named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:

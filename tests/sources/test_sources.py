@@ -105,6 +105,22 @@ def test_an_origin_stays_fresh_for_as_long_as_the_policy_says() -> None:
     assert later.history.past(["cnn.com"])["cnn.com"].first_day == DAY
 
 
+def test_nobodys_page_on_a_host_where_users_write_is_open() -> None:
+    """However often the host was seen: the next page there may be anybody's."""
+    sources = at(policy={"known": ["youtube.com/@acme"], "hosts": ["forum.example/user/*"]})
+    for i in range(50):
+        sources.record(f"question {i}", {"youtube.com": "agreed", "forum.example": "seen", "youtube.com/@bob": "seen"})
+    addresses = {
+        "https://www.youtube.com/watch?v=1": "open",
+        "https://www.youtube.com/@acme/videos": "known",
+        "https://www.youtube.com/@bob": "seen",
+        "https://forum.example/topic/7": "open",
+        "https://forum.example/user/eve": "fresh",
+    }
+    found = sources.standings("who?", pages(*addresses))
+    assert {address: standing.level for address, standing in zip(addresses, found)} == addresses
+
+
 def test_trust_is_in_its_range_and_rises_and_falls() -> None:
     assert [trust(level) for level in ("blocked", "open", "unknown", "fresh", "known", "trusted")] == [
         0.0, FRESH, FRESH, FRESH, 0.8, 1.0,
@@ -164,6 +180,8 @@ def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:
     assert (tmp_path / "h.db").exists()
     with pytest.raises(OptionError, match="cannot be read"):
         Sources.of(str(tmp_path / "none.yaml"))
+    with pytest.raises(OptionError, match="history must be the path of a file"):
+        Sources(history="a\0b")
 
 
 def test_a_row_without_a_question_is_named() -> None:

@@ -82,9 +82,14 @@ class History:
 
     Args:
         path: The file, made when it is first used; None for memory.
+
+    Raises:
+        OptionError: No file can have that path.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
+        if path is not None and "\0" in str(path):
+            raise OptionError(f"history must be the path of a file, got {shown(str(path))}")
         self.path = None if path is None else Path(path)
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()

@@ -110,7 +110,9 @@ def checked_pattern(text: object, where: str) -> Pattern:
     if not separated and FIELD.match(pattern) and not re.match(r"[A-Za-z]:/", pattern) and not _has_port(pattern):
         return Pattern(pattern, "name")
     first, slash, _ = pattern.partition("/")
-    if not separated and (host_like(_bare_host(first)) or (first.startswith("*.") and first.count("*") == 1)):
+    if not separated and (
+        host_like(_bare_host(first), alone=not slash) or (first.startswith("*.") and first.count("*") == 1)
+    ):
         return _web(pattern, pattern, text, where)
     if not slash:
         return Pattern(pattern, "name")

@@ -13,6 +13,7 @@ from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.recent import Recent
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash
+from unpoison.sources.hosts import SHARED
 from unpoison.sources.origins import origin_of, source_of
 from unpoison.sources.policy import Policy
 from unpoison.sources.reliability import outcomes
@@ -38,8 +39,9 @@ class Standing(NamedTuple):
 
     Attributes:
         origin: The party behind it; "" where nobody can say.
-        level: `trusted`, `known`, `open` or `blocked` by the policy; `seen` by the history; `fresh` where it does not
-            know it, or not for long enough; `unknown` where there is no origin, or nothing to judge by.
+        level: `trusted`, `known`, `open` or `blocked` by the policy; `open` also on a host where users write, where no
+            user stands in the address; `seen` by the history; `fresh` where it does not know it, or not for long
+            enough; `unknown` where there is no origin, or nothing to judge by.
         trust: The weight of its word, in [0, 1].
         questions: For how many other questions it was retrieved.
         first_day: When it was first; None for never.
@@ -254,6 +256,10 @@ class Sources:
     def _age(self, origin: str, questions: int, first: date | None) -> Level:
         if not origin:
             return "unknown"
+        if origin in SHARED or any(
+            origin == host.partition("/")[0].removeprefix("*.") for host, _ in self.policy.hosts
+        ):
+            return "open"  # on a host where users write, and nobody can say which
         young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
         return "seen" if questions and not young else "fresh"
 
