@@ -12,6 +12,7 @@ from documents import ROOT, blocks, carry_out
 PAGES = [
     ROOT / "docs" / "data.md",
     ROOT / "docs" / "quickstart.md",
+    ROOT / "docs" / "sources.md",
     *sorted((ROOT / "docs" / "extending").glob("*.md")),
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]

@@ -31,6 +31,9 @@ TEXT_FIELDS = ("text", "content", "page_content")
 FIELDS = ("id", "title", "source", "score")
 """What a passage may bring besides its text and its vector; the rows of screenings and requests have it too."""
 
+NESTED = ("data", "resource")
+"""Where Cohere's documents and embedded resources of MCP keep all that, where it is not in the mapping itself."""
+
 
 def _vector(value: ArrayLike, owner: str) -> Vector:
     """Check one embedding and freeze it as float32."""
@@ -243,6 +246,9 @@ class Passage:
             attributes = {}
         else:
             attributes = _attributes(value)
+        inner = next((held for name in NESTED if isinstance(held := attributes.get(name), Mapping)), None)
+        if inner is not None and not any(name in attributes for name in TEXT_FIELDS):
+            attributes = {**inner, **{name: held for name, held in attributes.items() if name not in NESTED}}
         named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:

@@ -41,6 +41,7 @@ def test_a_mapping_keeps_its_texts_and_numbers() -> None:
         ({"meta": {"file_name": "j.md"}}, "j.md"),
         ({"meta": {"url": "k"}}, "k"),  # Haystack
         ({"meta": {"url": 7}}, None),
+        ({"data": {"url": "l"}}, None),
         ({"metadata": "text"}, None),
         ({"url": ["x"]}, None),
         ({}, None),
@@ -48,6 +49,16 @@ def test_a_mapping_keeps_its_texts_and_numbers() -> None:
 )
 def test_a_source_is_found_where_frameworks_keep_it(fields: dict[str, object], source: str | None) -> None:
     assert Passage.of({"text": "t", **fields}).source == source
+
+
+def test_documents_of_cohere_and_resources_of_mcp_are_read() -> None:
+    cohere = Passage.of({"id": "7", "data": {"text": "t", "title": "T", "url": "https://cnn.com/x"}})
+    assert (cohere.id, cohere.title, cohere.text, cohere.origin) == ("7", "T", "t", "cnn.com")
+    mcp = Passage.of({"type": "resource", "resource": {"uri": "file:///docs/hr/a.md", "text": "t"}})
+    assert (mcp.text, mcp.origin, dict(mcp.metadata)) == (
+        "t", "/docs/hr/", {"type": "resource", "uri": "file:///docs/hr/a.md"},
+    )  # fmt: skip
+    assert Passage.of({"text": "mine", "data": {"text": "other", "source": "x"}}).text == "mine"
 
 
 def test_a_source_of_another_type_is_an_error() -> None:

@@ -57,6 +57,10 @@ CASES = {
     "https://www.youtube.com/channel/UCa": "youtube.com/channel/UCa",
     "https://www.youtube.com/watch?v=1": "youtube.com",
     "https://www.linkedin.com/company/acme/about": "linkedin.com/company/acme",
+    "https://docs.google.com/forms": "docs.google.com",
+    "https://www.instagram.com/p/Cx1/": "instagram.com",
+    "https://www-cnn-com.cdn.ampproject.org/c/s/x": "www-cnn-com.cdn.ampproject.org",
+    "https://r.jina.ai/https://www.cnn.com/x": "r.jina.ai/cnn.com",
     "https://docs.google.com/document/d/AbC/edit": "docs.google.com/document/d/AbC",
     "https://sites.google.com/view/foo": "sites.google.com/view/foo",
     "https://tumblr.com/bob/1": "bob.tumblr.com",
@@ -89,6 +93,9 @@ CASES = {
     "www.acme.test": "acme.test",
     "cnn.com/x": "cnn.com",
     "docs.example/hr/x": "docs.example",
+    "notion.so/acme/x": "notion.so",
+    "notion.so": "./",
+    "old.zip/hr/leave.md": "old.zip/hr/",
     "localhost:8000/x": "localhost",
     # nobody can say
     "": "",
@@ -187,5 +194,5 @@ def test_a_file_is_never_equal_to_a_domain(source: str) -> None:
 
 @given(st.sampled_from([*CASES.values()]))
 def test_an_origin_is_its_own_origin(origin: str) -> None:
-    if not origin.startswith(("web.archive.org/", "google.com/", "acme.test")):
+    if not origin.startswith(("web.archive.org/", "google.com/", "acme.test", "notion.so")):
         assert origin_of(origin) == origin

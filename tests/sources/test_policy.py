@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import OptionError
 from unpoison.sources.origins import origin_of
-from unpoison.sources.patterns import checked_pattern
+from unpoison.sources.patterns import Pattern, checked_pattern
 from unpoison.sources.policy import Policy
 
 
@@ -31,6 +31,8 @@ from unpoison.sources.policy import Policy
              "https://docs.example/hr/..%2fit", "https://docs.example/hr/%252e%252e/it", "https://docs.example/a/hr/b",
              "https://docs.example/?/hr/a", "https://docs.example/#/hr/a"],
         ),
+        ("https://docs.example/sites/Shared%20Documents/**", ["https://docs.example/sites/Shared%20Documents/a.docx",
+         "https://docs.example/sites/Shared Documents/a.docx"], ["https://docs.example/sites/Shared%2520Documents/a"]),
         ("https://docs.example/*/leave-*", ["https://docs.example/hr/leave-2"], ["https://docs.example/hr/x/leave-2"]),
         ("docs.example", ["https://docs.example/a", "https://www.docs.example/a"], ["https://docs.example.evil.com"]),
         ("*.acme.com", ["https://a.acme.com", "https://a.b.acme.com/x"], ["https://acme.com", "https://xacme.com"]),
@@ -125,6 +127,8 @@ WRONG = {
     "known: ['https://a.*.example/']": "can match nothing",
     "known: ['https://alice@a.example/']": "can match nothing",
     "known: ['https://a.example/../b']": "can match nothing",
+    "known: ['https://a.example/%2e%2e/b']": "can match nothing",
+    "known: ['https://a.example/b%2fc']": "can match nothing",
     "known: [docs/../../x/**]": "can match nothing",
     "known: ['*a*a*a*a*a*a*a*a*a*a*a']": "more than 10 stars",
     "known: ['/']": "can match nothing",
@@ -184,3 +188,12 @@ def test_what_can_be_used() -> None:
     assert Policy.of({"known": ["a.example"]}).informed
     below = Policy.of({"hosts": ["*.blogs.acme.com"]}).hosts
     assert origin_of("https://bob.blogs.acme.com/1", users=below) == "bob.blogs.acme.com"
+
+
+def test_a_long_list_costs_no_more_than_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns of one host each are looked up by it; only those that may match are tried."""
+    policy = Policy.of({"blocked": [f"h{i}.com" for i in range(2_000)], "known": ["*.acme.com", "h7.com/a/**"]})
+    tried = []
+    monkeypatch.setattr(Pattern, "matches", lambda self, source, origin: tried.append(self.text) or False)
+    policy.level("https://www.h7.com/a/b", "h7.com")
+    assert sorted(tried) == ["*.acme.com", "h7.com", "h7.com/a/**"]

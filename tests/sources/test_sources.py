@@ -105,6 +105,22 @@ def test_an_origin_stays_fresh_for_as_long_as_the_policy_says() -> None:
     assert later.history.past(["cnn.com"])["cnn.com"].first_day == DAY
 
 
+def test_nobodys_page_on_a_host_where_users_write_is_open() -> None:
+    """However often the host was seen: the next page there may be anybody's."""
+    sources = at(policy={"known": ["youtube.com/@acme"], "hosts": ["forum.example/user/*"]})
+    for i in range(50):
+        sources.record(f"question {i}", {"youtube.com": "agreed", "forum.example": "seen", "youtube.com/@bob": "seen"})
+    addresses = {
+        "https://www.youtube.com/watch?v=1": "open",
+        "https://www.youtube.com/@acme/videos": "known",
+        "https://www.youtube.com/@bob": "seen",
+        "https://forum.example/topic/7": "open",
+        "https://forum.example/user/eve": "fresh",
+    }
+    found = sources.standings("who?", pages(*addresses))
+    assert {address: standing.level for address, standing in zip(addresses, found)} == addresses
+
+
 def test_trust_is_in_its_range_and_rises_and_falls() -> None:
     assert [trust(level) for level in ("blocked", "open", "unknown", "fresh", "known", "trusted")] == [
         0.0, FRESH, FRESH, FRESH, 0.8, 1.0,
@@ -164,11 +180,22 @@ def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:
     assert (tmp_path / "h.db").exists()
     with pytest.raises(OptionError, match="cannot be read"):
         Sources.of(str(tmp_path / "none.yaml"))
+    with pytest.raises(OptionError, match="history must be the path of a file"):
+        Sources(history="a\0b")
 
 
 def test_a_row_without_a_question_is_named() -> None:
-    with pytest.raises(InputError, match="row 2 must have a question"):
+    with pytest.raises(InputError, match="row 2: a row needs a question and a list of passages"):
         Sources().learn([{"query": "q", "passages": []}, {"passages": []}])
+
+
+def test_logs_and_saved_screenings_say_what_was_dropped() -> None:
+    log = {"audit": 1, "query_hash": "q1", "passages": [{"source": "https://a.com", "kept": True},
+           {"source": "https://a.com", "kept": False}, {"source": "https://b.com", "kept": False}]}  # fmt: skip
+    saved = {"query": "q2", "passages": [{"text": "t", "url": "https://a.com"}, {"text": "t", "url": "https://b.com"}],
+             "screening": {"verdicts": [{"index": 1, "kept": False}, {"index": 0, "kept": True}]}}  # fmt: skip
+    rows = at().learn([log, saved]).rows()
+    assert {row.origin: (row.past.questions, row.past.dropped) for row in rows} == {"a.com": (2, 0), "b.com": (2, 2)}
 
 
 def test_standings_for_a_field() -> None:

@@ -30,6 +30,9 @@ EXTENSIONS = frozenset(
 )
 """Public suffixes that, without a scheme in front, are rather how a file's name ends."""
 
+INSIDE = frozenset({"md", "py", "rs", "sh", "zip"})
+"""Of these, what a path may go on behind: archives, and folders that are named like a file."""
+
 RESERVED = frozenset({"example", "internal"})
 """Suffixes of no registry that addresses in manuals and companies end with."""
 
@@ -101,7 +104,7 @@ def _bare(text: str) -> Place | None:
     first = normal.lstrip("/").partition("/")[0] if normal.startswith("//") else normal.partition("/")[0]
     host = first.partition("?")[0].partition("#")[0]
     bare = PORT.sub("", host)
-    if host_like(bare) or (bare != host and _host(bare) is not None):
+    if host_like(bare, alone=normal.strip("/") == first) or (bare != host and _host(bare) is not None):
         return _web(normal.lstrip("/"))
     if normal.startswith("//"):
         return _file("//", normal)
@@ -214,8 +217,8 @@ def _number(label: str) -> int:
     return int(label, 8) if label.startswith("0") and len(label) > 1 else int(label)
 
 
-def host_like(text: str) -> bool:
-    """Whether a text without a scheme is rather a host than a folder's or a collection's name."""
+def host_like(text: str, *, alone: bool = False) -> bool:
+    """Whether a text without a scheme is rather a host than the name of a folder, a collection or, alone, a file."""
     if text.startswith("["):
         return _ipv6(text) is not None
     lowered = text.rstrip(".").lower()
@@ -226,7 +229,10 @@ def host_like(text: str) -> bool:
         return re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){3}", lowered) is not None
     if lowered.startswith("www.") or last in RESERVED:
         return True
-    return last not in EXTENSIONS and _suffixes().publicsuffix(host, accept_unknown=False) is not None
+    return (
+        last not in (EXTENSIONS if alone else INSIDE)
+        and _suffixes().publicsuffix(host, accept_unknown=False) is not None
+    )
 
 
 def registrable(host: str) -> str:

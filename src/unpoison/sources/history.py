@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
@@ -81,9 +82,14 @@ class History:
 
     Args:
         path: The file, made when it is first used; None for memory.
+
+    Raises:
+        OptionError: No file can have that path.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
+        if path is not None and "\0" in str(path):
+            raise OptionError(f"history must be the path of a file, got {shown(str(path))}")
         self.path = None if path is None else Path(path)
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
@@ -107,15 +113,9 @@ class History:
             for start in range(0, len(names), 500):
                 part = names[start : start + 500]
                 marks = ",".join("?" * len(part))
-                for row in connection.execute(f"SELECT {_COLUMNS} FROM origins WHERE origin IN ({marks})", part):  # noqa: S608
-                    found[row[0]] = _past(row)
-                if but is None:
-                    continue
-                for origin, outcome in connection.execute(
-                    f"SELECT origin, outcome FROM questions WHERE question = ? AND origin IN ({marks})",  # noqa: S608
-                    (but, *part),
-                ).fetchall():
-                    found[origin] = _without(found[origin], outcome)
+                for *row, outcome in connection.execute(_PAST.format(marks), (but, *part)):
+                    past = _past(row)
+                    found[past.origin] = past if outcome is None else _without(past, outcome)
         return found
 
     def record(self, question: str, outcomes: Mapping[str, Outcome], day: date) -> None:
@@ -276,6 +276,7 @@ class History:
         return f"History({None if self.path is None else str(self.path)!r})"
 
 
+@lru_cache(maxsize=256)
 def question_hash(question: str) -> int:
     """8 bytes that stand for a question's words in any order, as SQLite's integer. Without a key: it is no secret."""
     words = set(stems(question[:10_000]))
@@ -346,6 +347,9 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS questions (origin TEXT NOT NULL, question INTEGER NOT NULL, outcome TEXT NOT NULL,"
     " PRIMARY KEY (origin, question)) WITHOUT ROWID",
 )
+_PAST = f"""
+SELECT {_COLUMNS.replace("origin", "o.origin")}, q.outcome FROM origins o
+LEFT JOIN questions q ON q.origin = o.origin AND q.question = ? WHERE o.origin IN ({{}})"""  # noqa: S608
 _UPSERT = """
 INSERT INTO origins VALUES (:origin, :day, :day, 1, 0, 0, 0, 0)
 ON CONFLICT (origin) DO UPDATE SET days = days + (:day > last_day), last_day = max(last_day, :day)

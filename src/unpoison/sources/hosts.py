@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ARCHIVES", "USERS"]
+__all__ = ["ARCHIVES", "CASED", "PLAIN", "SHARED", "USERS"]
 
 USERS: dict[str, str] = {
     "github.com/*": "",
@@ -32,6 +32,9 @@ USERS: dict[str, str] = {
     "*.weebly.com": "",
     "*.livejournal.com": "",
     "*.fandom.com": "",
+    "*.cdn.ampproject.org": "",
+    "*.translate.goog": "",
+    "translate.google.com/translate/*": "",
     "dev.to/*": "",
     "telegra.ph/*": "",
     "reddit.com/user/*": "",
@@ -67,7 +70,6 @@ USERS: dict[str, str] = {
     "docs.google.com/*/d/e/*": "",
     "drive.google.com/file/d/*": "",
     "drive.google.com/drive/folders/*": "",
-    "notion.site/*": "",
     "scribd.com/document/*": "",
     "slideshare.net/*": "",
     "academia.edu/*": "",
@@ -80,11 +82,35 @@ USERS: dict[str, str] = {
 Of several that fit, the longest counts. `*.host` is a user who has a host of their own.
 """
 
-PLAIN = frozenset({"youtube.com/watch", "youtube.com/shorts", "youtube.com/playlist", "youtube.com/results"})
-"""Pages of such hosts that are no user's."""
+PLAIN = frozenset(
+    {
+        *("youtube.com/watch", "youtube.com/shorts", "youtube.com/playlist", "youtube.com/embed", "youtube.com/live"),
+        *(
+            "instagram.com/p",
+            "instagram.com/reel",
+            "facebook.com/story.php",
+            "facebook.com/photo",
+            "facebook.com/watch",
+        ),
+        *("facebook.com/photo.php", "facebook.com/permalink.php", "facebook.com/reel", "facebook.com/share"),
+        *("x.com/i", "medium.com/p", "medium.com/m", "github.com/search", "github.com/topics", "tiktok.com/t"),
+    }
+)
+"""What looks like a user and is none: the user does not stand in the address."""
+
+SHARED = frozenset(pattern.partition("/")[0].removeprefix("*.") for pattern in USERS)
+"""The hosts of the table: where an address there names no user, anybody may have written it."""
 
 CASED = frozenset({"youtube.com", "docs.google.com", "drive.google.com", "pastebin.com"})
 """Hosts where two names differ that differ in case; elsewhere names are lower-cased."""
 
-ARCHIVES: dict[str, int] = {"web.archive.org/web": 1, "google.com/amp/s": 0, "google.com/amp": 0}
+ARCHIVES: dict[str, int] = {
+    "web.archive.org/web": 1,
+    "google.com/amp/s": 0,
+    "google.com/amp": 0,
+    "archive.ph": 0,
+    "archive.is": 0,
+    "archive.today": 0,
+    "r.jina.ai": 0,
+}
 """Hosts that show pages of others: the address inside begins so many segments behind these."""

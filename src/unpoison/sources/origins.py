@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from unpoison.errors import OptionError, shown
 from unpoison.sources.addresses import LONGEST, Place, host_like, place_of, registrable, visible
-from unpoison.sources.hosts import ARCHIVES, CASED, PLAIN, USERS
+from unpoison.sources.hosts import ARCHIVES, CASED, PLAIN, SHARED, USERS
 
 __all__ = ["LONGEST_ORIGIN", "checked_rule", "origin_of", "place", "source_of"]
 
@@ -125,7 +125,7 @@ def _origin(source: str, kind: str, segments: int, users: Users) -> str:
 
 
 def _party(found: Place, more: Mapping[str, str]) -> str:
-    """The registrable domain, or the user on a host where users write."""
+    """The registrable domain, or the user on a host where users write, or that host where no user is named."""
     domain = registrable(found.host)
     hosts = [found.host]
     while hosts[-1] != domain and "." in hosts[-1]:
@@ -140,7 +140,8 @@ def _party(found: Place, more: Mapping[str, str]) -> str:
         user = _user(host, found, more)
         if user:
             return user
-    return domain
+    more_hosts = {_host_of(pattern) for pattern in more}
+    return next((host for host in hosts if host in SHARED or host in more_hosts), domain)
 
 
 def _shown_by(host: str, inner: tuple[str, ...]) -> str:

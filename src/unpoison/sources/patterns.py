@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
+from urllib.parse import unquote
 
 from unpoison.errors import OptionError, shown
 from unpoison.sources.addresses import LONGEST, Place, host_like, place_of, visible
 from unpoison.sources.origins import place
 
-__all__ = ["Pattern", "checked_pattern"]
+__all__ = ["Pattern", "checked_pattern", "named_place"]
 
 MOST_STARS = 10
 FIELD = re.compile(r"[A-Za-z_][\w. -]{0,99}:(?!//)")
@@ -27,19 +28,28 @@ class Pattern:
     Attributes:
         text: As it was written.
         kind: `web`, `file`, or `name` for everything that is compared with the origin alone.
-        host: Of an address, as a regular expression; of a file, its root.
+        host: Of an address; of a file, its root.
+        below: Whether the hosts below it are meant, and not the host itself.
         segments: Of the path; None stands for `**`.
     """
 
     text: str
     kind: str
-    host: str
-    segments: tuple[re.Pattern[str] | None, ...] = field(compare=False)
+    host: str = ""
+    segments: tuple[re.Pattern[str] | None, ...] = field(default=(), compare=False)
+    below: bool = False
 
     @property
     def literal(self) -> int:
         """How long what is no star is: the longest pattern that matches counts."""
         return len(self.text.partition("://")[2] or self.text) - self.text.count("*")
+
+    @property
+    def key(self) -> str:
+        """The one host or origin that it can match; "" where there may be several."""
+        if self.kind == "web":
+            return "" if self.below else self.host
+        return self.text if self.kind == "name" and "*" not in self.text else ""
 
     def matches(self, source: str | None, origin: str) -> bool:
         """Whether it matches a source, or its origin."""
@@ -52,12 +62,13 @@ class Pattern:
             return True
         if not origin or (found is not None and "://" in self.text):
             return False  # an address is no more than itself, even where its owner has other hosts
-        named = _named(origin)
+        named = named_place(origin)
         return named is not None and self._fits(named)
 
     def _fits(self, found: Place) -> bool:
         if self.kind == "web":
-            return found.kind == "web" and bool(re.fullmatch(self.host, found.host)) and self._path(found.segments)
+            here = found.host.endswith(f".{self.host}") if self.below else found.host == self.host
+            return found.kind == "web" and here and self._path(found.segments)
         if found.kind != "file" or found.host != self.host:
             return False
         inside = not found.file or (self.segments and self.segments[-1] is None)  # a file hr is not in the folder hr
@@ -92,17 +103,19 @@ def checked_pattern(text: object, where: str) -> Pattern:
     scheme, separated, rest = pattern.partition("://")
     if pattern.strip("*/") == "":
         if "*" in pattern:
-            return Pattern(pattern, "name", "", ())  # everything
+            return Pattern(pattern, "name")  # everything
         _refuse(text, where)
     if separated and scheme.lower() in ("http", "https"):
         return _web(pattern, rest, text, where)
     if not separated and FIELD.match(pattern) and not re.match(r"[A-Za-z]:/", pattern) and not _has_port(pattern):
-        return Pattern(pattern, "name", "", ())
+        return Pattern(pattern, "name")
     first, slash, _ = pattern.partition("/")
-    if not separated and (host_like(_bare_host(first)) or (first.startswith("*.") and first.count("*") == 1)):
+    if not separated and (
+        host_like(_bare_host(first), alone=not slash) or (first.startswith("*.") and first.count("*") == 1)
+    ):
         return _web(pattern, pattern, text, where)
     if not slash:
-        return Pattern(pattern, "name", "", ())
+        return Pattern(pattern, "name")
     return _file(pattern, text, where)
 
 
@@ -112,13 +125,11 @@ def _web(pattern: str, rest: str, text: object, where: str) -> Pattern:
     found = place_of(f"https://{written.removeprefix('*.')}/")
     if found is None or "@" in written or "*" in found.host or path.partition("?")[2]:
         _refuse(text, where)
-    host = re.escape(found.host)
-    segments = tuple(part for part in path.split("/") if part)
-    if ".." in segments or "." in segments or "%" in path:
+    segments = tuple(unquote(part) for part in path.split("/") if part)
+    if any(part in (".", "..") or "/" in part or "\\" in part for part in segments):
         _refuse(text, where)
-    host = rf"(?:[^.]+\.)+{host}" if below else host
     whole = segments or ("**",)
-    return Pattern(pattern, "web", host, tuple(_segment(part) for part in whole))
+    return Pattern(pattern, "web", found.host, tuple(_segment(part) for part in whole), below)
 
 
 def _file(pattern: str, text: object, where: str) -> Pattern:
@@ -154,7 +165,7 @@ def _glob(text: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=4096)
-def _named(origin: str) -> Place | None:
+def named_place(origin: str) -> Place | None:
     """An origin, which has the form of an address without its scheme, of a folder, or of neither."""
     if len(origin) > LONGEST or FIELD.match(origin):
         return None

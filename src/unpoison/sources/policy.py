@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,8 +12,8 @@ import yaml
 
 from unpoison.errors import OptionError, shown
 from unpoison.sources.addresses import Place, place_of
-from unpoison.sources.origins import Users, checked_rule
-from unpoison.sources.patterns import Pattern, checked_pattern
+from unpoison.sources.origins import Users, checked_rule, place
+from unpoison.sources.patterns import Pattern, checked_pattern, named_place
 from unpoison.sources.trust import Level
 
 __all__ = ["LISTS", "Policy"]
@@ -22,6 +22,8 @@ LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
 """The lists of patterns; of two patterns as long as each other, the one in the earlier list counts."""
 
 KEYS = ("origin", "fresh", *LISTS, "prefer", "hosts", "history")
+
+Listed = tuple[Pattern, Level]
 
 LARGEST = 1_000_000
 """Bytes of a policy."""
@@ -47,10 +49,17 @@ class Policy:
 
     origin: str = "domain"
     fresh: int = 0
-    patterns: tuple[tuple[Pattern, Level], ...] = field(default=(), repr=False)
+    patterns: tuple[Listed, ...] = field(default=(), repr=False)
     prefer: str = ""
     hosts: Users = ()
     history: Path | None = None
+    _by_key: Mapping[str, Sequence[Listed]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_key: dict[str, list[Listed]] = {}
+        for listed in self.patterns:
+            by_key.setdefault(listed[0].key, []).append(listed)
+        object.__setattr__(self, "_by_key", by_key)
 
     @classmethod
     def of(cls, value: Policy | str | Path | Mapping[str, Any] | None) -> Self | Policy:
@@ -95,11 +104,10 @@ class Policy:
 
     def level(self, source: str | None, origin: str) -> Level | None:
         """In which list a source stands by the most specific pattern; None for none."""
-        found = [
-            (-pattern.literal, LISTS.index(level))
-            for pattern, level in self.patterns
-            if pattern.matches(source, origin)
-        ]
+        places = (None if source is None else place(source), named_place(origin) if origin else None)
+        keys = dict.fromkeys(("", origin, *(found.host for found in places if found is not None)))
+        listed = [one for key in keys for one in self._by_key.get(key, ())]
+        found = [(-one.literal, LISTS.index(level)) for one, level in listed if one.matches(source, origin)]
         return LISTS[min(found)[1]] if found else None
 
 

@@ -6,19 +6,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from unpoison.checks import among
-from unpoison.errors import InputError, OptionError, UnpoisonError, shown
+from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.recent import Recent
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash
+from unpoison.sources.hosts import SHARED
 from unpoison.sources.origins import origin_of, source_of
 from unpoison.sources.policy import Policy
 from unpoison.sources.reliability import outcomes
+from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, trust
 
-__all__ = ["Located", "SourceRow", "Sources", "Standing"]
+__all__ = ["SourceRow", "Sources", "Standing"]
 
 T = TypeVar("T")
 
@@ -32,23 +34,14 @@ CHUNK = 500
 """Questions that are learned in one transaction."""
 
 
-class Located(Protocol):
-    """What has a source: a `Passage`."""
-
-    @property
-    def source(self) -> str | None: ...
-
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
-
-
 class Standing(NamedTuple):
     """What is said of one passage's source.
 
     Attributes:
         origin: The party behind it; "" where nobody can say.
-        level: `trusted`, `known`, `open` or `blocked` by the policy; `seen` by the history; `fresh` where it does not
-            know it, or not for long enough; `unknown` where there is no origin, or nothing to judge by.
+        level: `trusted`, `known`, `open` or `blocked` by the policy; `open` also on a host where users write, where no
+            user stands in the address; `seen` by the history; `fresh` where it does not know it, or not for long
+            enough; `unknown` where there is no origin, or nothing to judge by.
         trust: The weight of its word, in [0, 1].
         questions: For how many other questions it was retrieved.
         first_day: When it was first; None for never.
@@ -124,20 +117,29 @@ class Sources:
         """What went wrong and was gone without."""
         return (self._note,) if self._note else ()
 
-    def origin(self, passage: Located) -> str:
-        """The party behind a passage, by the policy's rule; "" where nobody can say."""
-        return self._located(passage.source, passage.metadata)[1]
+    def origin(self, passage: object) -> str:
+        """The party behind a passage, by the policy's rule; "" where nobody can say.
+
+        Args:
+            passage: A `Passage`, or a mapping or an object that `Passage.of` makes one of.
+        """
+        return self._read(passage)[1]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
 
-    def standings(self, question: str, passages: Sequence[Located]) -> tuple[Standing, ...]:
-        """What is said of each passage's source; what happened for the question itself does not count."""
-        located = [self._located(p.source, p.metadata) for p in passages]
+    def standings(self, question: str, passages: Sequence[object]) -> tuple[Standing, ...]:
+        """What is said of each passage's source; what happened for the question itself does not count.
+
+        Args:
+            question: The user's.
+            passages: As for `origin`.
+        """
+        located = [self._read(passage) for passage in passages]
         past = self._past([origin for _, origin in located], question)
-        informed = self.informed
+        informed = bool(past) or self.informed
         return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
 
     def record(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
@@ -174,8 +176,11 @@ class Sources:
 
     def _seen(self, rows: Iterable[object]) -> Iterator[Record]:
         for number, row in enumerate(rows, 1):
-            question, passages = _parts(row, number)
-            yield question_hash(question), {origin: "seen" for one in passages if (origin := self._of_any(one))}
+            try:
+                read = retrieval_of(row)
+            except InputError as error:
+                raise InputError(f"row {number}: {error}") from None
+            yield question_hash(read.question or ""), read.outcomes([self.origin(one) for one in read.passages])
 
     def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
         from unpoison.defenses.agreement import answers_by_origin  # reading is the business of a room above
@@ -212,22 +217,21 @@ class Sources:
             found.append(SourceRow(past.origin, standing.level, standing.trust, past))
         return found
 
-    def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
-        """What the origin is read from, and the origin."""
-        best = source_of(source, metadata)
-        return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
-
-    def _of_any(self, passage: object) -> str:
-        """The origin of a passage or of the fields that make one."""
-        if isinstance(passage, str):
-            return ""
+    def _read(self, passage: object) -> tuple[str | None, str]:
+        """What the origin of a passage is read from, and the origin."""
+        held = getattr(passage, "metadata", None)
+        if isinstance(held, Metadata):
+            return self._located(getattr(passage, "source", None), held)
         if isinstance(passage, Mapping):
             more = passage.get("metadata") or passage.get("meta")
-            source = source_in(passage, more)
-            return self._located(source if isinstance(source, str) else None, metadata_of(passage, more))[1]
-        source, metadata = getattr(passage, "source", None), getattr(passage, "metadata", None)
-        fields = metadata if isinstance(metadata, Metadata) else metadata_of({}, metadata)
-        return self._located(source if isinstance(source, str) else source_in({}, metadata), fields)[1]
+            source, held = source_in(passage, more), metadata_of(passage, more)
+        else:
+            source, held = getattr(passage, "source", None) or source_in({}, held), metadata_of({}, held)
+        return self._located(source if isinstance(source, str) else None, held)
+
+    def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
+        best = source_of(source, metadata)
+        return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
@@ -252,6 +256,10 @@ class Sources:
     def _age(self, origin: str, questions: int, first: date | None) -> Level:
         if not origin:
             return "unknown"
+        if origin in SHARED or any(
+            origin == host.partition("/")[0].removeprefix("*.") for host, _ in self.policy.hosts
+        ):
+            return "open"  # on a host where users write, and nobody can say which
         young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
         return "seen" if questions and not young else "fresh"
 
@@ -282,15 +290,3 @@ class Sources:
 
     def __repr__(self) -> str:
         return f"Sources({self.policy!r}, {self.history!r})"
-
-
-def _parts(row: object, number: int) -> tuple[str, Iterable[object]]:
-    """Question and passages of a row."""
-    names = ("query", "question", "passages")
-    held = row if isinstance(row, Mapping) else {name: getattr(row, name, None) for name in names}
-    question: object = next((value for name in names[:2] if (value := held.get(name)) is not None), None)
-    question = getattr(question, "text", question)
-    passages = held.get("passages")
-    if not isinstance(question, str) or not isinstance(passages, (list, tuple)):
-        raise InputError(f"row {number} must have a question and a list of passages, got {shown(row)}")
-    return question, passages
