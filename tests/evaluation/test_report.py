@@ -249,7 +249,7 @@ def test_preset_is_told_with_its_published_numbers(tmp_path: Path) -> None:
     assert shown.index("<h1>TrustRAG, Table 6") < shown.index("published → measured") < shown.index("The paper used")
     assert "Signature" not in shown
     assert "Nothing was planted" not in shown
-    assert "unfolded" not in shown
+    assert "The measurements behind it" not in shown
     numbers = json.loads(as_json(report))["preset"]["numbers"]
     assert any(number["published"] == 0.975 and number["measured"] is not None for number in numbers)
 

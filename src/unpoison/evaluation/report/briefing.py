@@ -251,8 +251,8 @@ def _actions(head: Headline, lost: KeyFigure | None) -> Iterator[str]:
     worst = max((won.high for won in closed if not isnan(won.high)), default=0.0)
     if worst > WORRYING:
         yield (
-            f"Do not rely on {head.name} alone: up to {100 * worst:.0f} % of the worst attack may still win. Limit who "
-            "can add or change documents, and review new ones before they are searched."
+            f"Do not rely on {head.name} alone: the worst attack may still win up to {100 * worst:.0f} % of the "
+            "questions. Limit who can add or change documents, and review new ones before they are searched."
         )
     if lost is not None and lost.share.hits:
         hits = lost.share.hits
