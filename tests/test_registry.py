@@ -27,6 +27,7 @@ def test_booleans_and_objects() -> None:
     ("spec", "error", "says"),
     [
         ("grda", UnknownNameError, "did you mean 'grada'"),
+        ("zzzz", UnknownNameError, "known: astuterag, "),
         ("", UnknownNameError, "no defense is named ''"),
         ("grada:alfa=1", OptionError, "grada has no option 'alfa'; it has: variant, alpha"),
         ("grada:keep=many", OptionError, "grada:keep must be int, got 'many'"),

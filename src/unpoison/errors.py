@@ -42,6 +42,10 @@ __all__ = [
 ]
 
 
+FEW, MANY = 12, 24
+"""Known names that an error lists, beside one that was meant and without."""
+
+
 class UnpoisonError(Exception):
     """The root of all errors raised on purpose."""
 
@@ -59,9 +63,12 @@ class UnknownNameError(UnpoisonError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        self._message = f"no {kind} is named {shown(name)}; {hint}known: {', '.join(names)}"
+        near = get_close_matches(name, names, n=3)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        some = names[: FEW if near else MANY]
+        more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
+        listed = f"{len(names)} are known" if near and more else f"known: {', '.join(some)}{more}"
+        self._message = f"no {kind} is named {shown(name)}; {hint}{listed}"
         super().__init__(kind, name, names)  # what another process makes it of again
 
     def __str__(self) -> str:

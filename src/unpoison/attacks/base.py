@@ -24,6 +24,7 @@ from unpoison.kernels.normalisation import spaced
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.requests import Flow
+from unpoison.types import MAX_PASSAGES
 
 __all__ = ["Attack", "DirectAttack", "PoisonText", "Target", "contains_answer", "with_question"]
 
@@ -245,7 +246,7 @@ class Attack(ABC):
         )
 
     def _check(self, target: Target, count: int) -> None:
-        at_least("count", count, 0)
+        at_least("count", count, 0, MAX_PASSAGES)
         for name in self.requires:
             if not getattr(target, name):
                 raise InputError(

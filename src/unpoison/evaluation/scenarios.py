@@ -15,6 +15,7 @@ from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.owners import check_owned
 from unpoison.registry import own_code
 from unpoison.styles import Style
+from unpoison.types import MAX_PASSAGES
 
 __all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "described"]
 
@@ -63,7 +64,7 @@ class Scenario:
         data: What `unpoison.evaluation.load` takes.
         corpus: A file of clean passages to fill contexts from; "" for none.
         attack: Option string of an attack, or "none".
-        poisons: How many texts are planted per question.
+        poisons: How many texts are planted per question, at most as many as a question has passages (5,000).
         policy: One of `POLICIES`.
         positions: 1-based places, for replace-at and replace-or-append; one for each poison.
         prefix: Put the question before each planted text; None leaves it to the attack.
@@ -123,7 +124,7 @@ class Scenario:
         elif not isinstance(given, str):
             raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {shown(given)}")
         self._put(style=str(Style.of(self.style)))
-        at_least("poisons", self.poisons, 0)
+        at_least("poisons", self.poisons, 0, MAX_PASSAGES)
         at_least("k", self.k, 1)
         at_least("seed", self.seed, 0)
         within("nli_noise", self.nli_noise, 0, 1)

@@ -44,15 +44,15 @@ def redteam_page(results: Results) -> str:
 
 
 def brief_of_test(results: Results) -> Brief:
-    """The first page: the worst attack with the fewest documents."""
+    """The first page: the worst that was measured, with the fewest documents that did it."""
     cells = results.table()
     attacked = [cell for cell in cells if cell.poisons and cell.figures["asr"].defined]
-    head = min(attacked, key=lambda cell: (cell.poisons, -cell.figures["asr"].value), default=None)
+    head = min(attacked, key=lambda cell: (-cell.figures["asr"].value, cell.poisons, cell.attack), default=None)
     return Brief(
         title="Red-team test",
         facts=tuple(_facts(results)),
         verdict=_verdict(head),
-        setting="" if head is None else f"The attack is {head.attack}, the worst that was tried with so few documents.",
+        setting="" if head is None else f"The attack is {head.attack}, the worst that was tried.",
         warning=_warning(results),
         figures=() if head is None else tuple(_figures(head)),
         cases=tuple(_cases(head)),
