@@ -21,7 +21,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "accents": lambda text: text.translate(str.maketrans("aeiou", "\u00e0\u00eb\u00ee\u00f5\u00fa")),
     "links": lambda text: " ".join(f"[{w}](https://example.org/a/{i})" for i, w in enumerate(text.split())),
     "no spaces": lambda text: "".join(w.capitalize() for w in text.split()),
-    "zero width": lambda text: "\u200b".join(text),
+    "zero width": "\u200b".join,
     "encoded": lambda text: base64.b64encode(text.encode()).decode(),
     "markup": lambda text: f"<span style='display:none'>{text}</span>",
 }
