@@ -49,7 +49,7 @@ def test_guard_on_this_machine_only_by_default(run: Run, started: SimpleNamespac
     assert admission(started).hosts == {"127.0.0.1", "localhost", "::1", "[::1]"}
     assert admission(started).keys is None
     assert (started.drain, started.grace) == (5, 20)
-    assert started.desk.on_poison == "drop"
+    assert started.desk.on_poison is None
     assert started.desk.log_dropped is False
 
 

@@ -59,15 +59,32 @@ def test_jina(client: TestClient) -> None:
     assert bare["results"] == [{"index": 2, "relevance_score": 1.0}]
 
 
-def test_tei(client: TestClient) -> None:
+def test_tei_gets_as_many_scores_as_it_sent_texts(client: TestClient) -> None:
+    """Its clients count them, so what is dropped is last with score 0, unless the operator says otherwise."""
     assert client.post("/rerank", json={**TEXTS, "raw_scores": False, "truncate": True}).json() == [
         {"index": 2, "score": 1.0},
         {"index": 0, "score": 0.75},
+        {"index": 1, "score": 0.0},
+        {"index": 3, "score": 0.0},
     ]
+
+
+def test_tei_drops_where_that_is_said(serving: Serving) -> None:
+    client = serving(on_poison="drop")
     assert client.post("/rerank", json={**TEXTS, "return_text": True}).json() == [
         {"index": 2, "score": 1.0, "text": "clean gamma"},
         {"index": 0, "score": 0.75, "text": "clean alpha"},
     ]
+
+
+def test_voyage(client: TestClient) -> None:
+    request = {"model": "rerank-2.5", "top_k": None, "truncation": True, **DOCUMENTS}
+    reply = client.post("/v1/rerank", json=request).json()
+    assert reply["object"] == "list"
+    assert reply["data"] == [{"index": 2, "relevance_score": 1.0}, {"index": 0, "relevance_score": 0.75}]
+    assert reply["usage"]["total_tokens"] == 0
+    (first,) = client.post("/v1/rerank", json={**request, "top_k": 1, "return_documents": True}).json()["data"]
+    assert first == {"index": 2, "document": "clean gamma", "relevance_score": 1.0}
 
 
 def test_tei_and_vllm_are_told_apart(client: TestClient) -> None:
@@ -240,7 +257,7 @@ def test_redacted_documents_go_to_who_reads_the_reply_and_to_nobody_else(
         reply = client.post(path, json={**request_body, **more}).json()
         return reply["results"] if isinstance(reply, dict) else reply
 
-    client = serving({"cuts": Cuts()})
+    client = serving({"cuts": Cuts()}, on_poison="drop")
     assert [one["index"] for one in results(client)] == [0, 2]
     assert [one["index"] for one in results(client, **{field: False})] == [0, 2]
     asked = results(client, **{field: True})

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unpoison.at_rest.documents import Document
-    from unpoison.at_rest.findings import Finding, Scan, Span
+    from unpoison.at_rest.findings import Finding, Scan
     from unpoison.at_rest.ingest import Decision, Ingest, Ingested
     from unpoison.at_rest.scanning import scan
+    from unpoison.types import Span
 
 _HOMES = {
     "Decision": "ingest",

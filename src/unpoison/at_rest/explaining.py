@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unpoison.at_rest.batches import Batch
 from unpoison.at_rest.collection import Collection
 from unpoison.at_rest.demanding import Demanding
-from unpoison.at_rest.findings import Finding, Span
+from unpoison.at_rest.findings import Finding
 from unpoison.at_rest.rivals import RivalCopy
 from unpoison.at_rest.signs import COLUMNS, ScreeningOdds, UnitSigns
 from unpoison.at_rest.units import Unit
@@ -18,6 +18,7 @@ from unpoison.errors import shown
 from unpoison.kernels.demands import VOUCHES
 from unpoison.kernels.orders import Order
 from unpoison.rendering import excerpt
+from unpoison.types import Span
 
 __all__ = ["ScanEvidence", "findings"]
 
@@ -93,7 +94,7 @@ def _finding(
         if evidence.suspicion[unit] >= min(WORTH_NAMING, suspicion):
             for weight, reason, span in _reasons(collection, evidence, unit):
                 weighted_reasons.append((weight, reason))
-                spans += [] if span is None else [Span(*span, round(weight, 4), reason)]
+                spans += [Span(*span, round(weight, 4), reason)] if span is not None and span[0] < span[1] else []
     together = [name for name in members.get(group or "", ()) if name != document.id]
     if together:
         weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_listed(together)}"))

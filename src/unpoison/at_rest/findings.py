@@ -7,27 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Finding", "Scan", "Span"]
+from unpoison.types import Span
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of the caller's text.
-
-    Attributes:
-        start, end: Where it stands in the text, in characters.
-        probability: How suspicious it is, in [0, 1].
-        reason: Why, in words.
-    """
-
-    start: int
-    end: int
-    probability: float
-    reason: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"start": self.start, "end": self.end, "probability": self.probability, "reason": self.reason}
+__all__ = ["Finding", "Scan"]
 
 
 @dataclass(frozen=True, slots=True)

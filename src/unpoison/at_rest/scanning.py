@@ -22,7 +22,8 @@ from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine, ScanQuestion, screened
 from unpoison.at_rest.signs import ScreeningOdds, signs
 from unpoison.checks import within
-from unpoison.kernels.orders import Order, order
+from unpoison.kernels.meant_orders import order
+from unpoison.kernels.orders import Order
 
 __all__ = ["judged", "scan"]
 

@@ -49,7 +49,7 @@ def serve(
     rates: options.Rates = None,
     drain: options.Drain = 5.0,
     grace: options.Grace = 20.0,
-    on_poison: options.OnPoisonOption = options.OnPoison.DROP,
+    on_poison: options.OnPoisonOption = None,
     allow_options: options.AllowOptions = False,
     allow_host: options.AllowHost = None,
     allow_origin: options.AllowOrigin = None,
@@ -135,7 +135,7 @@ def serve(
         app = create_app(
             {spec: make(spec) for spec in specs},
             bounds=bounds,
-            on_poison=on_poison.value,
+            on_poison=None if on_poison is None else on_poison.value,
             keys=allowed,
             rates=LocalRates(1 / workers) if rates is None else RedisRates(rates, 1 / workers),
             root_path=root_path,

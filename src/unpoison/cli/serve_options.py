@@ -123,10 +123,11 @@ Grace = Annotated[
     typer.Option(min=0, metavar="SECONDS", rich_help_panel=LISTENING, help="How long requests in work may take then."),
 ]
 OnPoisonOption = Annotated[
-    OnPoison,
+    OnPoison | None,
     typer.Option(
         rich_help_panel=CALLERS,
-        help="What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it.",
+        help="What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it. "
+        "By default it is left out; where `texts` are sent (TEI), put last.",
     ),
 ]
 AllowOptions = Annotated[

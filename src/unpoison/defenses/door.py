@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,11 @@ from unpoison.defenses.orders import Orders, orders_in, with_orders
 from unpoison.models.protocols import Encoder
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
-__all__ = ["Admitted", "admitted"]
+__all__ = ["LONG", "Admitted", "admitted", "overlong"]
+
+LONG = 20_000
+"""Characters of a passage beyond which one planted sentence hardly weighs: the service judges longer ones
+in windows of so many, and who calls a defense is told."""
 
 MOST_NOTES = 10
 """Passages whose hiding is told one by one."""
@@ -81,8 +86,8 @@ def admitted(
     question, given = as_query(query), as_passages(passages)
     if verbatim:
         whole = tuple(replace(p, verbatim=True) for p in given)
-        return Admitted(replace(question, verbatim=True), whole, (question, given), ())
-    notes = (*_hidden(question, given), *_cut(given, getattr(encoder, "longest", None)))
+        return Admitted(replace(question, verbatim=True), whole, (question, given), _too_long(given))
+    notes = (*_hidden(question, given), *_too_long(given), *_cut(given, getattr(encoder, "longest", None)))
     orders = orders_in(given, cut=cut_orders) if drop_orders else None
     whole = given if orders is None else orders.passages
     read, unused = (question, whole), 0
@@ -112,10 +117,31 @@ def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
     cut = [i for i, passage in enumerate(passages) if len(passage.reading.split(None, longest)) > longest]
     if not cut:
         return ()
-    named = ", ".join(map(str, cut[:MOST_NOTES])) + (f" and {len(cut) - MOST_NOTES} more" * (len(cut) > MOST_NOTES))
     return (
-        f"the encoder reads {longest} tokens of a text, so vectors made here leave out the rest of passage {named}",
+        f"the encoder reads {longest} tokens of a text, so vectors made here leave out the rest of passage "
+        f"{_named(cut)}",
     )
+
+
+def overlong(passages: Sequence[Passage]) -> list[int]:
+    """Positions of the passages that are too long to be judged sentence by sentence."""
+    return [i for i, passage in enumerate(passages) if max(len(passage.text), len(passage.title or "")) > LONG]
+
+
+def _too_long(passages: tuple[Passage, ...]) -> tuple[str, ...]:
+    """Which passages are so long that a sentence of them was not judged by itself."""
+    long = overlong(passages)
+    if not long:
+        return ()
+    return (
+        f"longer than {LONG:,} characters and judged as one text, in which one planted sentence weighs little: passage "
+        f"{_named(long)}; screen it in parts, as it should be indexed",
+    )
+
+
+def _named(positions: list[int]) -> str:
+    more = len(positions) - MOST_NOTES
+    return ", ".join(map(str, positions[:MOST_NOTES])) + (f" and {more} more" if more > 0 else "")
 
 
 def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:

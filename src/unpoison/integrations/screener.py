@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from unpoison import registry
 from unpoison.checks import among
 from unpoison.defenses.base import Defense
+from unpoison.defenses.door import LONG, overlong
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
 from unpoison.reasons import Reason
@@ -23,6 +24,14 @@ D = TypeVar("D")
 
 Mode = Literal["enforce", "monitor"]
 Exempt = Callable[[Passage], bool] | Collection[str]
+
+LONG_DOCUMENTS = (
+    "longer than %d characters and judged as one text, in which one planted sentence weighs little: documents %s; "
+    "split them, as they should be indexed"
+)
+
+MOST_NAMED = 10
+"""Positions that a warning names."""
 
 logger = logging.getLogger("unpoison")
 
@@ -152,6 +161,8 @@ class DocumentScreener(Generic[D]):
         fields = {"defense": screening.defense, "mode": self.mode, "passages": passages, "dropped": dropped}
         verb = "dropped" if self.mode == "enforce" else "would drop"
         logger.info("%s %s %d of %d passages", screening.defense, verb, dropped, passages, extra={"unpoison": fields})
+        if long := overlong(screening.passages):
+            logger.warning(LONG_DOCUMENTS, LONG, long[:MOST_NAMED], extra={"unpoison": {**fields, "long": long}})
 
     def _unscreened(self, error: Exception, documents: list[D]) -> Delivery[D]:
         """Everything as it came. The error's message may quote a passage, so only its kind is logged."""

@@ -1,4 +1,4 @@
-"""The HTTP service: screenings, answers, four dialects of `/rerank`, metrics and an inspector page.
+"""The HTTP service: screenings, answers, five dialects of `/rerank`, metrics and an inspector page.
 
     from unpoison import Guard
     from unpoison.service import Bounds, create_app

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, nullcontext
-from typing import Literal
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -21,7 +20,7 @@ from unpoison.service.admission import Admission, checked_root
 from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
-from unpoison.service.desk import Desk
+from unpoison.service.desk import Desk, OnPoison
 from unpoison.service.gate import Gate
 from unpoison.service.keys import Key, Keys
 from unpoison.service.metrics import Metrics
@@ -36,7 +35,7 @@ def create_app(
     defenses: Mapping[str, Defense] | None = None,
     *,
     bounds: Bounds | None = None,
-    on_poison: Literal["drop", "demote", "monitor"] = "drop",
+    on_poison: OnPoison | None = None,
     key: str | None = None,
     keys: Keys | None = None,
     rates: Rates | None = None,
@@ -56,7 +55,8 @@ def create_app(
             requests get that name none.
         bounds: What a request may cost.
         on_poison: What the rerank dialects do with a dropped passage: leave it out, put it last with score 0, or
-            `monitor`: reply as if nothing was found, and only count and log.
+            `monitor`: reply as if nothing was found, and only count and log. By default it is left out, but put last
+            in TEI's dialect, whose clients want a score for each text.
         key: What `Authorization: Bearer` must say, None for nothing.
         keys: Several keys with names, scopes and rates, instead of `key`; see `service.keys`.
         rates: Where their requests are counted; in this process by default.
@@ -89,9 +89,9 @@ def create_app(
         choices=Choices({"guard": Guard()} if defenses is None else defenses, make),
         bounds=limits,
         metrics=metrics,
-        on_poison=among("on_poison", on_poison, ("drop", "demote", "monitor")),
+        on_poison=None if on_poison is None else among("on_poison", on_poison, ("drop", "demote", "monitor")),
         log_dropped=log_dropped,
-        audit=None if audit is None else Auditor(audit, metrics, on_poison),
+        audit=None if audit is None else Auditor(audit, metrics),
         ingest=ingest or Ingest(),
     )
 

@@ -24,12 +24,10 @@ class Auditor:
     Attributes:
         log: None for none.
         metrics: Where failures are counted.
-        on_poison: What the rerank dialects do with what was dropped.
     """
 
     log: AuditLog | None
     metrics: Metrics
-    on_poison: str
 
     async def record(self, request: Request, result: Screening | Answer) -> None:
         """Append a line, beside the loop of the server, before the request is replied to."""
@@ -40,7 +38,7 @@ class Auditor:
             "route": request.url.path,
             "client": None if request.client is None else request.client.host,
         }
-        action = self.on_poison if "rerank" in request.url.path else "drop"
+        action = getattr(request.state, "on_poison", "drop")
         try:
             await asyncio.to_thread(self.log.record, result, action=action, request=names)
         except Exception as error:  # a full disk must not take the service down; the operator is told

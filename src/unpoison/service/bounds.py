@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from unpoison.checks import at_least
+from unpoison.defenses.door import LONG
 from unpoison.errors import InputError
 from unpoison.types import Passage, Query
 
@@ -32,7 +33,7 @@ class Bounds:
 
     body: int = 8 * 1024 * 1024
     passages: int = 1000
-    characters: int = 20_000
+    characters: int = LONG
     dimensions: int = 8192
     at_once: int = 64
     wait: float = 1.0

@@ -27,7 +27,10 @@ from unpoison.service.schemas import PassageIn, ScreenRequest
 from unpoison.service.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["Desk", "DeskOfRequest", "query_of"]
+__all__ = ["Desk", "DeskOfRequest", "OnPoison", "query_of"]
+
+
+OnPoison = Literal["drop", "demote", "monitor"]
 
 
 @dataclass(slots=True)
@@ -38,7 +41,7 @@ class Desk:
         choices: The defenses.
         bounds: Sizes and numbers.
         metrics: Counters.
-        on_poison: What the rerank dialects do with what was dropped.
+        on_poison: What the rerank dialects do with what was dropped; None for what suits each.
         log_dropped: Whether the access log quotes it.
         audit: Writes the audit log.
         stopping: Whether the service is about to end.
@@ -49,7 +52,7 @@ class Desk:
     choices: Choices
     bounds: Bounds
     metrics: Metrics
-    on_poison: Literal["drop", "demote", "monitor"] = "drop"
+    on_poison: OnPoison | None = None
     log_dropped: bool = False
     audit: Auditor | None = None
     stopping: bool = False
@@ -81,9 +84,18 @@ class Desk:
         return screening, [call for one in results for call in one.calls]
 
     async def rerank(
-        self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
+        self,
+        request: Request,
+        defense: Defense,
+        query: Query,
+        documents: Sequence[str | PassageIn],
+        on_poison: OnPoison,
     ) -> Screening | None:
-        """`screen`, but where the service only watches, None for whatever goes wrong with us: it breaks no traffic."""
+        """`screen`, but where the service only watches, None for whatever goes wrong with us: it breaks no traffic.
+
+        The audit log says what becomes of the dropped.
+        """
+        request.state.on_poison = on_poison
         if self.on_poison != "monitor":
             return await self.screen(request, defense, query, documents)
         record: Record = request.state.record

@@ -1,32 +1,44 @@
-"""Four dialects of `/rerank`, so that whatever has a place for a reranker can have a defense without code.
+"""Five dialects of `/rerank`, so that whatever has a place for a reranker can have a defense without code.
 
-Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; vLLM at all three addresses; text-embeddings-inference (TEI) at
-`/rerank`, told from vLLM by `texts` in the body. A document that the defense drops is not in the reply, or last with
-score 0. So is one that it redacts, for who goes by positions would read the whole of it; only who asks for the
-documents (`return_documents` or `return_text` true) gets it, redacted. The scores say the order and nothing else: the
-first of k gets 1, each next 1 / k less.
+Cohere v2 at `/v2/rerank`; Jina at `/v1/rerank`; Voyage there too, told by `truncation` in the body; vLLM at all three
+addresses; text-embeddings-inference (TEI) at `/rerank`, told from vLLM by `texts` in the body. A document that the
+defense drops is not in the reply, or last with score 0, as always in TEI's, whose clients want a score for each. So is
+one that it redacts, for who goes by positions would read the whole of it; only who asks for the documents
+(`return_documents` or `return_text` true) gets it, redacted. The scores say the order and nothing else: the first of k
+gets 1, each next 1 / k less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
 from unpoison.errors import InputError
-from unpoison.service.desk import DeskOfRequest
+from unpoison.service.desk import DeskOfRequest, OnPoison
 from unpoison.service.replies import Json
 from unpoison.service.routes import REFUSALS
-from unpoison.service.schemas import CohereReranked, DocumentsRequest, PassageIn, Reranked, TextScore, TextsRequest
+from unpoison.service.schemas import (
+    CohereReranked,
+    DocumentsRequest,
+    PassageIn,
+    Reranked,
+    TextScore,
+    TextsRequest,
+    VoyageReranked,
+)
 from unpoison.types import Query, Screening
 
 __all__ = ["PATHS", "ranked", "router"]
 
 VLLM_ONLY = ("truncate_prompt_tokens", "truncation_side", "use_activation", "activation", "mm_processor_kwargs")
 """Fields by which a request at /v2/rerank shows that it was written for vLLM."""
+
+VOYAGE_ONLY = "truncation"
+"""The field by which a request shows that it was written for Voyage, whose clients read `data`, not `results`."""
 
 NO_USAGE = {"prompt_tokens": 0, "total_tokens": 0}
 """Screening bills no tokens; the field is required."""
@@ -42,7 +54,7 @@ Ranking = list[tuple[int, float]]
 def ranked(
     k: int,
     screening: Screening | None,
-    on_poison: Literal["drop", "demote", "monitor"],
+    on_poison: OnPoison,
     top: int | None = None,
     *,
     with_texts: bool = False,
@@ -81,23 +93,28 @@ async def rerank(request: Request, body: Either, desk: DeskOfRequest) -> Json:
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
         return await rerank_v1(request, body, desk)
+    on_poison = desk.on_poison or "demote"
     with _called("texts"):
-        screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts)
+        screening = await desk.rerank(request, desk.choices.chosen(None), Query(body.query), body.texts, on_poison)
     texts = [*body.texts]
-    for index, text in _cut(screening, desk.on_poison).items():
+    for index, text in _cut(screening, on_poison).items():
         texts[index] = text
     return Json(
         [
             {"index": index, "score": score, **({"text": texts[index]} if body.return_text else {})}
-            for index, score in ranked(len(texts), screening, desk.on_poison, with_texts=body.return_text)
+            for index, score in ranked(len(texts), screening, on_poison, with_texts=body.return_text)
         ]
     )
 
 
-@router.post("/v1/rerank", responses={200: {"model": Reranked}, **REFUSALS})
+@router.post("/v1/rerank", responses={200: {"model": Reranked | VoyageReranked}, **REFUSALS})
 async def rerank_v1(request: Request, body: DocumentsRequest, desk: DeskOfRequest) -> Json:
-    """Rerank as Jina and vLLM do: with the documents, unless `return_documents` is false."""
+    """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
     model, ranking, cut = await _rerank(request, body, desk)
+    if VOYAGE_ONLY in (body.model_extra or {}):
+        rows = _results(body, ranking, cut, with_documents=body.return_documents is True)
+        data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
+        return Json({"object": "list", "data": data, "model": body.model or model, "usage": NO_USAGE})
     return Json(
         {
             "id": f"rerank-{request.state.record.id}",
@@ -127,12 +144,12 @@ async def _rerank(
     request: Request, body: DocumentsRequest, desk: DeskOfRequest
 ) -> tuple[str, Ranking, Mapping[int, str]]:
     """The defense's name, the ranking, and the texts of what is redacted."""
-    defense = desk.choices.chosen(desk.choices.configured_model(body.model))
+    defense, on_poison = desk.choices.chosen(desk.choices.configured_model(body.model)), desk.on_poison or "drop"
     with _called("documents"):
-        screening = await desk.rerank(request, defense, Query(body.query), body.documents)
+        screening = await desk.rerank(request, defense, Query(body.query), body.documents, on_poison)
     wanted = body.return_documents is True
-    ranking = ranked(len(body.documents), screening, desk.on_poison, body.top_n, with_texts=wanted)
-    return defense.name, ranking, _cut(screening, desk.on_poison)
+    ranking = ranked(len(body.documents), screening, on_poison, body.top_n, with_texts=wanted)
+    return defense.name, ranking, _cut(screening, on_poison)
 
 
 def _cut(screening: Screening | None, on_poison: str) -> Mapping[int, str]:

@@ -29,6 +29,7 @@ __all__ = [
     "Screened",
     "TextScore",
     "TextsRequest",
+    "VoyageReranked",
 ]
 
 Embedding = list[FiniteFloat]
@@ -332,6 +333,23 @@ class Reranked(BaseModel):
     model: str
     usage: dict[str, int]
     results: list[CohereResult]
+
+
+class VoyageResult(BaseModel):
+    """One document that may be read."""
+
+    index: int
+    relevance_score: float
+    document: str | None = None
+
+
+class VoyageReranked(BaseModel):
+    """The reply of Voyage's /v1/rerank."""
+
+    object: str
+    data: list[VoyageResult]
+    model: str
+    usage: dict[str, int]
 
 
 class TextScore(BaseModel):

@@ -1,0 +1,65 @@
+"""A passage that is too long to be judged sentence by sentence is named, on every way in."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from typing import Any
+
+import pytest
+
+from unpoison import Grada, Guard, TrustRag
+from unpoison.defenses.door import LONG
+from unpoison.integrations.screener import DocumentScreener, passage
+from unpoison.service import Bounds
+from unpoison.service.windows import merged, rounds
+from unpoison.types import Passage, Query, as_passages
+
+QUERY = "where is the museum of the Vasa"
+SHORT = [
+    "The museum of the Vasa is in Stockholm.",
+    "The Vasa sank in 1628.",
+    {"title": "T" * 300, "text": "x " * 9_990},
+]
+LONG_ONE = "The harbour is old. " * 7_500 + "The museum of the Vasa is in Gothenburg."
+
+
+@pytest.mark.parametrize("defense", [Guard(), Grada(), TrustRag(stages=1, mode="reference")], ids=lambda d: d.name)
+def test_the_notes_name_what_was_judged_as_one_text(defense: Any) -> None:
+    notes = defense.screen(QUERY, [*SHORT, LONG_ONE]).evidence.notes
+    (note,) = [note for note in notes if "judged as one text" in note]
+    assert "passage 3;" in note
+    assert f"{LONG:,} characters" in note
+    assert not any("judged as one text" in note for note in defense.screen(QUERY, SHORT).evidence.notes)
+
+
+def test_a_title_is_text_too() -> None:
+    screening = Guard().screen(QUERY, [*SHORT, {"title": LONG_ONE, "text": "x"}])
+    assert any("judged as one text" in note for note in screening.evidence.notes)
+
+
+def test_the_service_has_the_same_bound_and_judges_windows() -> None:
+    from unpoison.cli.mcp import mcp
+    from unpoison.cli.serve import serve
+
+    assert Bounds().characters == LONG
+    for command in (mcp, serve):
+        assert inspect.signature(command).parameters["max_characters"].default == LONG
+    read = as_passages([*SHORT, LONG_ONE[:50_000]])
+    screening = merged(Query(QUERY), read, [Guard().screen(QUERY, part) for part in rounds(read, LONG)], LONG)
+    assert not any("judged as one text" in note for note in screening.evidence.notes)
+
+
+def test_adapters_warn(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "unpoison")
+    screener = DocumentScreener[str](
+        reading=lambda text: passage(text, {}, text), noting=lambda text, _: text, cutting=lambda _, text: text
+    )
+    screener.screen(QUERY, ["The Vasa sank in 1628.", "The hull was raised.", "It stands in Stockholm."])
+    assert not caplog.records
+    screener.screen(QUERY, ["The Vasa sank in 1628.", LONG_ONE, "It stands in Stockholm."])
+    (record,) = caplog.records
+    assert record.getMessage().startswith("longer than 20000 characters")
+    assert "documents [1];" in record.getMessage()
+    assert record.unpoison["long"] == [1]  # type: ignore[attr-defined]
+    assert Passage(LONG_ONE).text not in record.getMessage()
