@@ -48,6 +48,7 @@ class HttpTarget:
         self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
         self.name = self._requests["ask"].url
         self.marks = self._requests["plant"].marks
+        self.tells_passages = not {"passages", "ids"}.isdisjoint(self._requests["ask"].paths)
         if "id" not in self._requests["plant"].paths:
             if not self.marks:
                 raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
