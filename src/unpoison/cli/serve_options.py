@@ -129,6 +129,14 @@ OnPoisonOption = Annotated[
         help="What /rerank does with a dropped document: leave it out, put it last with score 0, or only count it.",
     ),
 ]
+WithoutKey = Annotated[
+    bool,
+    typer.Option(
+        "--without-key",
+        rich_help_panel=CALLERS,
+        help="Serve whoever reaches an address that is not of this machine alone, without asking for a key.",
+    ),
+]
 AllowOptions = Annotated[
     bool,
     typer.Option(
