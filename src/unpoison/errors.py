@@ -38,8 +38,15 @@ __all__ = [
     "UnknownNameError",
     "UnpoisonError",
     "WorkerError",
+    "nearest",
     "shown",
 ]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The question after the name that was meant, with a space behind it; "" where none is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 class UnpoisonError(Exception):
@@ -59,9 +66,7 @@ class UnknownNameError(UnpoisonError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        self._message = f"no {kind} is named {shown(name)}; {hint}known: {', '.join(names)}"
+        self._message = f"no {kind} is named {shown(name)}; {nearest(name, names)}known: {', '.join(names)}"
         super().__init__(kind, name, names)  # what another process makes it of again
 
     def __str__(self) -> str:

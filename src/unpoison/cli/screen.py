@@ -13,6 +13,7 @@ from unpoison.cli.options import (
     EncoderCache,
     EncoderName,
     Limit,
+    MaxPassages,
     NLIName,
     Output,
     RowsFile,
@@ -50,6 +51,7 @@ def screen(
     ] = None,
     nli: NLIName = None,
     limit: Limit = None,
+    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
     html: Annotated[
@@ -84,7 +86,7 @@ def screen(
     drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
         counts = RowCounts(source.name)
-        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
+        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit, most=max_passages)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
