@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 
+from documents import ROOT, blocks
+from redteam.conftest import write_world
 from redteam.test_bounds import Scripted, tried
 from redteam.test_hostile import Quick
 from unpoison.errors import TargetError
-from unpoison.redteam import Answered, Config, Document, Hosts, Secrets, clean
+from unpoison.redteam import Answered, Config, Document, Hosts, Secrets, clean, run_test
 from unpoison.redteam.journal import Journal
 
 
@@ -147,3 +152,57 @@ def test_what_is_still_read_after_its_removal_may_remain(tmp_path):
     assert (results.planted, results.removed, results.accepted) == (2, 1, 0)
     assert {canary for canary, _ in results.remaining} == system.documents.keys()
     assert not results.complete
+
+
+class TxtAi(BaseHTTPRequestHandler):
+    """Its add, upsert, delete and search, with the replies that it gives."""
+
+    staged: ClassVar[dict[str, str]] = {}
+    index: ClassVar[dict[str, str]] = {}
+
+    def do_GET(self) -> None:
+        self.index.update(self.staged)
+        self.staged.clear()
+        self.reply(None)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/add":
+            self.staged.update({row["id"]: row["text"] for row in body})
+            self.reply(None)
+        elif self.path == "/delete":
+            self.reply([name for name in body if self.index.pop(name, None) is not None])
+        else:
+            texts = list(self.index.values())
+            self.reply({"answer": texts[0] if texts else "", "passages": texts})
+
+    def reply(self, value: object) -> None:
+        content = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_txtai_as_the_documentation_describes_it(tmp_path):
+    example = next(block for block in blocks(ROOT / "docs" / "redteam.md") if "/upsert" in block.text)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), TxtAi)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        write_world(tmp_path, 2)
+        text = example.text.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{server.server_port}")
+        (tmp_path / "redteam.yaml").write_text(text + "questions: questions.jsonl\nlimits: {in_flight: 1}\n")
+        config = Config.load(tmp_path / "redteam.yaml")
+        results = run_test(config, tmp_path / "j.jsonl", secrets=Secrets({}), hosts=Hosts(), clock=Quick())
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+    assert results.complete, results.problems
+    assert (results.planted, results.removed, results.accepted) == (3, 3, 0)
+    assert (TxtAi.index, TxtAi.staged) == ({}, {})
