@@ -15,6 +15,7 @@ from unpoison.cli.options import (
     GeneratorName,
     Learn,
     Limit,
+    MaxPassages,
     Namespace,
     NLIName,
     Output,
@@ -130,6 +131,7 @@ def ask(
         float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million completion tokens, for the cost.")
     ] = None,
     limit: Limit = None,
+    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
@@ -189,7 +191,7 @@ def ask(
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
-        results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
+        results = outcomes(source, work, limit=limit, most=max_passages, at_once=rows, failures=failures)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:

@@ -91,6 +91,14 @@ Learn = Annotated[
     bool, typer.Option("--learn", help="Write which sources were retrieved, and what came of it, into the history.")
 ]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]
+MaxPassages = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Passages of one row; with more it fails: time and memory grow with their square.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines to standard output: every row with its fields.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")

@@ -97,7 +97,16 @@ def problems(results: Results) -> list[str]:
     missing = results.examples * len(results.cells) - len(results.trials)
     if missing:
         sentences.append(f"{counted(missing, 'question')} not asked; give the same command again to go on")
+    if results.accepted:
+        sentences.append(_unseen(results.accepted))
     return sentences + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
+
+
+def _unseen(count: int) -> str:
+    return (
+        f"the removal of {counted(count, 'document')} was accepted, and nobody could look whether they are gone; "
+        "give target.find, a search for {canary}"
+    )
 
 
 def exit_code(results: Results) -> int:
@@ -136,9 +145,11 @@ def say_cleaned(cleaned: Cleaned, journal: Path) -> None:
         say(f"the document {canary} may remain: {reason}")
     for number in cleaned.damaged[:MOST_SHOWN]:
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
+    if cleaned.accepted:
+        say(_unseen(cleaned.accepted))
     left = f"; {counted(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
     say(
         f"removed {counted(cleaned.removed, 'document')}{left}"
-        if cleaned.removed or left
+        if cleaned.removed or cleaned.accepted or left
         else "nothing was left to remove"
     )

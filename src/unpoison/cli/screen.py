@@ -14,6 +14,7 @@ from unpoison.cli.options import (
     EncoderName,
     Learn,
     Limit,
+    MaxPassages,
     NLIName,
     Output,
     RowsFile,
@@ -54,6 +55,7 @@ def screen(
     sources: SourcesFile = None,
     learn: Learn = False,
     limit: Limit = None,
+    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
     html: Annotated[
@@ -90,7 +92,7 @@ def screen(
     drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
         counts = RowCounts(source.name)
-        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
+        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit, most=max_passages)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:

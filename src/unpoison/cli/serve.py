@@ -24,7 +24,7 @@ Every option can stand in a TOML file (--config), as on-poison = "demote", and i
 UNPOISON_SERVE_ON_POISON=demote; the command line counts before the environment, and that before the file.
 
 The inspector is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
-KEY": that of the environment variable {KEY}, or one of --keys; without either, none is asked for.
+KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
 """
 
 
@@ -46,6 +46,7 @@ def serve(
     root_path: options.RootPath = "",
     workers: options.Workers = 1,
     keys: options.Keys = None,
+    without_key: options.WithoutKey = False,
     rates: options.Rates = None,
     drain: options.Drain = 5.0,
     grace: options.Grace = 20.0,
@@ -84,6 +85,7 @@ def serve(
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
+    from unpoison.errors import OptionError
     from unpoison.models.loading import load_encoder, load_nli
     from unpoison.service import Bounds, create_app
     from unpoison.service import serve as run
@@ -92,6 +94,13 @@ def serve(
     from unpoison.service.workers import inherited, supervise
     from unpoison.sources import Sources
 
+    public = unix_socket is None and host not in LOOPBACK
+    allowed = allowed_keys(keys)
+    if allowed is None and public:
+        open_to_all = f"{host} may be reached by others, and no key is asked for"
+        if not without_key:
+            raise OptionError(f"{open_to_all}; set {KEY}, give --keys, or say --without-key")
+        say(f"warning: {open_to_all}")
     listening = inherited()
     if listening is None and workers > 1:
         shared = listen(host, port, unix_socket)
@@ -100,10 +109,6 @@ def serve(
         raise typer.Exit(status)
     if otel:
         tracing.exported()
-    public = unix_socket is None and host not in LOOPBACK
-    allowed = allowed_keys(keys)
-    if allowed is None and public:
-        say(f"warning: {host} may be reached by others and no key is asked for; set {KEY}, or give --keys")
     bounds = Bounds(
         body=max_body,
         passages=max_passages,

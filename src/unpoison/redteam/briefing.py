@@ -68,7 +68,8 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     started = str(run.get("started") or "?")[:16].replace("T", " ")
     ended = (results.finished or "")[:16].replace("T", " ")
     yield "When", f"{started} to {ended}" if ended else f"{started}, not finished"
-    yield "Planted", f"{results.planted:,} documents, {results.removed:,} taken back"
+    unseen = f", the removal of {results.accepted:,} accepted, which nobody could check" if results.accepted else ""
+    yield "Planted", f"{results.planted:,} documents, {results.removed:,} taken back{unseen}"
     yield "Version", f"unpoison {__version__}"
 
 

@@ -18,7 +18,7 @@ from unpoison.redteam.trials import Trial
 
 __all__ = ["FORMAT", "Cell", "Results", "schema"]
 
-FORMAT = "unpoison-redteam/1"
+FORMAT = "unpoison-redteam/2"
 """What the document says of itself; it changes when a field changes its meaning."""
 
 
@@ -78,7 +78,9 @@ class Results:
         examples: How many questions there were.
         trials: All of them, in order.
         cells: (attack, poisons) in order, those without any trial too.
-        planted, removed: Documents over the whole run.
+        planted: Documents over the whole run, the rehearsal's among them.
+        removed: Of them, those that were looked for after their removal and not found.
+        accepted: Those whose removal the target accepted, and that nobody could look for.
         remaining: Canaries of documents that may still be there, with the reason.
         problems: What concerns the whole run.
     """
@@ -90,6 +92,7 @@ class Results:
     cells: tuple[tuple[str, int], ...]
     planted: int = 0
     removed: int = 0
+    accepted: int = 0
     remaining: tuple[tuple[str, str], ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -131,6 +134,7 @@ class Results:
             "cleanup": {
                 "planted": self.planted,
                 "removed": self.removed,
+                "accepted": self.accepted,
                 "remaining": [{"canary": canary, "reason": reason} for canary, reason in self.remaining],
             },
             "problems": list(self.problems),
