@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from statistics import mean, stdev
 from types import SimpleNamespace
@@ -285,6 +286,23 @@ def test_replies_are_counted_by_the_papers_own_rule_which_is_named(name: str) ->
     measures = {one.measure for one in preset.published}
     assert measures <= MATCHERS_OF_THE_PAPERS[name.partition("-")[0]]
     assert len(counted(preset)) == len(measures)
+
+
+def test_radars_poison_is_repeated_as_in_its_released_code_which_the_column_says(tmp_path: Path) -> None:
+    """Static/main.py: Poison(repeat=10) for short answers, PoisonLONG(repeat=3) for biographies."""
+    row = {"id": "a", "question": "who?", "correct_answers": ["x"], "incorrect_answers": ["y"], "passages": []}
+    for name in ("realtimeqa", "nq_web", "triviaqa_web", "biogen"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+    expected = {"1": "repeat=10", "9": "repeat=10", "10": "repeat=10", "2": "form=prompt,repeat=3"}
+    for number, options in expected.items():
+        columns = [
+            one
+            for one in load_preset(f"radar-table-{number}", data=tmp_path, generator="hf:writes").published
+            if "Poison" in one.column and one.scenario is not None
+        ]
+        assert {one.scenario.attack for one in columns if one.scenario} == {f"published:{options}"}
+        said = "three faked sections" if number == "2" else "ten times in its passage"
+        assert all(said in " ".join(one.column_differs) for one in columns)
 
 
 def test_a_bound_is_printed_as_a_bound() -> None:

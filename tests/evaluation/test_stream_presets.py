@@ -14,7 +14,7 @@ from unpoison.evaluation.report.over_time_tables import published_over_time
 from unpoison.evaluation.report.published import SAME
 from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
 from unpoison.evaluation.streams import StreamStudy, run_study
-from unpoison.evaluation.timelines import load_timelines, step_context
+from unpoison.evaluation.timelines import craft_steps, load_timelines, step_context
 
 
 def preset(name: str, generator: str = "extractive") -> StreamPreset:
@@ -97,10 +97,21 @@ def test_every_report_has_the_published_numbers(study: StreamStudy, tmp_path: Pa
 
 def test_poison_stands_behind_the_last_passage_of_a_short_list() -> None:
     example = load_timelines("timeline")[0].steps[0]
-    short = step_context(example, "pia", 50)
+    poison = craft_steps(load_timelines("timeline")[:1], "pia")[0][example.id]
+    short = step_context(example, poison, 50)
     assert short.poison == {len(short) - 1}
-    assert len(short) == len(step_context(example, None)) + 1
-    assert step_context(example, "pia", 1).poison == {0}
+    assert len(short) == len(step_context(example)) + 1
+    assert step_context(example, poison, 1).poison == {0}
+
+
+def test_a_text_is_repeated_as_in_the_released_code_which_the_row_says() -> None:
+    tables = [preset(name) for name in stream_preset_names()]
+    planted = {attack for table in tables for attack, _ in table.attacks.values()} - {None}
+    assert planted == {"pia:repeat=10", "published:attack=radar-incorrect-context,repeat=10"}
+    table = next(table for table in tables if table.name == "radar-table-3")
+    poison = {label: table.attack_differs[label] for label in table.attacks if label.startswith("Poison")}
+    assert len(poison) == 3
+    assert all("ten times in its passage, as in the released code" in " ".join(said) for said in poison.values())
 
 
 def test_names_are_told_apart_from_those_of_other_presets() -> None:

@@ -25,7 +25,19 @@ from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.requests import Flow
 
-__all__ = ["Attack", "DirectAttack", "PoisonText", "Target", "contains_answer", "with_question"]
+__all__ = [
+    "MOST_COPIES",
+    "Attack",
+    "DirectAttack",
+    "PoisonText",
+    "Target",
+    "contains_answer",
+    "copies",
+    "with_question",
+]
+
+MOST_COPIES = 100
+"""How often an attack may repeat a text within one passage; the papers repeat it at most ten times."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -269,6 +281,11 @@ class DirectAttack(Attack):
 def with_question(question: str, text: str) -> str:
     """PoisonedRAG's retrieval prefix: the question and a full stop, no space after it."""
     return f"{question}.{text}"
+
+
+def copies(text: str, times: int) -> str:
+    """Copies of a text in one passage with a blank line between, as RobustRAG's and RADAR's code repeats a payload."""
+    return "\n\n".join([text] * times)
 
 
 def contains_answer(text: str, answer: str) -> bool:

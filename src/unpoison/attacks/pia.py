@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from unpoison.attacks.base import DirectAttack, PoisonText, Target
+from unpoison.attacks.base import MOST_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.checks import among, at_least
 from unpoison.errors import InputError, shown
 
@@ -50,7 +50,7 @@ class Pia(DirectAttack):
     ) -> None:
         super().__init__(seed=seed, prefix=prefix)
         self.style = among("style", style, tuple(_REPEATS))
-        self.repeat = _REPEATS[style] if repeat is None else at_least("repeat", repeat, 1)
+        self.repeat = _REPEATS[style] if repeat is None else at_least("repeat", repeat, 1, MOST_COPIES)
 
     def wanted(self, target: Target) -> tuple[str, ...]:
         if self.style == "dos":
@@ -60,7 +60,7 @@ class Pia(DirectAttack):
     def write(self, target: Target, count: int) -> list[PoisonText]:
         if self.style in ("qa", "long") and not target.incorrect:
             raise InputError(f"target {shown(target.id)} has no incorrect answer, which style={self.style} needs")
-        text = "\n\n".join([self._order(target)] * self.repeat)
+        text = copies(self._order(target), self.repeat)
         return [self.poison(target, i, text, style=self.style, repeat=self.repeat) for i in range(count)]
 
     def _order(self, target: Target) -> str:

@@ -50,10 +50,11 @@ class StreamPreset:
         about: How the study follows the paper.
         used: What the paper used: data, generator, NLI model.
         methods: By the paper's name, what can be measured with the generator at hand.
-        attacks: By the paper's name, whose text is planted and in which place from 1; see `streams.ATTACKS`.
+        attacks: By the paper's name, option string of the attack and its place from 1; see `streams.ATTACKS`.
         published: Every number of the table, in its order.
         lacking: By method, why it is not measured.
         differs: In what every number is not measured as the paper's, one phrase each.
+        attack_differs: The same by attack.
     """
 
     name: str
@@ -66,6 +67,7 @@ class StreamPreset:
     published: tuple[PublishedOverTime, ...]
     lacking: Mapping[str, str]
     differs: tuple[str, ...]
+    attack_differs: Mapping[str, tuple[str, ...]]
 
     def describe(self) -> str:
         """What it is, what the paper used, and what is not as there, line by line."""
@@ -109,6 +111,7 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         published=tuple(_published(raw, list(methods))),
         lacking={label: why for label, why in reasons.items() if why},
         differs=tuple(_differs(raw, generator, nli)),
+        attack_differs={row["label"]: tuple(row.get("differs", ())) for row in raw["rows"]},
     )
 
 

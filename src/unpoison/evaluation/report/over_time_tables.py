@@ -10,6 +10,7 @@ from unpoison.evaluation.report.published import SAME
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.stream_presets import StreamPreset
 from unpoison.evaluation.streams import StreamResult, StreamStudy
+from unpoison.evaluation.timelines import step_context
 
 __all__ = [
     "BY_STEP",
@@ -108,10 +109,16 @@ def _differs(preset: StreamPreset, study: StreamStudy) -> list[str]:
 
 def _of_attack(preset: StreamPreset, study: StreamStudy, attack: str) -> str:
     if attack not in study.results:
-        return "not measured: a step brings no text of it"
+        return "not measured: no question can be attacked so"
+    differences = list(preset.attack_differs[attack])
+    asked = {record.timeline for result in study.results[attack].values() for record in result.records}
+    if len(asked) < len(study.timelines):
+        differences.append(f"{len(asked)} of {len(study.timelines)} questions; the others cannot be attacked so")
     position = preset.attacks[attack][1] or 0
-    short = sum(len(step.passages) < position for timeline in study.timelines for step in timeline.steps)
-    return f"{short} of {study.steps} steps have fewer passages: behind the last one" if short else "yes"
+    lengths = [len(step_context(step)) for one in study.timelines if one.id in asked for step in one.steps]
+    if short := sum(length < position for length in lengths):
+        differences.append(f"{short} of {len(lengths)} steps have fewer passages: behind the last one")
+    return "; ".join(differences) or "yes"
 
 
 def _cells(result: StreamResult) -> list[str]:
