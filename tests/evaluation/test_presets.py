@@ -21,6 +21,7 @@ from unpoison.evaluation.report.published import SAME, beside, counted, measured
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
+from unpoison.evaluation.variants import variants
 from unpoison.evaluation.workbench import Workbench
 from unpoison.registry import find, parse
 from unpoison.styles import Style
@@ -42,7 +43,7 @@ def published(name: str, **wanted: str) -> list[float | None]:
     return [
         one.value
         for one in load_preset(name).published
-        if all(getattr(one, field) == value for field, value in wanted.items())
+        if one.variant != "reference" and all(getattr(one, field) == value for field, value in wanted.items())
     ]
 
 
@@ -354,11 +355,11 @@ def test_one_measurement_is_printed_once(tmp_path: Path) -> None:
     assert len(models) == 6
     measured = [row for row in table.rows if "measured once" in row[0]]
     assert [row[0] for row in measured] == [
-        "\u2192 measured once: Stage 1 only",
-        "\u2192 measured once: Stage 2 only",
-        "\u2192 measured once: Combined",
+        f"\u2192 measured once: {row} ({variant})"
+        for row in ("Stage 1 only", "Stage 2 only", "Combined")
+        for variant in ("paper", "reference")
     ]
-    assert len(table.rows) == 6 * 3 + 3 + 1
+    assert len(table.rows) == 6 * 3 + 2 * 3 + 1
     assert all("[" not in row[1] for row in table.rows if row not in measured)
     assert table.columns[-1] == table.rows[-1][0] == SAME
     assert "one draw" in measured[0][-1]
@@ -423,6 +424,41 @@ def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:
     assert (
         measured_figure(preset, one, entries) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
     )
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_row_names_the_variant_that_is_measured_and_both_stand(name: str) -> None:
+    """No table of TrustRAG, RADAR or RAGDefender says whether the text or the released code produced it."""
+    preset = load_preset(name, encoder="minilm", generator="hf:writes")
+    by_row: dict[tuple[str, str, str, str], dict[str, str]] = {}
+    for one in preset.published:
+        if one.scenario is not None:
+            of_row = by_row.setdefault((one.table, one.row, one.column, one.measure), {})
+            of_row[one.variant] = one.scenario.defense
+            assert one.label == (f"{one.row} ({one.variant})" if one.variant else one.row)
+    for measured in by_row.values():
+        first = next(iter(measured.values()))
+        if parse(first)[0] in ("trustrag", "radar", "ragdefender"):
+            assert list(measured) == ["paper", "reference"]
+            modes = {variant: parse(spec)[1].get("mode", "paper") for variant, spec in measured.items()}
+            assert modes == {"paper": "paper", "reference": "reference"}
+        else:
+            assert list(measured) == [""]
+
+
+def test_variants_of_a_defense() -> None:
+    assert variants("trustrag:stages=1") == {
+        "paper": "trustrag:stages=1",
+        "reference": "trustrag:stages=1,mode=reference",
+    }
+    assert variants("radar")["reference"] == "radar:mode=reference,fallback=memory"
+    assert variants("ragdefender:hops=multi")["paper"] == "ragdefender:hops=multi,rule=paper"
+    assert variants("trustrag:mode=reference") == {"": "trustrag:mode=reference"}
+    assert variants("grada") == {"": "grada"}
+
+
+def test_a_row_that_is_not_measured_has_no_variant() -> None:
+    assert {one.variant for one in load_preset("radar-table-1").published} == {""}
 
 
 def test_a_grader_counts_accuracy_as_radar_does() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from unpoison.evaluation.crafting import stand_in, takes
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.sources import Sources
+from unpoison.evaluation.variants import row_variants
 from unpoison.models.loading import can_write
 from unpoison.registry import names, parse
 
@@ -132,6 +133,10 @@ class Differences:
         stated = {**self._raw.get("base", {}), **column, **row}
         own = {key: stated[key] for key in stated if key in Scenario.__slots__ and key not in ("data", "generator")}
         return Scenario.from_dict({**self._models, **own, **self._sources.fields[column["data"]]})
+
+    def variants(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The rows that are measured for a row of the paper: one, or one for each variant of its defense."""
+        return [row] if measurable(row, self._models["generator"]) else list(row_variants(row))
 
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured in a column, in the first row that can be."""
