@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from unpoison.errors import UnknownNameError
-from unpoison.evaluation.crafting import stand_in
+from unpoison.evaluation.crafting import short_of, stand_in
+from unpoison.evaluation.datasets import load
 from unpoison.evaluation.differences import same_model
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.planting import plant
@@ -183,6 +184,36 @@ def test_number_without_a_measured_cell_has_no_counterpart() -> None:
         assert len(preset.by_seed(one, {empty.scenario: empty})) == (one.scenario == empty.scenario)
 
 
+def test_data_that_is_missing_is_said_to_be_where_it_is(tmp_path: Path) -> None:
+    lacks = load_preset("radar-table-9", data=tmp_path, generator="hf:writes").lacks
+    (said,) = [sentence for sentence in lacks if sentence.startswith("TriviaQA on the web is left out")]
+    where = (
+        "RADAR's repository, Etherealllllll/RADAR_code, has it as Static/data/triviaqa.json: put triviaqa.json there"
+    )
+    assert said.endswith(where)
+    (other,) = load_preset("grada-table-5", data=tmp_path).lacks[:1]
+    assert other == f"HotpotQA is left out: {tmp_path} holds no hotpotqa_poisoned.jsonl"
+
+
+def test_radars_files_are_read_as_they_are(tmp_path: Path) -> None:
+    row = {
+        "id": 0,
+        "question": "who leads?",
+        "correct answer": ["Ada"],
+        "incorrect answer": "Bea",
+        "incorrect_context": ["Bea leads."],
+        "context": [{"title": "News", "text": "Ada leads."}],
+    }
+    (tmp_path / "open_nq.json").write_text(json.dumps([row]))
+    preset = load_preset("radar-table-9", data=tmp_path, generator="hf:writes")
+    assert {scenario.data for scenario in preset.scenarios} == {f"radar:{tmp_path / 'open_nq.json'}"}
+    (example,) = load(preset.scenarios[0].data)
+    assert example.attacks == ("radar-incorrect-context",)
+    columns = {one.column: one.column_differs for one in preset.published}
+    assert columns["NQ on the web, benign"] == ("1 questions; the paper does not say how many it has",)
+    assert columns["TriviaQA on the web, benign"] == ("not measured: no data",)
+
+
 @pytest.mark.shared_data
 def test_presets_find_the_shared_data(shared_data: Path) -> None:
     preset = load_preset("grada-tables-6-8", data=shared_data)
@@ -304,6 +335,25 @@ def test_radars_poison_is_repeated_as_in_its_released_code_which_the_column_says
         assert {one.scenario.attack for one in columns if one.scenario} == {f"published:{options}"}
         said = "three faked sections" if number == "2" else "ten times in its passage"
         assert all(said in " ".join(one.column_differs) for one in columns)
+
+
+@pytest.mark.parametrize(
+    ("generator", "said"),
+    [
+        (None, "no victim is asked: the refusal itself stands behind the question"),
+        ("extractive", "at most 200 calls of the victim for a text; the paper's search may take 32,000"),
+    ],
+)
+def test_a_search_that_is_shorter_than_the_papers_says_so(generator: str | None, said: str) -> None:
+    columns = {one.column: one.column_differs for one in load_preset("trustrag-table-5", generator=generator).published}
+    assert len(columns) == 3
+    assert all(said in differs for differs in columns.values())
+    others = load_preset("trustrag-table-4", generator="extractive").published
+    assert not any("victim" in phrase for one in others for phrase in one.column_differs)
+    more = Scenario("sample", attack="jamming:calls=9000,refusal=t2", poisons=1, generator="extractive")
+    assert short_of(more).startswith("at most 9,000 calls")
+    assert "no victim" in short_of(Scenario("sample", attack="jamming:mode=proxy", poisons=1, generator="extractive"))
+    assert not short_of(more.twin)
 
 
 def test_a_bound_is_printed_as_a_bound() -> None:

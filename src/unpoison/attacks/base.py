@@ -192,6 +192,11 @@ class Attack(ABC):
             if getattr(self.models, need, None) is None and getattr(self, need, None) is None:
                 raise OptionError(f"the attack {self.name} needs {need}=...; pass one")
 
+    @classmethod
+    def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
+        """In what a search of these options, with the victim's generator or none, falls short of the published one."""
+        return ""
+
     @abstractmethod
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         """The flow that crafts `count` texts for one target."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unpoison.evaluation.crafting import stand_in, takes
+from unpoison.evaluation.crafting import short_of, stand_in, takes
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.sources import Sources
 from unpoison.evaluation.variants import row_variants
@@ -190,6 +190,8 @@ class Differences:
                 yield from self._model("retriever", {})
             if writer := stand_in(scenario):
                 yield f"attack written by {writer}, theirs by a language model"
+            if less := short_of(scenario):
+                yield less
             if scenario.prefix and scenario.attacked:
                 yield from self._raw.get("with_question", ())
         yield from _phrases(column, measure)
