@@ -229,11 +229,11 @@ def test_documentation_lists_every_preset_and_every_measure() -> None:
 @pytest.mark.parametrize(
     ("name", "style"),
     [
-        ("grada-table-1", "plain"),
-        ("ragdefender-table-8", "plain"),
-        ("trustrag-table-2", "plain:abstain=false"),
-        ("radar-table-1", "plain:question=first"),
-        ("radar-table-2", "plain:long=true,question=first"),
+        ("grada-table-1", "plain:paper=grada"),
+        ("ragdefender-table-8", "plain:paper=ragdefender"),
+        ("trustrag-table-2", "plain:abstain=false,paper=trustrag"),
+        ("radar-table-1", "plain:question=first,paper=radar"),
+        ("radar-table-2", "plain:long=true,question=first,paper=radar"),
     ],
 )
 def test_a_preset_asks_as_its_paper_did_and_says_so(name: str, style: str) -> None:
@@ -354,6 +354,45 @@ def test_a_search_that_is_shorter_than_the_papers_says_so(generator: str | None,
     assert short_of(more).startswith("at most 9,000 calls")
     assert "no victim" in short_of(Scenario("sample", attack="jamming:mode=proxy", poisons=1, generator="extractive"))
     assert not short_of(more.twin)
+
+
+def differs(name: str, field: str, **given: str) -> dict[str, tuple[str, ...]]:
+    preset = load_preset(name, generator="hf:writes", **given)
+    return {
+        getattr(one, "label" if field == "row" else "column"): getattr(one, f"{field}_differs")
+        for one in preset.published
+    }
+
+
+def test_a_row_says_whose_prompt_is_restated_and_where_it_is_not() -> None:
+    rows = differs("grada-table-1", "row", encoder="minilm")
+    assert "prompt: the rules of GRADA's Figure 8, Prompt 1, in our words" in rows["None"]
+    assert "prompt: the rules of GRADA's Figure 8, Prompt 1, in our words" in rows["GRADA (HRSIM)"]
+    assert "prompts in our words" in rows["Keyword Aggregation"]
+    rows = differs("trustrag-table-1", "row")
+    assert "prompt: the rules of TrustRAG's released code in our words" in rows["TrustRAG stage 1 (paper)"]
+    assert "prompts: those of TrustRAG's Appendix A in our words" in rows["TrustRAG stage 1&2 (paper)"]
+    (contaminated,) = [one for one in rows["TrustRAG stage 1&2 (reference)"] if one.startswith("prompts")]
+    assert "names the attack that is measured" in contaminated
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "said"),
+    [
+        ("grada-table-1", "NQ, PIA", "the sentence that counts as success in our words"),
+        ("trustrag-table-1", "NQ, PIA", "the text describes perturbed tokens"),
+        ("radar-table-1", "RealtimeQA, PIA, position 1", "the order in our words, ten times"),
+        ("radar-table-2", "Bio, PIA, top 10, position 1", "without its faked answers"),
+        ("radar-table-7", "RealtimeQA, top 10, position 1", "the order in our words"),
+    ],
+)
+def test_a_column_says_where_an_order_is_not_the_papers(name: str, column: str, said: str, tmp_path: Path) -> None:
+    row = {"question": "who?", "correct_answers": ["x"], "incorrect_answers": ["y"], "passages": []}
+    for file in ("realtimeqa", "biogen", "nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned"):
+        (tmp_path / f"{file}.jsonl").write_text(json.dumps({"id": file, **row}))
+    assert any(said in phrase for phrase in differs(name, "column", data=str(tmp_path))[column])
+    clean = differs("grada-table-3", "column", data=str(tmp_path))
+    assert not any("order" in phrase for phrases in clean.values() for phrase in phrases)
 
 
 def test_a_bound_is_printed_as_a_bound() -> None:

@@ -6,13 +6,13 @@ position among the passages of every step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from unpoison.evaluation.adaptations import Method
-from unpoison.evaluation.differences import in_words, measurable, same_model
+from unpoison.evaluation.differences import in_words, measurable, order_difference, same_model
 from unpoison.evaluation.preset_files import preset_file, preset_files
 from unpoison.evaluation.variants import PAPER, REFERENCE, shortfalls, variants
 
@@ -128,8 +128,15 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
             _named(label, variant): shortfalls(variant, method.defense, over_time=True)
             for (label, variant), method in named.items()
         },
-        attack_differs={row["label"]: tuple(row.get("differs", ())) for row in raw["rows"]},
+        attack_differs={row["label"]: tuple(_of_attack(raw, row)) for row in raw["rows"]},
     )
+
+
+def _of_attack(raw: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
+    """In what a row's attack is not the paper's."""
+    if "attack" in row and (words := order_difference(raw["source"], row["attack"])):
+        yield words
+    yield from row.get("differs", ())
 
 
 def _named(method: str, variant: str) -> str:
