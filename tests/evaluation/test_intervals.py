@@ -180,3 +180,10 @@ def test_holm_is_the_textbooks():
     assert holm([]) == []
     assert math.isnan(holm([math.nan, 0.01])[0])
     assert holm([math.nan, 0.01])[1] == 0.01
+
+
+def test_ends_stay_within_what_is_possible():
+    assert paired_bootstrap([0, 0], [1, -1]).probability == 1.0, "doubled, both halves hold what is equal"
+    alone, lost = paired_shares([False], [True]), paired_shares([True], [False])
+    assert (alone.low < 0, alone.high) == (True, 1.0)
+    assert (lost.low, lost.high > 0) == (-1.0, True)
