@@ -242,7 +242,7 @@ def test_preset_is_told_with_its_published_numbers(tmp_path: Path) -> None:
     preset = load_preset("trustrag-table-6", limit=4)
     report = Report.of(Runner(tmp_path, preset.scenarios).run(), preset=preset)
     text = as_markdown(report)
-    assert "measured once: stage 1 |" in text
+    assert "measured once: stage 1 (paper) |" in text
     assert "same setting as the paper?" in text
     assert "instead: data: the built-in sample (4 questions) instead of NQ (100)" in text
     shown = page(report)

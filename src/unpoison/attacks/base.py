@@ -26,7 +26,19 @@ from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.requests import Flow
 from unpoison.types import MAX_PASSAGES
 
-__all__ = ["Attack", "DirectAttack", "PoisonText", "Target", "contains_answer", "with_question"]
+__all__ = [
+    "MOST_COPIES",
+    "Attack",
+    "DirectAttack",
+    "PoisonText",
+    "Target",
+    "contains_answer",
+    "copies",
+    "with_question",
+]
+
+MOST_COPIES = 100
+"""How often an attack may repeat a text within one passage; the papers repeat it at most ten times."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -181,6 +193,11 @@ class Attack(ABC):
             if getattr(self.models, need, None) is None and getattr(self, need, None) is None:
                 raise OptionError(f"the attack {self.name} needs {need}=...; pass one")
 
+    @classmethod
+    def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
+        """In what a search of these options, with the victim's generator or none, falls short of the published one."""
+        return ""
+
     @abstractmethod
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
         """The flow that crafts `count` texts for one target."""
@@ -270,6 +287,11 @@ class DirectAttack(Attack):
 def with_question(question: str, text: str) -> str:
     """PoisonedRAG's retrieval prefix: the question and a full stop, no space after it."""
     return f"{question}.{text}"
+
+
+def copies(text: str, times: int) -> str:
+    """Copies of a text in one passage with a blank line between, as RobustRAG's and RADAR's code repeats a payload."""
+    return "\n\n".join([text] * times)
 
 
 def contains_answer(text: str, answer: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -33,6 +34,10 @@ REFUSALS = {
 
 ABSTENTIONS = ("I don't know", "I do not know")
 """Success as well, whichever refusal was aimed at: the attack wants no answer."""
+
+CALLS = 200
+SEARCHED = 32_000
+"""Victim calls that the paper's search may take for one text: 1,000 steps of 32 candidates."""
 
 _WORDS = """archive border candle distance engine fabric garden harbour island journal kettle lantern margin needle
 orchard paper quarter ribbon shadow timber umbrella valley window yellow anchor basket copper desert echo
@@ -71,7 +76,7 @@ class Jamming(Attack):
         refusal: Literal["t1", "t2", "t3"] = "t1",
         mode: Literal["auto", "search", "proxy"] = "auto",
         tokens: int = 50,
-        calls: int = 200,
+        calls: int = CALLS,
         candidates: int = 32,
         patience: int = 100,
         top: int = 5,
@@ -91,6 +96,13 @@ class Jamming(Attack):
         self.candidates = at_least("candidates", candidates, 1)
         self.patience = at_least("patience", patience, 1)
         self.top = at_least("top", top, 1)
+
+    @classmethod
+    def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
+        if options.get("mode", "auto") == "proxy" or generator is None:
+            return "no victim is asked: the refusal itself stands behind the question"
+        calls = int(options.get("calls", CALLS))
+        return f"at most {calls:,} calls of the victim for a text; the paper's search may take {SEARCHED:,}"
 
     def wanted(self, target: Target) -> tuple[str, ...]:
         return (REFUSALS[self.refusal], *ABSTENTIONS)

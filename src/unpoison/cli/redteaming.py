@@ -88,7 +88,8 @@ def _figure(estimate: Estimate, unit: str) -> str:
         return "-"
     if unit == "share":
         return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
-    return f"{estimate.value:.2f} [{estimate.low:.2f} to {estimate.high:.2f}]"
+    interval = "" if isnan(estimate.low) else f" [{estimate.low:.2f} to {estimate.high:.2f}]"
+    return f"{estimate.value:.2f}{interval}"
 
 
 def problems(results: Results) -> list[str]:

@@ -62,8 +62,8 @@ class Vote(Defense):
 
     Args:
         generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
-        nli: With `same="meaning"`, judges which answers entail each other both ways; rules (`kernels.answers`) by
-            default.
+        nli: With `same="meaning"`, judges which answers entail each other both ways, each pair in a run of its own;
+            rules (`kernels.answers`) by default.
         same: Which answers are one. `written`: those of one form (`kernels.forms`). `meaning`: also those that contain
             or say the same as one with `seconds` votes of its own.
         seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
@@ -117,7 +117,7 @@ class Vote(Defense):
         answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
         ballots = Ballots.of(query.reading, answers)
         texts = [passage.reading for passage in passages]
-        options = (self.least, self.same, self.seconds, self.copies == "once", self.models.nli is not None)
+        options = (self.least, self.same, self.seconds, self.copies == "once", self.models.nli)
         return Poll(ballots, (yield from counted(query.reading, ballots, texts, *options)))
 
     def concluded(self, screening: Screening, poll: Poll) -> Answer:

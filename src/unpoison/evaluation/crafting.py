@@ -16,7 +16,7 @@ from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.loading import can_write
 from unpoison.threads import in_order
 
-__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "stand_in", "takes"]
+__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "short_of", "stand_in", "takes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,15 @@ def stand_in(scenario: Scenario) -> str:
         return ""
     given = {"generator": scenario.generator, **options}.get(attack.model_option)
     return attack.offline if given is None or not can_write(given) else ""
+
+
+def short_of(scenario: Scenario) -> str:
+    """In what an attack's search falls short of the published one; "" where it does not, or does not search."""
+    if not scenario.attacked:
+        return ""
+    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
+    name, options = registry.parse(crafting)
+    return str(getattr(registry.find("attacks", name), "short_of", lambda *_: "")(options, scenario.generator))
 
 
 def make_attack(spec: str, **given: Any) -> Attack:

@@ -196,7 +196,7 @@ def _number(number: PublishedNumber, by_seed: Sequence[Estimate]) -> dict[str, o
     measured = [estimate.to_dict() for estimate in by_seed]
     first = measured[0] if measured else {}
     return {
-        **{name: getattr(number, name) for name in ("table", "row", "column", "measure")},
+        **{name: getattr(number, name) for name in ("table", "row", "variant", "column", "measure")},
         "published": number.value,
         **{name: getattr(number, name) for name in ("bound", "spread")},
         **{name: list(getattr(number, name)) for name in ("row_differs", "column_differs")},
