@@ -19,6 +19,7 @@ from unpoison.attacks.budget import Meter
 from unpoison.checks import among, at_least
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
+from unpoison.kernels.cosine import inner_products
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.prompts import answer_prompt, informative
 from unpoison.requests import Flow
@@ -153,7 +154,7 @@ class Jamming(Attack):
         """The victim's reply to each trial document, and its similarity to the refusal; -1 when not retrieved."""
         documents = [self._document(target, tokens) for tokens in trials]
         vectors = yield from meter.encode([target.question, *target.context, *documents], "retrieval")
-        similarity = vectors[1:] @ vectors[0]
+        similarity = inner_products(vectors[1:], vectors[0])
         rivals, own = similarity[: len(target.context)], similarity[len(target.context) :]
         in_reach = [i for i, s in enumerate(own) if int((rivals >= s).sum()) < self.top]
         prompts = []
@@ -163,8 +164,9 @@ class Jamming(Attack):
         replies = yield from meter.generate(prompts, "victim")
         wanted = yield from meter.encode([REFUSALS[self.refusal], *(reply.text for reply in replies)], "oracle")
         scores, texts = [-1.0] * len(trials), ["unread"] * len(trials)
-        for i, reply, vector in zip(in_reach, replies, wanted[1:], strict=True):
-            scores[i], texts[i] = float(vector @ wanted[0]), reply.text
+        refusing = inner_products(wanted[1:], wanted[0]).tolist()
+        for i, reply, score in zip(in_reach, replies, refusing, strict=True):
+            scores[i], texts[i] = score, reply.text
         return scores, texts
 
 

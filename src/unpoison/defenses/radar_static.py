@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.atomic import read_alone, statements
 from unpoison.defenses.base import Defense, abstention, answered
-from unpoison.kernels.centrality import eigenvector_centrality, power_iteration
+from unpoison.kernels.centrality import ROUNDING, eigenvector_centrality, power_iteration
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.mincut import min_cut
 from unpoison.prompts import (
@@ -248,7 +248,7 @@ class StaticRadar(Defense):
 def _rescaled(values: Matrix) -> Matrix:
     """Min-max to [0, 1], clipped to [0.01, 0.99], as the released code does; 0.5 for values without spread."""
     spread = np.ptp(values) if len(values) else 0.0
-    if spread == 0:
+    if spread <= ROUNDING * np.abs(values).max(initial=0.0):
         return np.full(len(values), 0.5)
     return np.asarray(np.clip((values - values.min()) / spread, 0.01, 0.99))
 

@@ -71,7 +71,7 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
     """
     first = screenings[0]
     sizes = [len(starts(_flat(p).text, characters)) for p in passages]
-    if len(screenings) == 1 and max(sizes, default=1) <= MOST and first.passages == passages:
+    if len(screenings) == 1 and first.passages == passages:
         return first
     worst = [min((s.verdicts[i] for s in screenings), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
     reasons = [
