@@ -27,6 +27,7 @@ class Published(DirectAttack):
 
     name = "published"
     summary = "the poison texts that come with the data set"
+    wording = "published"
     requires = ("texts",)
 
     def __init__(self, attack: str | None = None, *, prefix: bool = False, seed: int = 0) -> None:
