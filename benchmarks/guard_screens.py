@@ -21,7 +21,7 @@ from unpoison.models.protocols import Encoder
 from unpoison.registry import create
 from unpoison.types import Query, Screening
 
-CHUNK = 512
+CHUNK = 128
 """Texts between two writes of the cache."""
 
 

@@ -9,14 +9,11 @@ from pathlib import Path
 from guard_data import Sample, measured_samples
 from quality_cells import BENIGN, CANDIDATES
 from unpoison.cli.demo_cases import planted as demo_planted
-from unpoison.evaluation import Context, Estimate, Tally, clean_contexts, load, planted, prepend, wilson
+from unpoison.evaluation import Estimate, Tally, clean_contexts, load, wilson
 from unpoison.evaluation.intervals import bootstrap_ratio
-from unpoison.registry import create
 from unpoison.rows import load_sample
 
-__all__ = ["CLAIMS", "ENCODERS", "Claim", "Groups", "of_data", "of_sample"]
-
-ENCODERS = ("lexical", "minilm")
+__all__ = ["CLAIMS", "Claim", "Groups", "of_data", "of_sample"]
 
 Groups = Mapping[str, Sequence[Sample]]
 """Samples by the name of their group."""
@@ -27,21 +24,15 @@ FRONT, PLAIN = "question in front", "without the question"
 def of_sample() -> dict[str, list[Sample]]:
     """The built-in sample: with the question in front as `unpoison demo` plants it, and its poison as it is written."""
     groups = dict[str, list[Sample]]()
-    for count in (1, 3):
-        groups[f"sample, {FRONT}, {count}"] = [
-            _labelled("sample", row.query.text, passages, labels)
+    for name, count, front in (
+        *((f"sample, {FRONT}, {count}", count, True) for count in (1, 3)),
+        *((f"sample, {PLAIN}, {count}", count, False) for count in (1, 3)),
+        ("sample, clean", 0, False),
+    ):
+        groups[name] = [
+            _labelled("sample", row.query.text, *demo_planted(row, count, question_first=front))
             for row in load_sample()
-            for passages, labels in [demo_planted(row, count)]
         ]
-    examples = load("sample").examples
-    clean = clean_contexts(examples, CANDIDATES)
-    attack = create("attacks", "published")
-    for count in (1, 3):
-        groups[f"sample, {PLAIN}, {count}"] = [
-            _of(prepend(context, planted(example, attack.craft(example.target(), count)), CANDIDATES))
-            for example, context in zip(examples, clean, strict=True)
-        ]
-    groups["sample, clean"] = [_of(context) for context in clean]
     return groups
 
 
@@ -60,13 +51,10 @@ def of_data(folder: Path) -> dict[str, list[Sample]]:
                 groups.setdefault(FRONT if front else PLAIN, []).append(one)
     for path in sorted(folder.glob("clean_*.jsonl")):
         contexts = clean_contexts(load(path).examples, CANDIDATES, order="rank")
-        groups[f"clean, {path.stem}"] = [_of(context, path.stem) for context in contexts]
+        groups[f"clean, {path.stem}"] = [
+            _labelled(path.stem, context.query, context.passages, ["clean"] * len(context)) for context in contexts
+        ]
     return groups
-
-
-def _of(context: Context, domain: str = "sample") -> Sample:
-    labels = tuple("poison" if c.poison else "gold" if c.gold else "clean" for c in context.candidates)
-    return _labelled(domain, context.query, context.passages, labels)
 
 
 def _labelled(domain: str, question: str, passages: Sequence, labels: Sequence[str]) -> Sample:

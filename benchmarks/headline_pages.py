@@ -12,12 +12,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FIGURES", "FILE", "PAGES", "PLACE", "ROOT", "bring_up_to_date", "load_headlines", "with_figures"]
+__all__ = [
+    "ENCODERS",
+    "FIGURES",
+    "FILE",
+    "PAGES",
+    "PLACE",
+    "ROOT",
+    "bring_up_to_date",
+    "load_headlines",
+    "with_figures",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs" / "results" / "headlines.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
+
+ENCODERS = ("lexical", "minilm")
 
 Headlines = dict[str, dict[str, Any]]
 
@@ -54,11 +66,10 @@ def with_figures(text: str, found: Headlines) -> str:
 
 
 FRONT_ROWS = {
-    "front": "one planted text among ten passages, the question in front: **still read** in",
-    "plain": "the same texts **without** the question: still read in",
-    "sample-front-1": "the built-in sample, the question in front (`unpoison demo`): still read in",
-    "sample-plain-1": "the sample's own poison, as an author wrote it (`-a published`): still read in",
-    "sample-plain-3": "the same, three texts: any still read in",
+    "front": "one planted text among ten passages, published poison with the question in front: **still read** in",
+    "plain": "the same questions and texts **without** the question: still read in",
+    "sample-front-1": "the built-in sample (`unpoison demo`), our prose with the question in front: still read in",
+    "sample-plain-1": "the sample, our prose as it is written (`-a published`): **still read** in",
 }
 
 
@@ -66,18 +77,14 @@ def front(found: Headlines) -> str:
     """The front page's table: what is stopped, what is not, and what it costs."""
     lines = ["", "", "| behind Guard, % | built-in encoder | MiniLM | questions |", "|---|---|---|---|"]
     for name, says in FRONT_ROWS.items():
-        lines.append(f"| {says} | {' | '.join(_cells(found, name))} | {found[f'{name}/lexical']['n']} |")
-    for prefix, says in (
-        ("kept", "nobody attacks: passages **kept**, worst to best of {count} kinds of text"),
-        ("touched", "nobody attacks: questions that lose a passage, best to worst kind"),
-    ):
-        spans = [_span(found, prefix, encoder) for encoder in ("lexical", "minilm")]
-        ends = [f"{_short(low)} ({name}) to {_short(high)}" for low, high, name in spans]
-        if prefix == "touched":
-            ends = [f"{_short(low)} to {_short(high)} ({name})" for low, high, name in spans]
-        total = sum(entry["n"] for _, entry in _of_prefix(found, prefix, "lexical"))
-        count = len(list(_of_prefix(found, prefix, "lexical")))
-        lines.append(f"| {says.format(count=count)} | {' | '.join(ends)} | {total:,} |")
+        lines.append(f"| {says} | {' | '.join(_cells(found, name))} | {_questions(found, name)} |")
+    kept, touched = ([_span(found, prefix, encoder) for encoder in ENCODERS] for prefix in ("kept", "touched"))
+    asked = " / ".join(f"{sum(e['n'] for _, e in _of_prefix(found, 'kept', encoder)):,}" for encoder in ENCODERS)
+    sets = len(list(_of_prefix(found, "kept", ENCODERS[0])))
+    worst = (f"{_short(low)} ({name}) to {_short(high)}" for low, high, name in kept)
+    lines.append(f"| nobody attacks: passages **kept**, by kind of text ({sets}) | {' | '.join(worst)} | {asked} |")
+    most = (f"{_short(low)} to {_short(high)} ({name})" for low, high, name in touched)
+    lines.append(f"| nobody attacks: questions that lose a passage, by kind | {' | '.join(most)} | {asked} |")
     return "\n".join([*lines, "", ""])
 
 
@@ -90,23 +97,23 @@ def clean_sets(found: Headlines) -> str:
         "| MiniLM: passages kept % | questions that lose one % |",
         "|---|---|---|---|---|---|",
     ]
-    for claim, entry in _of_prefix(found, "kept", "lexical"):
+    for claim, _ in _of_prefix(found, "kept", ENCODERS[0]):
         name = claim.removeprefix("kept-")
         cells = [cell for pair in zip(_cells(found, f"kept-{name}"), _cells(found, f"touched-{name}")) for cell in pair]
-        lines.append(f"| {name} | {entry['n']} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {_questions(found, claim)} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", ""])
 
 
 def lost(found: Headlines) -> str:
     """What clean retrievals lose by kind of text, with the encoder that costs more."""
-    worst = min(_span(found, "kept", encoder)[0] for encoder in ("lexical", "minilm"))
-    best = max(_span(found, "kept", encoder)[1] for encoder in ("lexical", "minilm"))
+    worst = min(_span(found, "kept", encoder)[0] for encoder in ENCODERS)
+    best = max(_span(found, "kept", encoder)[1] for encoder in ENCODERS)
     return f"loses {_short(100 - best)} to {_short(100 - worst)} % of the passages, by kind of text"
 
 
 def ragdefender(found: Headlines) -> str:
     """In how many questions of clean retrievals RAGDefender drops something, with both encoders."""
-    spans = [_span(found, "ragdefender", encoder) for encoder in ("lexical", "minilm")]
+    spans = [_span(found, "ragdefender", encoder) for encoder in ENCODERS]
     low, high = min(span[0] for span in spans), max(span[1] for span in spans)
     return f"drops something in {low:.0f} to {high:.0f} % of the questions"
 
@@ -139,8 +146,13 @@ FIGURES: dict[str, Callable[[Headlines], str]] = {
 }
 
 
+def _questions(found: Headlines, name: str) -> str:
+    """How many were asked, with each encoder where these differ."""
+    return " / ".join(dict.fromkeys(f"{found[f'{name}/{encoder}']['n']:,}" for encoder in ENCODERS))
+
+
 def _cells(found: Headlines, name: str) -> Iterator[str]:
-    for encoder in ("lexical", "minilm"):
+    for encoder in ENCODERS:
         entry = found[f"{name}/{encoder}"]
         yield f"{_short(entry['value'])} [{entry['low']:.0f}, {entry['high']:.0f}]"
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from guard_data import Sample
 from guard_screens import cached_encoder, screen_all
-from headline_claims import CLAIMS, ENCODERS, Claim, Groups, of_data, of_sample
-from headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
+from headline_claims import CLAIMS, Claim, Groups, of_data, of_sample
+from headline_pages import ENCODERS, FILE, ROOT, bring_up_to_date, load_headlines
 from unpoison import Guard, __version__
 from unpoison.evaluation import Tally
 from unpoison.models.protocols import Encoder
@@ -39,21 +39,30 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--only", default="", help="claims whose names begin so")
     parser.add_argument("--encoders", default=",".join(ENCODERS))
+    parser.add_argument("--limit", type=int, help="at most so many questions of a clean set, spread over all of it")
     parser.add_argument("--cache", type=Path, default=Path("build/guard"), help="folder for embeddings")
     parser.add_argument("--pages", action="store_true", help="measure nothing, only bring the pages up to date")
     arguments = parser.parse_args()
     if not arguments.pages:
         claims = {name: claim for name, claim in CLAIMS.items() if name.startswith(arguments.only)}
-        groups = groups_of(claims, arguments.folder)
+        groups = {
+            name: spread(samples, arguments.limit) if name.startswith("clean, ") and arguments.limit else samples
+            for name, samples in groups_of(claims, arguments.folder).items()
+        }
         standing = load_headlines() if FILE.exists() else {}
         for encoder in arguments.encoders.split(","):
             for name, entry in measure(claims, groups, encoder, arguments.cache):
                 standing[name] = entry
                 print(f"{name}: {entry['value']} [{entry['low']}, {entry['high']}], n = {entry['n']}", flush=True)
-        known = {f"{name}/{encoder}" for name in CLAIMS for encoder in ENCODERS}
-        text = json.dumps({name: standing[name] for name in sorted(standing) if name in known}, indent=1)
-        FILE.write_text(text + "\n", encoding="utf-8")
+                write(standing)
     bring_up_to_date()
+
+
+def write(standing: Mapping[str, Entry]) -> None:
+    """Keep the numbers of the claims that there are."""
+    known = {f"{name}/{encoder}" for name in CLAIMS for encoder in ENCODERS}
+    text = json.dumps({name: standing[name] for name in sorted(standing) if name in known}, indent=1)
+    FILE.write_text(text + "\n", encoding="utf-8")
 
 
 def groups_of(claims: Mapping[str, Claim], folder: Path) -> dict[str, list[Sample]]:
@@ -83,7 +92,7 @@ def tallies(defense: str, samples: Sequence[Sample], encoder: Encoder) -> list[T
 def entry(name: str, claim: Claim, counts: Sequence[Tally], encoder: str) -> Entry:
     """A claim's number, in percent, and how to get it."""
     found = claim.measure(counts)
-    few = claim.measure(spread(counts)).value if claim.repeatable else None
+    few = claim.measure(spread(counts, FEW)).value if claim.repeatable else None
     return {
         "says": claim.says,
         "value": percent(found.value),
@@ -98,9 +107,9 @@ def entry(name: str, claim: Claim, counts: Sequence[Tally], encoder: str) -> Ent
     }
 
 
-def spread(items: Sequence[Any]) -> list[Any]:
-    """A few of them, evenly from all."""
-    return [items[k * len(items) // FEW] for k in range(FEW)] if len(items) > FEW else list(items)
+def spread(items: Sequence[Any], most: int) -> list[Any]:
+    """At most so many of them, evenly from all."""
+    return [items[k * len(items) // most] for k in range(most)] if len(items) > most else list(items)
 
 
 def percent(share: float) -> float:

@@ -70,3 +70,30 @@ def test_tables_say_whose_words_were_planted(tmp_path: Path) -> None:
         "authchain": "our wording",
         "published": "",
     }
+
+
+def cells_of(text: str) -> list[tuple[str, str]]:
+    """Rows with a measured number, each with the heading of its table."""
+    rows = []
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        heading, *lines = table.splitlines()
+        rows += [(heading, line) for line in lines if re.search(r"\| \d", line)]
+    return rows
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_an_attack_says_whose_words_were_measured(name: str) -> None:
+    page = (DOCS / "attacks" / f"{name}.md").read_text(encoding="utf-8")
+    sentence = {"ours": "ours.", "published": "those of the attack's authors", "data": "the data's"}
+    assert f"**Whose words:** {sentence[registry.find('attacks', name).wording]}" in page
+    measured = page.partition("\n## Measured\n")[2].partition("\n## ")[0]
+    if wording(name) == "our wording" and name != "poisonedrag":  # which is measured with its authors' texts
+        assert [row for heading, row in cells_of(measured) if "our wording" not in heading + row] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("results/*.md")), ids=lambda page: page.stem)
+def test_rows_of_the_results_say_whose_words_were_measured(page: Path) -> None:
+    ours = "|".join(re.escape(name) for name in NAMES if wording(name) == "our wording")
+    named = re.compile(rf"^\| `?(?:{ours})(?:[:+][^|]*)?`? \|")
+    rows = cells_of(page.read_text(encoding="utf-8"))
+    assert [row for _, row in rows if named.match(row) and "our wording" not in row] == []
