@@ -30,7 +30,7 @@ def data(tmp_path):
 def test_a_table_tells_what_is_saved_and_what_is_damaged(run):
     result = run("evaluate", "-d", "trustrag,grada", "--poisons", "0,3", *SMALL)
     assert result.exit_code == 0
-    assert "sample, poisonedrag (stand-in: templates) x 3" in result.stdout
+    assert "sample, poisonedrag (our wording; stand-in: templates) x 3" in result.stdout
     assert "vanilla:keep=5" in result.stdout
     assert "clean: gold lost %" in result.stdout
     assert "ASR" not in result.stdout

@@ -87,6 +87,7 @@ class AdversarialDecoding(Attack):
 
     name = "adversarial-decoding"
     summary = "beam search for a readable lead that is retrieved"
+    wording = "data"
     offline = "whole sentences from templates"
     model_option = "lm"
     needs = ("encoder",)

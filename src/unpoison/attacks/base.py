@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -145,6 +145,9 @@ class Attack(ABC):
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
         uses_context: Whether it looks at the clean passages that are retrieved beside its own.
+        wording: Whose words are planted: `ours`, of whoever wrote the class, from templates or prompts of theirs;
+            `published`, texts of an attack's own authors; `data`, texts of the data that the attack edits or puts
+            something in front of, ours only where the data bring none. Tables say which.
         offline: What stands in for a language model where there is none; "" for attacks that need none.
         model_option: The option that names that language model.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
@@ -163,6 +166,7 @@ class Attack(ABC):
     requires: tuple[str, ...] = ("incorrect",)
     uses_gold: bool = False
     uses_context: bool = False
+    wording: Literal["ours", "published", "data"] = "ours"
     offline: str = ""
     model_option: str = "generator"
     passage_format: str = "{text}"

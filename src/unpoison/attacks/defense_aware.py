@@ -78,6 +78,7 @@ class DefenseAware(Attack):
 
     name = "defense-aware"
     summary = "knows the defense and optimises its texts against the defense's verdicts"
+    wording = "data"
     needs = ("encoder", "defense")
     uses_gold = True
 

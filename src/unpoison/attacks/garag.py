@@ -88,6 +88,7 @@ class Garag(Attack):
 
     name = "garag"
     summary = "genetic search for typos in the golden passage that break reading"
+    wording = "data"
     needs = ("encoder", "generator")
     requires = ("gold", "correct")
     uses_gold = True

@@ -40,6 +40,7 @@ class Published(DirectAttack):
 
     name = "published"
     summary = "the poison texts that come with the data set"
+    wording = "published"
     requires = ("texts",)
 
     def __init__(

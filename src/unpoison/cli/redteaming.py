@@ -74,7 +74,8 @@ def show_results(results: Results) -> None:
     table.add_column("figure", overflow="fold")
     cells = results.table()
     for cell in cells:
-        table.add_column(Text(plain(cell.id if cell.poisons else "nothing planted")), justify="right", overflow="fold")
+        heading = plain(cell.title if cell.poisons else "nothing planted")
+        table.add_column(Text(heading), justify="right", overflow="fold")
     for name, measure in MEASURES.items():
         estimates = [cell.figures[name] for cell in cells]
         if any(not isnan(figure.value) for figure in estimates) and name != "failed":

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from unpoison import __version__
+from unpoison.evaluation.crafting import attack_name
 from unpoison.evaluation.gates import MeasuredCell
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
@@ -44,6 +45,11 @@ class Cell:
     def id(self) -> str:
         """Such as `poisonedrag x 1`; the same in every run of a configuration."""
         return self.attack if not self.poisons else f"{self.attack} x {self.poisons}"
+
+    @property
+    def title(self) -> str:
+        """`id` with the label of the attack's wording, for tables."""
+        return f"{attack_name(self.attack)} x {self.poisons}" if self.poisons else self.attack
 
     @property
     def failed(self) -> int:
