@@ -63,7 +63,7 @@ def brief_of_test(results: Results) -> Brief:
 
 
 def _setting(head: Cell) -> str:
-    return f"The attack is {attack_name(head.attack)}, the worst that was tried with so few documents."
+    return f"The attack is {attack_name(head.attack)}, the worst that was tried."
 
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
