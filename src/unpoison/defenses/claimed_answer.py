@@ -7,6 +7,7 @@ from typing import Literal
 
 from unpoison.claims import disagreement
 from unpoison.defenses.claims import Findings
+from unpoison.defenses.preference import preferred_first
 from unpoison.prompts import answer_prompt, informative
 from unpoison.requests import Flow, generate
 from unpoison.sources import Sources
@@ -42,7 +43,11 @@ def claimed_answer(
         answer = yield from plain
         return replace(answer, status="none")
     plain.close()
-    lead = findings.claims[0]
+    sides = [findings.claims[0], *(findings.claims[n] for n in findings.rivals)]
+    sides = preferred_first(sides, screening.passages, sources.policy.prefer if sources is not None else "")
+    lead, behind = sides[0], findings.behind
+    if lead is not findings.claims[0]:
+        behind = lead.passages
     details = {"claim": lead.text}
     guarantee = findings.guarantee if sources is not None and sources.informed else None
     base = Answer(
@@ -55,13 +60,12 @@ def claimed_answer(
         status=findings.status,
     )
     if findings.status == "disputed" and on_dispute != "majority":
-        sides = [lead, *(findings.claims[n] for n in findings.rivals)]
         text = disagreement(sides, screening.passages)
         if on_dispute == "show":
             return replace(base, text=text)
         return replace(base, text="I don't know.", abstained=True, details={**details, "dispute": text})
     shown = dict(zip(screening.kept_indices, screening.texts, strict=True))
-    texts = [shown[i] for i in findings.behind if i in shown]
+    texts = [shown[i] for i in behind if i in shown]
     if not texts:
         return base
     (reply,) = yield from generate([answer_prompt(query.reading, texts)], "answer", screening)
