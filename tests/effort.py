@@ -29,3 +29,12 @@ def effort(work: Callable[[], object]) -> int:
         sys.settrace(before)
         sys.setprofile(profiler)
     return count
+
+
+def linear(work: Callable[[int], object], size: int = 2_000) -> bool:
+    """Whether eight times the size takes at most twelve times the work: 64 times would be quadratic.
+
+    What runs inside one call of a built-in function is not seen; regular expressions are tried in `test_patterns`.
+    """
+    work(size)  # what is made once and kept
+    return effort(lambda: work(8 * size)) <= 12 * effort(lambda: work(size))
