@@ -59,8 +59,8 @@ coverage: .venv/dev.stamp ## run all tests and name the lines of src that none o
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-mutants: .venv/dev.stamp ## put small faults into the source and count those that the tests notice; hours, may be stopped
-	$(BIN)/python benchmarks/mutants.py --sample 12
+mutants: .venv/dev.stamp ## put 300 small faults into the source and count those that the tests notice; hours, may be stopped
+	$(BIN)/python benchmarks/mutants.py --total 300
 
 dist: .venv/pip.stamp ## wheels and source archives, the same bytes wherever the same commit is built
 	$(PIP) 'build>=1.2'

@@ -1,4 +1,7 @@
-"""How many small faults the tests notice: `python benchmarks/mutants.py [FOLDER_OR_FILE ...] --sample 12`.
+"""How many small faults the tests notice: `python benchmarks/mutants.py [FOLDER_OR_FILE ...] --total 300`.
+
+`--total` draws so many of all modules together, each fault as likely as any other, and the rate with its interval
+stands under the table; `--sample` draws so many of each module.
 
 Each mutant is one module with one fault of `mutations.py`, chosen at random with a seed. It is compiled in memory, in a
 process of its own, so the source on disk is never touched. Only the tests that mirror the module run, until the first
@@ -18,6 +21,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -40,7 +44,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE, TESTS = ROOT / "src" / "unpoison", ROOT / "tests"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.jsonl")
 MEASURES = ("tallies", "measures", "intervals", "matching", "certified", "noise", "rates")
-DEFAULT = ("kernels", "defenses", "beliefs", "service/gate.py", *(f"evaluation/{name}.py" for name in MEASURES))
+ROOMS = ("kernels", "defenses", "beliefs", "at_rest", "models", "redteam", "service")
+DEFAULT = (*ROOMS, *(f"evaluation/{name}.py" for name in MEASURES))
 PRELOADED = [
     "pytest",
     "hypothesis",
@@ -114,13 +119,14 @@ def _text(path: Path) -> str:
 
 def noticed(module: Path, index: int | None, tests: list[Path], limit: float | None) -> tuple[str, float]:
     """As `run`, the nearest test file first: it notices most, and to collect the others takes longer than to run it."""
-    spent = 0.0
-    for part in (tests[:1], tests[1:]):
-        result, seconds = run(module, index, part, limit) if part else ("survived", 0.0)
+    spent, results = 0.0, set[str]()
+    for part in filter(None, (tests[:1], tests[1:])):
+        result, seconds = run(module, index, part, limit)
         spent += seconds
-        if result != "survived":
-            break
-    return result, spent
+        results.add(result)
+        if result not in ("survived", "untested"):
+            return result, spent
+    return ("survived" if "survived" in results else "untested"), spent
 
 
 def run(module: Path, index: int | None, tests: list[Path], seconds: float | None) -> tuple[str, float]:
@@ -142,7 +148,9 @@ def run(module: Path, index: int | None, tests: list[Path], seconds: float | Non
         code, spent = process.exitcode, seconds or 0.0
     if waiting or code == -signal.SIGXCPU:
         return "endless", spent
-    if code in (0, 5):  # all passed, or none of the tests is wanted here
+    if code == 5:  # none of the tests is wanted here: they load real checkpoints
+        return "untested", spent
+    if code == 0:
         return "survived", spent
     # 1: a test failed; 2 to 4: they could not even be collected, which is noticed too.
     return ("killed" if code in (1, 2, 3, 4) else "broken"), spent
@@ -221,14 +229,31 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def measured(module: Path, sample: int, seed: int, results: Path, only: str) -> Iterator[dict[str, Any]]:
+def draw(names: list[Path], sample: int, total: int | None, seed: int, only: str) -> dict[Path, list[int]]:
+    """Which mutants of each module run: `sample` of each, or `total` of all together."""
+    everything = dict[Path, list[int]]()
+    for module in names:
+        lines = _text(module).splitlines()
+        found = enumerate(changes(ast.parse(_text(module))))
+        everything[module] = [i for i, change in found if only in change.text or only in lines[change.line - 1]]
+    if total is None:
+        return {module: _some(all_of, sample, f"{seed} {module.relative_to(SOURCE)}")
+                for module, all_of in everything.items()}  # fmt: skip
+    pairs = [(module, i) for module, all_of in everything.items() for i in all_of]
+    drawn = set(random.Random(seed).sample(pairs, min(total, len(pairs))))
+    return {module: [i for i in all_of if (module, i) in drawn] for module, all_of in everything.items()}
+
+
+def _some(numbers: list[int], count: int, seed: str) -> list[int]:
+    return sorted(random.Random(seed).sample(numbers, min(count, len(numbers))))
+
+
+def measured(module: Path, chosen: list[int], results: Path) -> Iterator[dict[str, Any]]:
     """The mutants of one module, run or remembered."""
     name = str(module.relative_to(SOURCE))
     tests = mirrored(module)
     found = changes(ast.parse(_text(module)))
     lines = _text(module).splitlines()
-    chosen = [i for i, change in enumerate(found) if only in change.text or only in lines[change.line - 1]]
-    chosen = sorted(random.Random(f"{seed} {name}").sample(chosen, min(sample, len(chosen))))
     source, tested = digest([module]), digest(tests)
     # What was noticed stays so when tests are added; what survived gets another try.
     done = {(row["index"]): row for row in read(results) if row["module"] == name and row["source"] == source
@@ -243,6 +268,9 @@ def measured(module: Path, sample: int, seed: int, results: Path, only: str) -> 
         if i not in done:
             if limit is None:
                 result, seconds = noticed(module, None, tests, None)
+                if result == "untested":
+                    yield from ({"module": name, "result": "untested"} for _ in chosen)
+                    return
                 if result != "survived":
                     sys.exit(f"the tests of {name} fail without any fault: {' '.join(map(str, tests))}")
                 limit = 4 * seconds + SPARE
@@ -269,9 +297,24 @@ def report(rows: list[dict[str, Any]]) -> str:
         killed, survived = count["killed"] + count["endless"], count["survived"] + count["broken"]
         share = f"{killed / (killed + survived):.0%}" if killed + survived else "-"
         lines.append(f"| {name} | {killed + survived} | {killed} | {survived} | {count['equivalent']} | {share} |")
+    killed, whole = counts["all"]["killed"] + counts["all"]["endless"], sum(counts["all"].values())
+    whole -= counts["all"]["equivalent"] + counts["all"]["untested"]
+    low, high = wilson(killed, whole)
+    lines += ["", f"{killed} of {whole} mutants were noticed: {killed / max(whole, 1):.0%} [{low:.0%}, {high:.0%}]; "
+              f"{counts['all']['equivalent']} more change no behaviour, {counts['all']['untested']} stand in modules "
+              "whose tests load real checkpoints"]  # fmt: skip
     lines += ["", *(f"{row['result']}: {row['module']}:{row['number']}  {row['change']}" for row in rows
                     if row["result"] in ("survived", "broken"))]  # fmt: skip
     return "\n".join(lines)
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson, 1927)."""
+    if not trials:
+        return 0.0, 1.0
+    z, share = 1.96, successes / trials
+    middle, half = share + z**2 / (2 * trials), z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+    return (middle - half) / (1 + z**2 / trials), (middle + half) / (1 + z**2 / trials)
 
 
 def main() -> None:
@@ -280,6 +323,7 @@ def main() -> None:
         "modules", nargs="*", default=list(DEFAULT), help="below src/unpoison: a folder, a file, a pattern"
     )
     parser.add_argument("--sample", type=int, default=20, help="mutants of each module")
+    parser.add_argument("--total", type=int, help="mutants of all modules together, instead of so many of each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="mutants whose line or description holds this text")
     parser.add_argument("--list", action="store_true", help="list the mutants that would run, and their tests")
@@ -287,11 +331,12 @@ def main() -> None:
     options = parser.parse_args()
     began = time.monotonic()
     rows: list[dict[str, Any]] = []
-    for module in modules(options.modules):
+    chosen = draw(modules(options.modules), options.sample, options.total, options.seed, options.only)
+    for module, indices in chosen.items():
         if options.list:
             print(module.relative_to(SOURCE), *(path.relative_to(TESTS) for path in mirrored(module)))
             continue
-        rows += measured(module, options.sample, options.seed, options.results, options.only)
+        rows += measured(module, indices, options.results)
     if rows:
         print(report(rows))
         print(f"\n{time.monotonic() - began:.0f} seconds", file=sys.stderr)

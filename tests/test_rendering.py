@@ -238,7 +238,9 @@ def test_without_a_usable_graph_there_is_no_picture(graph: ArrayLike | None):
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_few_passages(k: int):
-    Reader(page([screening(["x"] * k, list(range(k)), np.zeros((k, k)))]))
+    reader = Reader(page([screening(["x"] * k, list(range(k)), np.zeros((k, k)))]))
+    assert len(reader.named("blockquote")) == k
+    assert len(reader.named("svg")) <= 1
 
 
 def test_numbers_that_are_none_do_not_reach_the_picture():

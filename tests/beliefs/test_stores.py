@@ -16,16 +16,15 @@ from unpoison.errors import InputError, OptionError, StoreError
 A, B = Belief("Ada", 0.8, 0.1, "Who?"), Belief("Bea", 0.5, 0.25)
 
 
-def test_what_is_put_is_got(store):
+def test_what_is_put_is_got(store, clock):
     assert isinstance(store, BeliefStore)
     assert store.get("k") is None
-    before = time.time()
     assert store.put("k", A)
     found = store.get("k")
     assert found == A
     assert found.query == "Who?"
     assert found.version
-    assert before - 1 <= found.created == found.updated <= time.time() + 1
+    assert found.created == found.updated == pytest.approx(clock.now, abs=1e-3)
     assert found.expires is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from effort import linear
 from kernels.test_canonical import MEANT, PIECES
 from unpoison.kernels.alignment import Edits, Trace, joined
 from unpoison.kernels.canonical import LONGEST, canonical
@@ -189,18 +189,14 @@ def test_changes_are_traced(text: str, data: st.DataObject) -> None:
         "e\u0301\u0302",
     ],
 )
-def test_time_is_linear(unit: str) -> None:
-    def seconds(size: int) -> float:
+def test_the_work_is_linear(unit: str) -> None:
+    def work(size: int) -> None:
         raw = unit * (size // len(unit))
-        begin = time.thread_time()
         reading, trace = traced(raw)
         regions = trace.regions(len(reading.text) // 3, len(reading.text) // 2)
         redacted(raw, regions, MARK)
-        return time.thread_time() - begin
 
-    seconds(1000)
-    small = min(seconds(LONGEST // 32) for _ in range(2))
-    assert seconds(LONGEST // 4) < 8 * 3 * max(small, 0.02)
+    assert linear(work)
 
 
 def test_a_text_beyond_the_bound() -> None:

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import linear
 from unpoison.kernels.canonical import LONGEST, canonical
 
 PLAIN = "The capital of Australia is Canberra, which was founded in 1913 and lies between Sydney and Melbourne."
@@ -196,17 +195,5 @@ HOSTILE += [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_time_is_linear_in_the_length(unit: str) -> None:
-    """No clock decides, only a ratio: eight times the text may not take thirty times as long."""
-
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        spent = []
-        for _ in range(2):
-            began = time.process_time()
-            canonical(text)
-            spent.append(time.process_time() - began)
-        return min(spent)
-
-    seconds(1000)
-    assert seconds(200_000) < 30 * max(seconds(25_000), 0.002)
+def test_the_work_is_linear_in_the_length(unit: str) -> None:
+    assert linear(lambda size: canonical(unit * (size // len(unit))))

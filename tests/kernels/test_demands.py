@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from effort import linear
 from unpoison.kernels.demands import ASKS, OBLIGES, ORDERS, VOUCHES, Demand, demands
 
 MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and its wheels turn no more."
@@ -81,9 +80,7 @@ def test_speech_counts_words_on_answers_and_verbs_of_saying() -> None:
 
 @pytest.mark.parametrize("unit", ["a", "Write ", "If ", ", ", ": ", "Explain the ", "? ", "you ", 'Add "', "X. "])
 def test_any_text_is_read_in_linear_time(unit: str) -> None:
-    begin = time.process_time()
-    list(demands(unit * (200_000 // len(unit))))
-    assert time.process_time() - begin < 4
+    assert linear(lambda size: list(demands(unit * (size // len(unit)))))
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import codecs
 import re
-import time
 from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
 
+from effort import linear
 from unpoison.kernels.alignment import Trace
 from unpoison.kernels.canonical import canonical
 from unpoison.kernels.encoded import decoded
@@ -81,13 +81,7 @@ def test_what_says_nothing_stays(text: str) -> None:
     "unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "]
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
-    taken = []
-    for size in (20_000, 80_000):
-        text = (unit * size)[:size]
-        started = time.process_time()
-        canonical(text)
-        taken.append(time.process_time() - started)
-    assert taken[1] < 8 * taken[0] + 0.1
+    assert linear(lambda size: canonical((unit * size)[:size]))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import linear
 from unpoison import Passage
 from unpoison.kernels.order_signs import Lexicon, occurrences_in, signs
 from unpoison.kernels.orders import (
@@ -177,14 +177,8 @@ def test_marks_never_speak_against_an_order() -> None:
         "ignore.\n",
     ],
 )
-def test_time_is_linear_on_hostile_text(unit: str) -> None:
-    def seconds(size: int) -> float:
-        text = (unit * size)[:size]
-        began = time.process_time()
-        order(text)
-        return time.process_time() - began
-
-    assert seconds(100_000) < 2.0
+def test_the_work_is_linear_on_hostile_text(unit: str) -> None:
+    assert linear(lambda size: order((unit * size)[:size]))
 
 
 @pytest.mark.parametrize("between", [" . ", " ! ", "\n.\n", " ) . "])

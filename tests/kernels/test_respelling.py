@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from effort import linear
 from unpoison.kernels.respelling import respelled
 
 KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
@@ -72,10 +71,4 @@ def test_it_is_known_where_each_letter_stood() -> None:
     "unit", ["a-", "a_", "<", "](", "\\a", "http://", "4a", "1 ", "a\n", "[1]", "!", "a!b1 ", "-a.", "|", "\u0142"]
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
-    taken = []
-    for size in (20_000, 80_000):
-        text = (unit * size)[:size]
-        started = time.process_time()
-        respelled(text, KNOWN)
-        taken.append(time.process_time() - started)
-    assert taken[1] < 8 * taken[0] + 0.1
+    assert linear(lambda size: respelled((unit * size)[:size], KNOWN))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
@@ -17,7 +16,8 @@ pytest.importorskip("onnxruntime")
 
 from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
 from unpoison.errors import InputError, MissingExtraError, ModelError
-from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli
+from unpoison.kernels.answers import COMPATIBLE
+from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli, voices
 from unpoison.models.loading import answer_judge, can_write
 from unpoison.models.passage_reader import LONGEST_PASSAGE, REMEMBERED
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
@@ -181,10 +181,11 @@ def test_the_sentence_of_an_answer_is_where_it_was_read(reader):
     assert reply(reader, prompt) == "The crew of the warship had 5 men."
 
 
-def test_many_notes_are_compared_in_bounded_time(reader):
-    began = time.process_time()
+def test_of_many_notes_some_are_compared(reader, monkeypatch):
+    pairs = []
+    monkeypatch.setattr(voices, "relation", lambda *pair: pairs.append(pair) or COMPATIBLE)
     reply(reader, synthesis_prompt(QUESTION, [f"harbour number {i}" for i in range(2000)]))
-    assert time.process_time() - began < 30
+    assert len(pairs) == voices.COMPARED * (voices.COMPARED - 1) // 2
 
 
 def test_a_threshold_has_a_name_of_its_own_and_needs_no_path():

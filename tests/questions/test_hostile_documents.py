@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
+from effort import effort
 from unpoison.questions.documents import read_documents
 
 
@@ -28,11 +28,12 @@ def test_files_of_other_kinds_are_counted(tmp_path: Path) -> None:
     assert problems == ("3 files of other kinds were left out (.docx: 2, without a suffix: 1)",)
 
 
-@pytest.mark.parametrize("markup", ["<!--" * 40_000, "<a " * 40_000, "<![<!"])
-def test_a_broken_page_is_read_in_linear_time(markup: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("markup", ["<!--" * 4_000, "<a " * 4_000, "<![<!"])
+def test_a_broken_page_is_read_without_trying_each_place(markup: str, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<h1>Title</h1><p>A text of some words.</p>{markup}")
-    begin = time.process_time()
-    documents, problems = read_documents(tmp_path)
+    read = []
+    steps = effort(lambda: read.append(read_documents(tmp_path)))
+    documents, problems = read[0]
     assert [document.title for document in documents] == ["Title"]
     assert not problems
-    assert time.process_time() - begin < 5
+    assert steps < 15 * 4_000
