@@ -266,7 +266,7 @@ class Answered(Screened):
 
     answer: dict[str, Any] = Field(
         description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
-        "or null) with promise and proof in words, and belief where there is one."
+        "or null) with promise and proof in words, and details and belief where there are any."
     )
     generator: str
 
