@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format docs benchmarks coverage mutants dist sbom lock notebooks clean
+.PHONY: help demo test seeded check lint types imports format docs benchmarks coverage mutants dist sbom lock notebooks clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no down
 
 test: .venv/dev.stamp ## run all tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the processor can run, with one thread and two
+	$(BIN)/python tools/run_seeded.py
 
 check: lint types imports test ## everything that has to be green
 

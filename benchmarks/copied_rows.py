@@ -1,4 +1,4 @@
-"""Bring what pages copy from the results up to date after these were measured again: rows, and the headline's figures.
+"""Bring the rows that pages copy from the results up to date after these were measured again.
 
 python benchmarks/copied_rows.py
 
@@ -20,15 +20,7 @@ NUMBER = re.compile(r"^-?\d[\d.,]*(?: |$)|^-$")
 Key = tuple[str, ...]
 
 
-HEADLINE = {
-    "question in front: 1": r"(is read in \**)\d+ % \[\d+, \d+\]",
-    "without: nq": r"(still read in )\d+ % \[\d+, \d+\]",
-}
-"""The rows of Guard's present table whose first figure README and front page quote, and where it stands there."""
-
-
 def main() -> None:
-    headline()
     known: dict[Key, set[str]] = {}
     every = set()
     for path in RESULTS:
@@ -44,21 +36,6 @@ def main() -> None:
             elif row not in every and numbered(row) and not inner(row, every):
                 print(f"{page.name}: look at {row}")
         page.write_text(before + measured + text, encoding="utf-8")
-
-
-def headline() -> None:
-    """Put the first figure of its row behind each phrase of the headline."""
-    results = RESULTS[0].read_text(encoding="utf-8")
-    for page in (DOCS.parent / "README.md", DOCS / "index.md"):
-        text = page.read_text(encoding="utf-8")
-        for row, phrase in HEADLINE.items():
-            figure = re.search(
-                rf"^\| any poison left %, {row}.*?\| \d+ \| ([\d.]+) (\[\d+, \d+\])", results, re.MULTILINE
-            )
-            if figure is None:
-                raise SystemExit(f"docs/results.md has no row {row}")
-            text = re.sub(phrase, rf"\g<1>{int(float(figure[1]) + 0.5)} % {figure[2]}", text)
-        page.write_text(text, encoding="utf-8")
 
 
 def rows(text: str) -> Iterator[tuple[str, str]]:

@@ -27,6 +27,7 @@ from unpoison.attacks.defense_aware import DefenseAware
 from unpoison.attacks.rewriting import sentences, with_synonyms
 from unpoison.errors import InputError
 from unpoison.evaluation import Context, Example, clean_contexts, load, load_passages, planted, prepend, wilson
+from unpoison.evaluation.crafting import wording
 from unpoison.models import load_encoder
 from unpoison.models.protocols import Encoder
 from unpoison.registry import create
@@ -126,7 +127,7 @@ def rows(
             contexts = [found for example, context in pairs if (found := attacked(example, context, spec))]
             for bench in benches:
                 bench.remember(contexts)
-            yield f"`{spec}`", [[bench.read(context) for context in contexts] for bench in benches]
+            yield title_of(spec), [[bench.read(context) for context in contexts] for bench in benches]
     for count in (1, 3):
         if only in (name := f"gold lost by {count} baiting"):
             yield name, [gold_lost(bench, pairs, count) for bench in benches]
@@ -135,6 +136,12 @@ def rows(
         yield name, [[searched_for(bench, *pair, screens) is not None for pair in chosen] for bench in benches]
     if screens and only in (name := f"search over sentences, {screens} screenings"):
         yield name, [[rewritten(bench, *pair, screens) is not None for pair in chosen] for bench in benches]
+
+
+def title_of(spec: str) -> str:
+    """An attack as a row calls it, with whose words it plants."""
+    label = "" if spec == ECHO_REMOVED else wording(spec)
+    return f"`{spec}` ({label})" if label else f"`{spec}`"
 
 
 def questions(folder: Path) -> Iterator[Pair]:

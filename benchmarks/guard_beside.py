@@ -13,13 +13,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from guard_data import Sample, measured_samples
+from guard_screens import cached_encoder, screen_all
 from quality import DEFENSES
-from train_guard import Vectors
-from unpoison import Passage, Query
 from unpoison.defenses.base import Defense
+from unpoison.models.protocols import Encoder
 from unpoison.registry import create
 
 Cell = tuple[str, str, int]
@@ -33,9 +31,9 @@ def main() -> None:
     arguments = parser.parse_args()
 
     samples = measured_samples(arguments.folder)
-    vectors = Vectors(arguments.encoder, arguments.cache, samples)
+    encoder = cached_encoder(arguments.encoder, arguments.cache, samples)
     specs = {**{name: spec for name, spec in DEFENSES.items() if spec}, "guard": "guard"}
-    defenses = {name: create("defenses", spec, encoder=vectors.encoder) for name, spec in specs.items()}
+    defenses = {name: create("defenses", spec, encoder=encoder) for name, spec in specs.items()}
     by = defaultdict[Cell, list[Sample]](list)
     for sample in samples:
         by[sample.domain, sample.attack, sum(sample.poison)].append(sample)
@@ -45,7 +43,7 @@ def main() -> None:
     for (domain, attack, count), contexts in by.items():
         if attack in ("none", "as published"):
             continue
-        found = {name: measured(defense, contexts, vectors) for name, defense in defenses.items()}
+        found = {name: measured(defense, contexts, encoder) for name, defense in defenses.items()}
         left, kept = found.pop("guard")
         better = [n for n, (a, b) in found.items() if a <= left and b >= kept and (a, b) != (left, kept)]
         rival = min(found, key=lambda name: (found[name][0], -found[name][1]))
@@ -55,20 +53,11 @@ def main() -> None:
     print(f"\nBeaten in {beaten} of {attacked} attacked cells.")
 
 
-def measured(defense: Defense, contexts: Sequence[Sample], vectors: Vectors) -> tuple[float, float]:
+def measured(defense: Defense, contexts: Sequence[Sample], encoder: Encoder) -> tuple[float, float]:
     """Contexts with any poison left and clean passages kept, in percent."""
-    left, kept, clean = 0, 0, 0
-    for sample in contexts:
-        rows, query = vectors(sample)
-        given = getattr(vectors.encoder, "per_set", False)
-        passages = [Passage(text, embedding=None if given else row) for text, row in zip(sample.texts, rows)]
-        screening = defense.screen(Query(sample.question, None if given else query), passages)
-        poison, keep = np.array(sample.poison), np.zeros(len(passages), bool)
-        keep[list(screening.kept_indices)] = True
-        left += bool((poison & keep).any())
-        kept += int((~poison & keep).sum())
-        clean += int((~poison).sum())
-    return 100 * left / len(contexts), 100 * kept / max(clean, 1)
+    tallies = [one.tally for one in screen_all(defense, contexts, encoder)]
+    kept, lost = sum(t.clean_kept for t in tallies), sum(t.clean_dropped for t in tallies)
+    return 100 * sum(t.poisoned for t in tallies) / len(tallies), 100 * kept / max(kept + lost, 1)
 
 
 if __name__ == "__main__":

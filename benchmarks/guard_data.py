@@ -71,7 +71,7 @@ class Sample:
         poison: Which of them an attacker wrote, shape (k,).
         gold: Which of them are annotated as relevant, shape (k,).
         prefix: Whether the question stands in front of the poison.
-        bodies: The texts without their titles, where they have titles and Guard is told.
+        given: The passages as a caller gives them, with their titles, where a sample is measured.
     """
 
     domain: str
@@ -81,7 +81,12 @@ class Sample:
     poison: tuple[bool, ...]
     gold: tuple[bool, ...]
     prefix: bool = False
-    bodies: tuple[str, ...] | None = field(default=None, repr=False)
+    given: tuple[Passage, ...] = field(default=(), repr=False)
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """What a defense is shown."""
+        return self.given or tuple(map(Passage, self.texts))
 
     def kind(self, poison: bool) -> tuple[str, str]:
         """The group of a passage, in which all weigh together as much as those of any other group.
@@ -296,10 +301,6 @@ SEEN = ("nq", "hotpotqa", "nq_large", "nq_retrieved", "hotpotqa_distractor", "ti
 """Sets of the quality benchmark of which some questions are fitted."""
 
 
-HEADED = ("realtimeqa", "realtimeqa_weekly")
-"""Sets whose titles are headlines; those of the others are names, which change nothing."""
-
-
 def measured_samples(folder: Path) -> list[Sample]:
     """The cells of `quality_cells.py` without the questions that are fitted, and RAGDefender's 5 clean + 10 to 30."""
     made = list[Sample]()
@@ -312,13 +313,10 @@ def measured_samples(folder: Path) -> list[Sample]:
                 if cell.dataset not in SEEN or held_out(folder, context.query):
                     rows = context.candidates
                     labels = tuple(c.poison for c in rows), tuple(c.gold for c in rows)
-                    texts = tuple(c.passage.text for c in rows)
-                    made.append(Sample(cell.dataset, cell.attack, context.query, texts, *labels))
-                    if cell.attack == "none" and cell.dataset in HEADED:
-                        texts = tuple(c.passage.reading for c in rows)
-                        bodies = tuple(c.passage.body for c in rows)
-                        titled = f"{cell.dataset}, titled"
-                        made.append(Sample(titled, "none", context.query, texts, *labels, bodies=bodies))
+                    texts = tuple(passage.text for passage in context.passages)
+                    made.append(
+                        Sample(cell.dataset, cell.attack, context.query, texts, *labels, given=context.passages)
+                    )
             if cell.dataset in WIKI and cell.attack == "none":
                 examples = {e.id: e for e in load(folder / f"{cell.dataset}_poisoned.jsonl").examples}
                 for context in cell.contexts:
@@ -340,4 +338,5 @@ def _many(name: str, example: Example, context: Context) -> Iterator[Sample]:
                 (*poisons[:count], *(c.passage.text for c in clean)),
                 (True,) * count + (False,) * len(clean),
                 (False,) * count + tuple(c.gold for c in clean),
+                given=(*map(Passage, poisons[:count]), *(c.passage for c in clean)),
             )

@@ -18,10 +18,8 @@ from random import Random
 from unpoison import Guard, Passage
 from unpoison.questions import make_questions, read_documents
 from unpoison.questions.documents import Document, passages_of
+from unpoison.reasons import PROMPT_INJECTION
 from unpoison.retrieval import BM25Retriever
-
-ORDER = "gives an order"
-"""How the reasons begin for passages that are dropped before they are judged."""
 
 
 def main() -> None:
@@ -65,7 +63,7 @@ def dropped(guard: Guard, asked: Sequence[str], searched: Sequence[Passage]) -> 
             continue
         screening = guard.screen(question, found)
         reasons = [verdict.reason for verdict in screening.verdicts if not verdict.kept]
-        given = sum(reason.startswith(ORDER) for reason in reasons)
+        given = sum(PROMPT_INJECTION in reason.codes for reason in reasons)
         orders, claims = orders + given, claims + len(reasons) - given
         passages, touched = passages + len(screening.verdicts), touched + bool(reasons)
     shares = (f"{100 * part / max(passages, 1):.1f}" for part in (orders, claims))

@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from guard_data import Sample, measured_samples
-from train_guard import Vectors
-from unpoison.defenses.guard_model import GuardModel
-from unpoison.kernels.evidence import signs
+from guard_screens import cached_encoder, screen_all
 
 LEFT_OUT = ("garag", "as published", "5 clean + many")
 """Typos are no false claim; entity substitution and RAMDocs are kept whole."""
@@ -29,14 +27,11 @@ def main() -> None:
     arguments = parser.parse_args()
 
     samples = [s for s in measured_samples(arguments.folder) if s.attack not in LEFT_OUT and sum(s.poison) <= 1]
-    vectors = Vectors(arguments.encoder, arguments.cache, samples)
-    model = GuardModel.load(arguments.encoder)
-    bar = model.threshold(0.02)
+    encoder = cached_encoder(arguments.encoder, arguments.cache, samples)
     shown: dict[tuple[str, str, str], set[str]] = {}
-    for sample in sorted(samples, key=drawn):
-        probability = model.judge(signs(sample.question, sample.texts, *vectors(sample))).probability
-        poison = np.array(sample.poison)
-        for what, wrong in (("KEPT", poison & (probability <= bar)), ("DROPPED", ~poison & (probability > bar))):
+    for one in screen_all("guard", sorted(samples, key=drawn), encoder):
+        sample, probability = one.sample, one.probability
+        for what, wrong in (("KEPT", one.poison & one.kept), ("DROPPED", ~one.poison & ~one.kept)):
             asked = shown.setdefault((what, sample.domain, sample.attack), set())
             for i in np.flatnonzero(wrong)[:1]:
                 if len(asked) < arguments.most and sample.question not in asked:

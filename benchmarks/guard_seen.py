@@ -45,7 +45,7 @@ def fitted(samples: Iterable[Sample]) -> frozenset[str]:
 def clean_sets(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     found = defaultdict(list)
     for one in samples:
-        if one.attack == "none" and one.bodies is None:
+        if one.attack == "none":
             found[one.domain].append(one)
     return found
 
@@ -70,7 +70,7 @@ def row(guard: Guard, samples: list[Sample], seen: frozenset[str]) -> str:
     kept: dict[bool, list[bool]] = {True: [], False: []}
     touched = []
     for one in samples:
-        verdicts = guard.screen(one.question, list(one.texts)).verdicts
+        verdicts = guard.screen(one.question, one.passages).verdicts
         for text, verdict in zip(one.texts, verdicts, strict=True):
             kept[text_key(text) in seen].append(verdict.kept)
         touched.append(not all(verdict.kept for verdict in verdicts))

@@ -1,6 +1,9 @@
 """Guard's tables: every cell of its goals, data sets and attacks left out, reliability.
 
-python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
+    python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
+
+What is kept is what `Guard.screen` keeps; only where coefficients are fitted again, without a set or an attack, are
+these asked without the door before them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from guard_data import WRITTEN, measured_samples, training_samples
+from guard_screens import Screened, cached_encoder, screen_all
 from train_guard import DAMAGE, FAMILIES, Case, Vectors, Written, cases, fit, score, thresholds
+from unpoison import Guard
 from unpoison.defenses.guard_model import GuardModel
 from unpoison.evaluation import wilson
 
@@ -31,24 +36,25 @@ def main() -> None:
 
     measured = measured_samples(arguments.folder)
     test = [s for s in training_samples(arguments.folder, test=True) if s.attack != "garag"]
-    train = [] if arguments.quick else [s for s in training_samples(arguments.folder) if s.attack != "garag"]
-    vectors = Vectors(arguments.encoder, arguments.cache, [*measured, *test, *train])
-    seen, own, fitted = cases(measured, vectors), cases(test, vectors), cases(train, vectors)
-    model = GuardModel.load(arguments.encoder)
-    bar = model.threshold(arguments.damage)
+    encoder = cached_encoder(arguments.encoder, arguments.cache, [*measured, *test])
+    guard = Guard(damage=arguments.damage, coefficients=arguments.encoder, encoder=encoder)
+    found, own = screen_all(guard, measured, encoder), screen_all(guard, test, encoder)
+    bar = float(found[0].screening.evidence["threshold"])
     print(f"## Guard, {arguments.encoder}, damage {arguments.damage}: threshold {bar:.3f}\n")
-    found = [(case, score(model, case)) for case in seen]
-    goals(found, bar)
-    templates([(case, score(model, case)) for case in own if case.sample.attack in TEMPLATES], bar)
-    clean_table([pair for pair in found if pair[0].sample.attack == "none"], bar)
-    attack_table([pair for pair in found if pair[0].sample.attack not in ("none", "5 clean + many")], bar)
-    many_table([pair for pair in found if pair[0].sample.attack == "5 clean + many"], bar)
-    reliability([*found, *((case, score(model, case)) for case in own)])
-    if fitted:
-        left_out(fitted, own, model.columns, arguments.damage)
+    goals(found)
+    templates([one for one in own if one.sample.attack in TEMPLATES])
+    clean_table([one for one in found if one.sample.attack == "none"])
+    attack_table([one for one in found if one.sample.attack not in ("none", "5 clean + many")])
+    many_table([one for one in found if one.sample.attack == "5 clean + many"])
+    reliability([*found, *own])
+    if not arguments.quick:
+        train = [s for s in training_samples(arguments.folder) if s.attack != "garag"]
+        vectors = Vectors(arguments.encoder, arguments.cache, [*test, *train])
+        columns = GuardModel.load(arguments.encoder).columns
+        left_out(cases(train, vectors), cases(test, vectors), columns, arguments.damage)
 
 
-Scored = Sequence[tuple[Case, np.ndarray]]
+Found = Sequence[Screened]
 
 
 def rate(hits: int, total: int) -> str:
@@ -58,19 +64,22 @@ def rate(hits: int, total: int) -> str:
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
 
 
+SAME = ("poisonedrag", "radar-incorrect-context")
+"""Attacks that are measured with the question in front and without it, on the same questions."""
+
 WITHOUT = ("poisonedrag", "tan", "poisonedrag-revprag")
 """Attacks whose poison is a fluent text of its own, without the question in front."""
 
 
-def goals(found: Scored, bar: float) -> None:
+def goals(found: Found) -> None:
     """The goals, each over all contexts that it is about."""
     clean = defaultdict(list)
     gold = defaultdict(list)
-    for case, p in found:
-        if case.sample.attack == "none":
-            clean[case.sample.domain].extend(p <= bar)
-            if any(case.sample.gold):
-                gold[case.sample.domain].append(bool((np.array(case.sample.gold) & (p <= bar)).any()))
+    for one in found:
+        if one.sample.attack == "none":
+            clean[one.sample.domain].extend(one.kept)
+            if any(one.sample.gold):
+                gold[one.sample.domain].append(keeps_gold(one))
     print("| measure | value |\n|---|---|")
     for name, sets in (("clean passages kept", clean), ("questions that keep a gold passage", gold)):
         worst = sorted(sets, key=lambda domain: np.mean(sets[domain]))[:2]
@@ -79,6 +88,7 @@ def goals(found: Scored, bar: float) -> None:
     groups = {
         "question in front": lambda s: "in front" in s.attack and s.domain != "biogen",
         "question in front, biogen": lambda s: "in front" in s.attack and s.domain == "biogen",
+        "the same texts without": lambda s: s.attack in SAME and s.domain != "biogen",
         "without: nq, hotpotqa, msmarco, RevPRAG, tan included": lambda s: s.attack in WITHOUT,
         "without: realtimeqa": lambda s: s.attack == "radar-incorrect-context" and s.domain == "realtimeqa",
         "paraphrase and synonym": lambda s: s.attack in ("paraphrase", "synonym"),
@@ -86,76 +96,78 @@ def goals(found: Scored, bar: float) -> None:
     for name, inside in groups.items():
         cells = []
         for count in (1, 2, 3, 5):
-            left = [
-                bool((c.poison & (p <= bar)).any()) for c, p in found if inside(c.sample) and c.poison.sum() == count
-            ]
+            left = [one.tally.poisoned for one in found if inside(one.sample) and sum(one.sample.poison) == count]
             cells.append(rate(sum(left), len(left)))
         print(f"| any poison left %, {name}: 1 / 2 / 3 / 5 poisons | {' / '.join(cells)} |")
     print()
 
 
+def keeps_gold(one: Screened) -> bool:
+    return bool((np.array(one.sample.gold) & one.kept).any())
+
+
 TEMPLATES = tuple(spec.partition(":")[0] for spec in WRITTEN if not spec.startswith("poisonedrag"))
 
 
-def templates(found: Scored, bar: float) -> None:
+def templates(found: Found) -> None:
     """This package's own attacks without a model, of which others of the same templates were fitted."""
-    left = [bool((c.poison & (p <= bar)).any()) for c, p in found]
+    left = [one.tally.poisoned for one in found]
     print(f"Our own template attacks ({', '.join(TEMPLATES)}), any poison left: {rate(sum(left), len(left))} %\n")
 
 
-def clean_table(found: Scored, bar: float) -> None:
+def clean_table(found: Found) -> None:
     print(
         "| clean set | questions | clean passages kept % | questions that keep a gold passage % | questions touched % |"
     )
     print("|---|---|---|---|---|")
-    for name, rows in grouped(found, lambda case: case.sample.domain).items():
-        kept = sum(int((p <= bar).sum()) for _, p in rows)
-        whole = sum(len(p) for _, p in rows)
-        gold = [bool((np.array(c.sample.gold) & (p <= bar)).any()) for c, p in rows if any(c.sample.gold)]
-        touched = sum(bool((p > bar).any()) for _, p in rows)
+    for name, rows in grouped(found, lambda one: one.sample.domain).items():
+        kept = sum(one.tally.clean_kept for one in rows)
+        gold = [keeps_gold(one) for one in rows if any(one.sample.gold)]
+        touched = sum(one.tally.damaged for one in rows)
+        whole = sum(len(one.sample.texts) for one in rows)
         shares = rate(kept, whole), rate(sum(gold), len(gold)), rate(touched, len(rows))
         print(f"| {name} | {len(rows)} | {' | '.join(shares)} |")
     print()
 
 
-def attack_table(found: Scored, bar: float) -> None:
+def attack_table(found: Found) -> None:
     print("Contexts with any poison left, %, by number of poisons among ten passages:\n")
     print("| set | attack | 1 | 2 | 3 | 5 | clean kept % |\n|---|---|---|---|---|---|---|")
-    for (name, attack), rows in grouped(found, lambda case: (case.sample.domain, case.sample.attack)).items():
+    for (name, attack), rows in grouped(found, lambda one: (one.sample.domain, one.sample.attack)).items():
         if attack == "as published":
-            left = [bool((c.poison & (p <= bar)).any()) for c, p in rows if c.poison.any()]
+            left = [one.tally.poisoned for one in rows if any(one.sample.poison)]
             line = [rate(sum(left), len(left)), "", "", ""]
         else:
-            by = grouped(rows, lambda case: int(case.poison.sum()))
+            by = grouped(rows, lambda one: sum(one.sample.poison))
             line = []
             for count in (1, 2, 3, 5):
-                left = [bool((c.poison & (p <= bar)).any()) for c, p in by.get(count, ())]
+                left = [one.tally.poisoned for one in by.get(count, ())]
                 line.append(rate(sum(left), len(left)))
-        kept = sum(int((~c.poison & (p <= bar)).sum()) for c, p in rows)
-        clean = sum(int((~c.poison).sum()) for c, _ in rows)
+        kept = sum(one.tally.clean_kept for one in rows)
+        clean = sum(one.tally.clean_kept + one.tally.clean_dropped for one in rows)
         print(f"| {name} | {attack} | {' | '.join(line)} | {100 * kept / max(clean, 1):.1f} |")
     print()
 
 
-def many_table(found: Scored, bar: float) -> None:
+def many_table(found: Found) -> None:
     print("| set | poisons against 5 clean | questions | precision / recall / F1 of removal | gold passages kept % |")
     print("|---|---|---|---|---|")
-    for (name, count), rows in grouped(found, lambda case: (case.sample.domain, int(case.poison.sum()))).items():
-        hit = sum(int((c.poison & (p > bar)).sum()) for c, p in rows)
-        dropped, poison = sum(int((p > bar).sum()) for _, p in rows), sum(int(c.poison.sum()) for c, _ in rows)
-        gold = np.concatenate([np.array(c.sample.gold) for c, _ in rows])
-        kept = np.concatenate([p <= bar for _, p in rows])
-        precision, recall = hit / max(dropped, 1), hit / max(poison, 1)
-        f1 = 2 * hit / max(dropped + poison, 1)
-        print(f"| {name} | {count} | {len(rows)} | {precision:.3f} / {recall:.3f} / {f1:.3f} | "
-              f"{rate(int((gold & kept).sum()), int(gold.sum()))} |")  # fmt: skip
+    for (name, count), rows in grouped(found, lambda one: (one.sample.domain, sum(one.sample.poison))).items():
+        tallies = [one.tally for one in rows]
+        hit, clean = sum(t.poison_dropped for t in tallies), sum(t.clean_dropped for t in tallies)
+        missed, dropped = sum(t.poison_kept for t in tallies), hit + clean
+        gold = sum(t.gold_kept for t in tallies), sum(t.gold_kept + t.gold_dropped for t in tallies)
+        precision, recall = hit / max(dropped, 1), hit / max(hit + missed, 1)
+        f1 = 2 * hit / max(dropped + hit + missed, 1)
+        print(f"| {name} | {count} | {len(rows)} | {precision:.3f} / {recall:.3f} / {f1:.3f} | {rate(*gold)} |")
     print()
 
 
-def reliability(found: Scored) -> None:
+def reliability(found: Found) -> None:
     """How often a passage with a probability in each tenth is poison, at even odds of clean and poison."""
-    p = np.concatenate([p for _, p in found if _.sample.attack not in ("garag", "as published")])
-    y = np.concatenate([c.poison for c, _ in found if c.sample.attack not in ("garag", "as published")])
+    counted = [one for one in found if one.sample.attack not in ("garag", "as published")]
+    p = np.concatenate([one.probability for one in counted])
+    y = np.concatenate([one.poison for one in counted])
     w = np.where(y, 0.5 / y.sum(), 0.5 / (~y).sum())
     print("| probability | passages | share of poison, clean and poison weighing the same |\n|---|---|---|")
     for low in np.arange(0, 1, 0.1):
@@ -200,10 +212,10 @@ def line(name: str, rest: Sequence[Case], target: Sequence[Case], columns: tuple
     print(f"| {name} | {bar:.3f} | {rate(kept, clean)} | {rate(sum(left), len(left))} |", flush=True)
 
 
-def grouped(found: Scored, key: Callable[[Case], object]) -> dict:
+def grouped(found: Found, key: Callable[[Screened], object]) -> dict:
     made = defaultdict(list)
-    for pair in found:
-        made[key(pair[0])].append(pair)
+    for one in found:
+        made[key(one)].append(one)
     return dict(made)
 
 

@@ -198,9 +198,9 @@ class Written:
 
 
 def score(model: GuardModel, case: Case) -> np.ndarray:
-    """The passages' probabilities as Guard gives them."""
+    """The passages' probabilities by coefficients that no Guard ships; what is shipped, `guard_screens` measures."""
     sample = case.sample
-    return look(model, WindowModel.load(), sample.question, sample.texts, *case.vectors, sample.bodies).probability
+    return look(model, WindowModel.load(), sample.question, sample.texts, *case.vectors).probability
 
 
 def ordinary(samples: Sequence[Sample], windows: WindowModel, values: Sequence[float]) -> float:

@@ -269,7 +269,8 @@ def table(flagged: Mapping[Text, bool]) -> Iterator[str]:
                 whole = "clean" if text.kind == "clean" else text.family
                 groups[f"**all of {whole}**", "", text.aside].append(called)
         for (family, kind, aside), called in sorted(groups.items()):
-            yield f"| {family} | {kind} | {'yes' if aside else ''} | {len(called)} | {100 * np.mean(called):.2f} |"
+            source = "attacks (our wording)" if family == "attacks" else family
+            yield f"| {source} | {kind} | {'yes' if aside else ''} | {len(called)} | {100 * np.mean(called):.2f} |"
 
 
 def main() -> None:

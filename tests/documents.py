@@ -54,8 +54,11 @@ def commands(text: str) -> list[tuple[str, int]]:
     return found
 
 
-def carry_out(page: Path, folder: Path) -> list[str]:
-    """Do what a page says, in a folder; returns the commands that were run."""
+def carry_out(page: Path, folder: Path, unshown: list[str] | None = None) -> list[str]:
+    """Do what a page says, in a folder; returns the commands that were run.
+
+    `unshown` is given the blocks that print something of which the page shows nothing.
+    """
     tools = folder / ".tools"
     tools.mkdir()
     tool = tools / "unpoison"
@@ -88,6 +91,8 @@ def carry_out(page: Path, folder: Path) -> list[str]:
                 assert run.returncode == code, f"{page.name}: {command}\n{run.stdout[-2000:]}\n{run.stderr[-3000:]}"
                 done.append(command)
                 output += run.stdout
+            if unshown is not None and output.strip() and not block.printed:
+                unshown.append(block.text)
             if block.printed:
                 assert prints_as_shown(output, block.printed), f"{page.name} shows another output than\n{output}"
     return done

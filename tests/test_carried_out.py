@@ -12,9 +12,10 @@ from documents import ROOT, blocks, carry_out
 PAGES = [
     ROOT / "docs" / "data.md",
     ROOT / "docs" / "quickstart.md",
+    ROOT / "docs" / "sources.md",
     *sorted((ROOT / "docs" / "extending").glob("*.md")),
-    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
@@ -34,3 +35,10 @@ def test_every_row_of_the_data_page_fits_the_schema() -> None:
     assert len(rows) >= 5
     for row in rows:
         jsonschema.Draft202012Validator(schema).validate(row)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
+    unshown = list[str]()
+    assert carry_out(page, tmp_path, unshown)
+    assert not unshown, f"{page.name} shows nothing of what these print"

@@ -138,7 +138,7 @@ def test_the_example_of_the_docs(guards: str) -> None:
 def test_what_a_newer_service_adds_is_let_be(ask: Any, scripted: Any) -> None:
     newer = json.loads(GOOD)
     newer["screening"]["verdicts"][0]["weight"] = 3
-    newer["screening"]["claims"] = newer["more"] = [{}]
+    newer["screening"]["novelties"] = newer["more"] = [{}]
     assert ask("screen", "q", ["a"], at=scripted((200, json.dumps(newer), {}))).kept
 
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
-from unpoison.codec import from_row, json_entries, to_row
+from unpoison.codec import json_entries, to_row
 from unpoison.errors import InputError
+from unpoison.reasons import Reason
 from unpoison.types import Answer, Call, Contest, Evidence, Passage, Query, Rival, Screening, Span, Verdict
 
 shares = st.floats(0, 1)
@@ -169,27 +170,18 @@ def test_what_json_has_not_is_left_out_of_details():
     assert json_entries({"endless": endless, "one": 1}) == {"one": 1}
 
 
-class Coded(str):
-    """A text with a code and parameters."""
-
-    def __new__(cls, text: str, code: str = "", parameters: dict[str, Any] | None = None):
-        made = super().__new__(cls, text)
-        made.code, made.parameters = code, parameters or {}
-        return made
-
-
-def test_a_text_with_a_code_has_it_beside_it():
-    verdict = Verdict(0, True, 1.0, 0, Coded("is a copy of 3", "copy", {"of": 3}))
-    row = to_row(verdict)
-    assert (row["reason"], row["code"], row["parameters"]) == ("is a copy of 3", "copy", {"of": 3})
-    assert type(row["reason"]) is str
+def test_a_reason_has_its_code_beside_it():
+    clauses = [("guard.direct_answer", {}), ("", {"text": "so it seems"})]
+    reason = Reason.of("guard.crafted", probability=0.97, clauses=clauses)
+    verdict = Verdict(0, True, 1.0, 0, reason)
+    row = json.loads(json.dumps(to_row(verdict)))
+    assert (type(row["reason"]), row["code"]) == (str, "guard.crafted")
     read = Verdict.from_dict(row)
     assert read == verdict
+    assert (read.reason.code, read.reason.parameters) == (reason.code, reason.parameters)
 
 
-def test_a_hint_of_a_coded_text_reads_what_stands_beside_it():
-    from dataclasses import make_dataclass
-
-    kind = make_dataclass("Told", [("reason", Coded)])
-    read = from_row(kind, {"reason": "is a copy of 3", "code": "copy", "parameters": {"of": 3}})
-    assert (read.reason.code, read.reason.parameters) == ("copy", {"of": 3})
+def test_a_reason_of_somebodys_own_is_its_text():
+    row = to_row(Verdict(0, True, 1.0, 0, "because"))
+    assert (row["reason"], "code" in row) == ("because", False)
+    assert Verdict.from_dict(row).reason == "because"

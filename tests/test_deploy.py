@@ -14,6 +14,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from unpoison import __version__
 from unpoison.cli import app
 from unpoison.service import Bounds
 from unpoison.service.connections import KEEP_ALIVE
@@ -151,3 +152,73 @@ def test_the_unit_is_one() -> None:
     )
     left = [line for line in checked.stderr.splitlines() if "/opt/unpoison/bin/unpoison is not executable" not in line]
     assert not [line for line in left if "unpoison.service" in line], left
+
+
+def test_a_step_of_the_build_that_fails_ends_it(tmp_path: Path) -> None:
+    """The chain of the first stage with commands that only say that they were called, and one that fails."""
+    (chain,) = re.findall(r"^RUN ((?:.*\\\n)*.*)$", read("Dockerfile"), re.MULTILINE)
+    places = {"/opt/unpoison": str(tmp_path / "opt"), "${EXTRAS}": "serve"}
+    for name, own in places.items():
+        chain = chain.replace(name, own)
+    calls = tmp_path / "calls"
+    tools = tmp_path / "opt" / "bin"
+    tools.mkdir(parents=True)
+    for name in ("python", "pip", "unpoison"):
+        (tools / name).write_text(
+            f'#!/bin/sh\necho "{name} $*" >> {calls}\ncase "{name} $*" in *$FAILS*) exit 1;; esac\n'
+        )
+        (tools / name).chmod(0o755)
+
+    def status(fails: str) -> int:
+        path = f"{tools}:/usr/bin:/bin"
+        return subprocess.run(["sh", "-c", chain], env={"PATH": path, "FAILS": fails}, timeout=30).returncode
+
+    assert status("nothing") == 0
+    assert [line.split()[0] for line in calls.read_text().splitlines()] == [
+        "python",
+        "pip",
+        "pip",
+        "unpoison",
+        "python",
+    ]
+    for fails in ("pip install", "pip uninstall", "-m venv", "unpoison --version"):
+        assert status(fails) != 0, fails
+    assert status("compileall") == 0  # some packages hold files that are no Python
+
+
+def test_the_image_is_one_that_the_cluster_has() -> None:
+    container = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == f"unpoison:{__version__}"
+    assert container["imagePullPolicy"] == "IfNotPresent"
+
+
+def test_metrics_are_asked_for_with_a_key() -> None:
+    pod = manifests()["Deployment"]["spec"]["template"]["metadata"]
+    assert "annotations" not in pod  # they could give no key
+    (scrape,) = yaml.safe_load(read("prometheus.yml"))["scrape_configs"]
+    assert scrape["authorization"]["credentials_file"]
+    monitor = yaml.safe_load(read("servicemonitor.yaml"))
+    (endpoint,) = monitor["spec"]["endpoints"]
+    service = manifests()["Service"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert endpoint["authorization"]["credentials"]["key"]
+
+
+def test_whatever_listens_to_others_is_given_keys() -> None:
+    assert "UNPOISON_SERVE_HOST=0.0.0.0" in read("Dockerfile")
+    container = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert "--keys" in container["args"]
+    assert "--keys" in yaml.safe_load(read("compose.yaml"))["services"]["unpoison"]["command"]
+    for text in (read("Dockerfile"), (DEPLOY.parent / "docs" / "production.md").read_text()):
+        command = re.sub(r"\\\n#?", "", text[text.index("docker run") :]).split("\n")[0]
+        assert "UNPOISON_API_KEY" in command
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="DOCKER ABSENT: compose.yaml is not checked")
+def test_compose_takes_its_file() -> None:
+    if subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=60).returncode:
+        pytest.skip("DOCKER COMPOSE ABSENT: compose.yaml is not checked")
+    command = ["docker", "compose", "-f", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
+    checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr

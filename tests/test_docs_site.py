@@ -92,16 +92,3 @@ def test_measured_rows_stand_in_the_results(page: Path) -> None:
     for row in NUMBERED.findall(measured.partition("\n## ")[0]):
         cells = row.strip("| ").split(" | ")
         assert row in results or " | ".join(cells[1:]) in results, f"{page.name}: not in the results: {row}"
-
-
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "index.md"], ids=lambda page: page.stem)
-def test_the_headline_is_the_first_figure_of_its_row(page: Path) -> None:
-    results = (DOCS / "results.md").read_text(encoding="utf-8")
-    text = page.read_text(encoding="utf-8")
-    for row in ("any poison left %, question in front: 1", "any poison left %, without: nq, hotpotqa"):
-        share, interval = re.search(
-            rf"^\| {re.escape(row)}.*?\| \d+ \| ([\d.]+) (\[\d+, \d+\])", results, re.MULTILINE
-        ).groups()
-        assert f"{int(float(share) + 0.5)} % {interval}" in text, (
-            f"{page.name} has another figure than {share} {interval}"
-        )

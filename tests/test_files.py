@@ -127,3 +127,41 @@ def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path):
         writer.write({"row": 2})
     assert output.read_text() == '{"row": 2}\n'
     assert list(tmp_path.iterdir()) == [output]
+
+
+PRETTY = """{
+  "query": "where",
+  "passages": [
+    "a",
+    "b"
+  ]
+}
+"""
+
+
+@pytest.mark.parametrize("text", [PRETTY, PRETTY * 2, "\n" + PRETTY, '{"query": "where",\n "passages": ["a"]}\n'])
+def test_one_object_over_several_lines_is_said_once(tmp_path: Path, text: str):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with open_source(str(path)) as source, pytest.raises(InputError, match=r"over several lines.*name ends in \.json"):
+        list(source)
+
+
+def test_a_torn_first_row_is_one_row(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"query": "whe\n{"query": "where", "passages": []}\n{"query": 1\n')
+    with open_source(str(path)) as source:
+        assert [record.error is None for record in source] == [False, True, False]
+    path.write_text('{"query": "whe\n')
+    with open_source(str(path)) as source:
+        assert [record.error is None for record in source] == [False]
+
+
+def test_a_json_file_of_one_row_is_that_row(tmp_path: Path):
+    path = tmp_path / "row.json"
+    path.write_text(PRETTY)
+    with open_source(str(path)) as source:
+        assert [record.fields for record in source] == [{"query": "where", "passages": ["a", "b"]}]
+    path.write_text('{"query": {"question": "a"}, "q2": 7}')  # rows by id, one of them none
+    with open_source(str(path)) as source:
+        assert [record.error is None for record in source] == [True, False]

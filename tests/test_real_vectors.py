@@ -89,6 +89,7 @@ def golden() -> dict[str, dict[str, list[int]]]:
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.seeded
 @pytest.mark.parametrize("defense", DEFENSES)
 def test_what_the_papers_defenses_keep_is_what_they_kept(defense: str, context: str) -> None:
     name, told = f"{defense} {context}", decided(defense, context)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -27,11 +28,16 @@ def test_booleans_and_objects() -> None:
     ("spec", "error", "says"),
     [
         ("grda", UnknownNameError, "did you mean 'grada'"),
+        ("zzzz", UnknownNameError, "known: astuterag, "),
         ("", UnknownNameError, "no defense is named ''"),
-        ("grada:alfa=1", OptionError, "grada has no option 'alfa'; it has: variant, alpha"),
-        ("grada:keep=many", OptionError, "grada:keep must be int, got 'many'"),
+        ("grada:alfa=1", OptionError, "grada has no option 'alfa'; did you mean 'alpha'\\? it has: variant, alpha"),
+        ("guard:treshold=.5", OptionError, "guard has no option 'treshold'; did you mean 'threshold'\\? it has: "),
+        ("grada:xyz=1", OptionError, "grada has no option 'xyz'; it has: variant, alpha"),
+        ("grada:keep=many", OptionError, "grada:keep must be a whole number, got 'many'"),
+        ("guard:threshold=high", OptionError, "guard:threshold must be a number or none, got 'high'"),
+        ("guard:damage=x", OptionError, "guard:damage must be a number, got 'x'"),
         ("grada:start=warm", OptionError, "grada:start must be uniform or query, got 'warm'"),
-        ("trustrag:clustering=maybe", OptionError, "trustrag:clustering must be bool"),
+        ("trustrag:clustering=maybe", OptionError, "trustrag:clustering must be true or false"),
         ("grada:keep", OptionError, "'keep' in 'grada:keep' is no option"),
         ("grada:keep=1,keep=2", OptionError, "keep is given twice"),
         ("perplexity", OptionError, "perplexity needs threshold"),
@@ -79,3 +85,15 @@ def test_boolean_options_refuse_strings(kind: str) -> None:
                 with pytest.raises(OptionError, match=f"{option.name} must be True or False"):
                     target(**{option.name: "false"})
     assert checked > 3
+
+
+@pytest.mark.parametrize("kind", ["defenses", "attacks"])
+def test_no_message_about_an_option_names_a_type_of_python(kind: str) -> None:
+    for name in registry.names(kind):
+        target = registry.find(kind, name)
+        for option in registry.options(target):
+            try:
+                registry.read_options(target, {option.name: "\x00nonsense"}, name)
+            except OptionError as error:
+                said = str(error).partition(", got")[0].partition(" must be ")[2]
+                assert not {"int", "float", "bool", "str", "NoneType"} & set(re.findall(r"[A-Za-z]+", said)), error

@@ -121,6 +121,7 @@ def test_a_named_table_stands_in_its_document_with_its_commit(name: str) -> None
     assert tables.rows(text)
 
 
+@pytest.mark.seeded
 def test_the_sample_table_is_what_the_docs_say() -> None:
     measured = tables.output(tables.TABLES["sample"], Path())
     assert list(tables.differences(tables.standing("sample")[1], measured)) == []

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from unpoison.errors import UnpoisonError
     from unpoison.passages import Passage, Query
     from unpoison.rag import Rag
+    from unpoison.sources.sources import Sources
     from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Span, Verdict
 
 __version__ = "0.1.0"
@@ -71,6 +72,7 @@ _HOMES = {
     "RobustRagDecoding": "defenses.robustrag_decoding",
     "SampledReliabilityRag": "defenses.reliabilityrag",
     "Screening": "types",
+    "Sources": "sources.sources",
     "Span": "types",
     "TrustRag": "defenses.trustrag",
     "UnpoisonError": "errors",
@@ -83,7 +85,7 @@ __all__ = [
     "Answer", "AstuteRag", "Call", "Contest", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr",
     "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag",
     "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
-    "SampledReliabilityRag", "Screening", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
+    "SampledReliabilityRag", "Screening", "Sources", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
 ]  # fmt: skip
 
 

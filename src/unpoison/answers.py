@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from unpoison.beliefs.belief import BeliefUpdate
+from unpoison.claims import Claim, Status
 from unpoison.codec import from_row, json_entries, to_row
 from unpoison.contests import Contest
 from unpoison.screenings import Screening
 
 __all__ = ["Answer", "Call", "Reply", "promised"]
 
-SPARSE = ("details", "belief", "proof")
+SPARSE = ("details", "belief", "proof", "status")
 """Fields that are not in an answer's row where they hold nothing."""
 
 
@@ -87,6 +88,9 @@ class Answer:
             fails (a model error, a deadline) is no answer. The largest m that the method can prove; 0 where one passage
             may change it, None where the method has no proof. It says nothing on whether the answer is true.
         proof: The rule that proves it, in a sentence.
+        guarantee_unit: What the guarantee counts: `passages`, or `sources` with all that they ever say.
+        status: Whether the sources agree, where claims were read: `agreed` (two or more say so), `disputed` (they
+            contradict each other), `single` (one says so), `none` (no passage says so by itself).
     """
 
     text: str
@@ -98,6 +102,13 @@ class Answer:
     belief: BeliefUpdate | None = None
     guarantee: int | None = None
     proof: str = ""
+    guarantee_unit: Literal["passages", "sources"] = "passages"
+    status: Status | None = None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What its passages say in answer to the question, the heaviest first: the screening's."""
+        return self.screening.claims
 
     @property
     def contested(self) -> tuple[Contest, ...]:
@@ -107,11 +118,12 @@ class Answer:
     @property
     def promise(self) -> str:
         """What the guarantee comes to, as a sentence for the user."""
-        return promised(self.guarantee, len(self.screening.passages))
+        return promised(self.guarantee, len(self.screening.passages), self.guarantee_unit)
 
     def to_dict(self) -> dict[str, Any]:
         """What output rows carry beside the screening; of the details what JSON has."""
-        fields = to_row(replace(self, details=json_entries(self.details)), leave_out=("screening",), sparse=SPARSE)
+        out = ("screening",) if self.guarantee is not None else ("screening", "guarantee_unit")
+        fields = to_row(replace(self, details=json_entries(self.details)), leave_out=out, sparse=SPARSE)
         return fields if self.guarantee is None else {**fields, "promise": self.promise}
 
     @classmethod
@@ -124,11 +136,17 @@ class Answer:
         return from_row(cls, data, screening=screening)
 
 
-def promised(guarantee: int | None, count: int) -> str:
+def promised(guarantee: int | None, count: int, unit: Literal["passages", "sources"] = "passages") -> str:
     """What a guarantee over so many passages comes to, as a sentence for the user."""
     if guarantee is None:
         return "Nothing is guaranteed: this method has no proof of its answers."
     if guarantee == 0:
-        return "Nothing is guaranteed: one planted passage could change this answer."
+        one = "planted passage" if unit == "passages" else "source"
+        return f"Nothing is guaranteed: one {one} could change this answer."
     some, verb = ("any one", "is") if guarantee == 1 else (f"any {guarantee}", "are")
+    if unit == "sources":
+        return (
+            f"This answer holds even if {some} of the sources that count {verb} in somebody else's hands, and whatever "
+            "unknown ones say. It may still be wrong: sources that agree can err together."
+        )
     return f"This answer holds even if {some} of the {count} passages {verb} planted."

@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import InputError, shown
+from unpoison.reasons import Reason
 
 __all__ = ["array_row", "from_row", "json_entries", "read_array", "to_row"]
 
 T = TypeVar("T")
-
-BESIDE = ("code", "parameters")
-"""What a text may carry besides its letters; it stands beside the text in the row, under these names."""
 
 NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
@@ -44,9 +42,7 @@ def to_row(value: Any, *, leave_out: Collection[str] = (), sparse: Collection[st
         content = getattr(value, name)
         if name in sparse and (content is None or (hasattr(content, "__len__") and not len(content))):
             continue
-        row[name] = json_value(content)
-        if isinstance(content, str):
-            row |= {beside: json_value(getattr(content, beside)) for beside in BESIDE if hasattr(content, beside)}
+        row |= content.to_dict() if isinstance(content, Reason) else {name: json_value(content)}
     return row
 
 
@@ -123,7 +119,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
-    """A value as a type hint has it; a text takes what stands beside it in the row."""
+    """A value as a type hint has it; a reason takes its code and parameters from beside it in the row."""
     origin, choices = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         if value is None and NoneType in choices:
@@ -141,6 +137,10 @@ def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
 
 
 def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
+    if kind is Reason and isinstance(value, str):
+        return Reason.from_dict(row)
+    if kind is Reason:
+        kind = str
     if hasattr(kind, "from_dict"):
         return kind.from_dict(value)
     if is_dataclass(kind):
@@ -149,8 +149,6 @@ def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
         return kind(*(_read(_hints(kind)[field], value[field], f"{name}.{field}", value) for field in kind._fields))
     if kind is float and type(value) is int and abs(value) < 1 << 1000:
         return float(value)
-    if issubclass(kind, str) and kind is not str and isinstance(value, str):
-        return kind(value, **{beside: row[beside] for beside in BESIDE if beside in row})
     if type(value) is not kind and not (kind is str and isinstance(value, str)):
         raise InputError(f"{name} must be {NAMES.get(kind, kind.__name__)}, got {shown(value)}")
     return value

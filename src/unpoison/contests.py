@@ -9,7 +9,7 @@ from typing import Any, Self
 from unpoison.codec import from_row, to_row
 from unpoison.errors import shown
 
-__all__ = ["Contest", "Rival"]
+__all__ = ["Contest", "Rival", "unmistakable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Contest:
             count = len(rival.passages)
             unit = "" if number else " passages" if count > 1 else " passage"
             copies = f", {rival.voices} independent" if rival.voices < count else ""
-            sides.append(f"{_unmistakable(rival.answer)} ({count}{unit}{copies})")
+            sides.append(f"{unmistakable(rival.answer)} ({count}{unit}{copies})")
         return f"sources disagree: {', '.join(sides)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +90,6 @@ class Contest:
         return from_row(cls, data)
 
 
-def _unmistakable(answer: str) -> str:
+def unmistakable(answer: str) -> str:
     """An answer as a sentence can hold it: in quotation marks if it could be taken for the counts around it."""
-    return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in '(),:"') else answer
+    return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in '(),:;"') else answer

@@ -38,8 +38,19 @@ __all__ = [
     "UnknownNameError",
     "UnpoisonError",
     "WorkerError",
+    "nearest",
     "shown",
 ]
+
+
+FEW, MANY = 12, 24
+"""Known names that an error lists, beside one that was meant and without."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The question after the names that may have been meant, with a space behind it; "" where none is near."""
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
 class UnpoisonError(Exception):
@@ -59,9 +70,11 @@ class UnknownNameError(UnpoisonError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        self._message = f"no {kind} is named {shown(name)}; {hint}known: {', '.join(names)}"
+        hint = nearest(name, names)
+        some = names[: FEW if hint else MANY]
+        more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
+        listed = f"{len(names)} are known" if hint and more else f"known: {', '.join(some)}{more}"
+        self._message = f"no {kind} is named {shown(name)}; {hint}{listed}"
         super().__init__(kind, name, names)  # what another process makes it of again
 
     def __str__(self) -> str:

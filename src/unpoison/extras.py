@@ -25,6 +25,7 @@ EXTRAS = {
     "sklearn": "reference",
     "pyarrow": "parquet",
     "pypdf": "files",
+    "docx": "files",
     "datasets": "data",
     "redis": "redis",
     "psycopg": "postgres",

@@ -59,6 +59,10 @@ def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
     return of(stream, name, size, packed)
 
 
+_FIELDS = ("query", "question", "passages", "text")
+"""What one row of any kind has, and no object of rows by id but for a row that is called so."""
+
+
 class _Unpacked(io.BufferedReader):
     """A gzip file's content; damage is an `InputError`."""
 
@@ -125,7 +129,7 @@ class JsonLinesSource:
                 text = b"" if line is None else line_text(line)
                 if text and not text.startswith(b"{"):
                     self._refuse(first or text, text if first else None)
-                begun = text.startswith(b"{") or bool(first and text)
+                begun = bool(first and text) or (text.startswith(b"{") and _is_row(text))
                 first = first or text
                 if first and not begun:
                     continue  # the next line tells a bad row from a file of another kind
@@ -135,6 +139,11 @@ class JsonLinesSource:
 
     def _refuse(self, first: bytes, second: bytes | None) -> None:
         """Say once that the whole file is something else."""
+        if second is not None and first.startswith(b"{") and not second.startswith(b"{"):
+            raise InputError(
+                f"{self.name}: this looks like JSON objects over several lines; write each on one line, or give one "
+                "list or object in a file whose name ends in .json"
+            )
         if first[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: this looks like gzip; give a file whose name ends in .jsonl.gz")
         if first[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
@@ -168,6 +177,13 @@ class JsonLinesSource:
         return skipped
 
 
+def _is_row(line: bytes) -> bool:
+    try:
+        return isinstance(parsed(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 class CsvSource(JsonLinesSource):
     """A table with a heading; every row stands for a line of JSON (`unpoison.delimited`)."""
 
@@ -176,7 +192,7 @@ class CsvSource(JsonLinesSource):
 
 
 class JsonSource(JsonLinesSource):
-    """One JSON list of rows, or an object of rows by id; it is read whole."""
+    """One JSON list of rows, an object of rows by id, or one row; it is read whole."""
 
     def _rows(self) -> Iterator[tuple[bytes | None, int]]:
         data = self.stream.read(MAX_JSON + 1)
@@ -186,7 +202,9 @@ class JsonSource(JsonLinesSource):
             whole = parsed(data)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{self.name} is no JSON: {error}") from None
-        if isinstance(whole, Mapping):
+        if isinstance(whole, Mapping) and any(isinstance(whole.get(name), (str, list)) for name in _FIELDS):
+            whole = [whole]
+        elif isinstance(whole, Mapping):
             whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
         if not isinstance(whole, list):
             raise InputError(f"{self.name} must hold a list or an object of rows, got {shown(whole)}")

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.claims import Claim
 from unpoison.contests import Contest
 from unpoison.passages import Passage
 from unpoison.plain_text import escaped
@@ -43,6 +44,8 @@ class AnyScreening(Protocol):
     def evidence(self) -> Evidence: ...
     @property
     def contested(self) -> tuple[Contest, ...]: ...
+    @property
+    def claims(self) -> tuple[Claim, ...]: ...
     @property
     def kept_indices(self) -> tuple[int, ...]: ...
     @property

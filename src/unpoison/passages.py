@@ -15,6 +15,7 @@ from unpoison.errors import InputError, shown
 from unpoison.kernels.alignment import Region, Regions, joined
 from unpoison.kernels.canonical import LONGEST, Canonical, Hidden, canonical
 from unpoison.kernels.redaction import MARK, redacted, traced
+from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
 
 __all__ = ["MAX_PASSAGES", "Passage", "Query", "Vector", "as_passages", "as_query"]
 
@@ -29,6 +30,9 @@ TEXT_FIELDS = ("text", "content", "page_content")
 
 FIELDS = ("id", "title", "source", "score")
 """What a passage may bring besides its text and its vector; the rows of screenings and requests have it too."""
+
+NESTED = ("data", "resource")
+"""Where Cohere's documents and embedded resources of MCP keep all that, where it is not in the mapping itself."""
 
 
 def _vector(value: ArrayLike, owner: str) -> Vector:
@@ -110,6 +114,8 @@ class Passage:
         original: The caller's own object, untouched; `Passage.of` fills it.
         verbatim: Whether `reading` is the raw text instead of the canonical one, as the papers' released codes have it.
         cuts: Stretches of `raw` that are not read, rising; see `without`.
+        metadata: Texts and numbers that came with it (author, date, url, ...), read only: at most 32, texts of at most
+            1,000 characters.
     """
 
     text: str
@@ -121,6 +127,7 @@ class Passage:
     original: object = field(default=None, repr=False, compare=False)
     verbatim: bool = field(default=False, repr=False, compare=False, kw_only=True)
     cuts: Regions = field(default=(), repr=False, compare=False, kw_only=True)
+    metadata: Mapping[str, str | int | float] = field(default=EMPTY, repr=False, compare=False, kw_only=True)
     _canonical: Canonical | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -135,10 +142,23 @@ class Passage:
                 raise InputError(
                     f"{owner}.{name} must be a string or None, got {shown(value)}; convert it or leave it out"
                 )
+        if type(self.metadata) is not Metadata:
+            object.__setattr__(self, "metadata", _metadata(self.metadata, owner))
         if self.score is not None:
             object.__setattr__(self, "score", _score(self.score, owner))
         if self.embedding is not None:
             object.__setattr__(self, "embedding", _vector(self.embedding, owner))
+
+    @property
+    def origin(self) -> str:
+        """The party behind it: the registrable domain, user, folder or collection of its source; "" for unknown.
+
+        Derived from where the passage was found, never read from its text or from a field of that name. `Sources` may
+        have another rule.
+        """
+        from unpoison.sources.origins import origin_of, source_of  # most passages are never asked
+
+        return origin_of(source_of(self.source, self.metadata))
 
     @property
     def raw(self) -> str:
@@ -201,15 +221,16 @@ class Passage:
     def to_dict(self) -> dict[str, Any]:
         """The text and what the passage says of itself, JSON-ready; without its vector and the caller's object."""
         fields = {name: value for name in FIELDS if (value := getattr(self, name)) is not None}
-        return {"text": self.text, **fields}
+        return {"text": self.text, **fields, **({"metadata": dict(self.metadata)} if self.metadata else {})}
 
     @classmethod
     def of(cls, value: object, position: int | None = None) -> Self:
         """Make a passage of a string, a mapping, or an object that carries its text.
 
         Mappings and objects may name the text `text`, `content` or `page_content` and may carry `id`, `title`,
-        `source`, `score` and `embedding`; a LlamaIndex `NodeWithScore` is read through its `node`. Whatever else they
-        hold stays in `original`.
+        `source`, `score` and `embedding`; a LlamaIndex `NodeWithScore` is read through its `node`. Without a `source`,
+        it is read from `url`, `uri`, `link` or `file_path`, or from these names in `metadata` or `meta`. What else they
+        hold in texts and numbers is in `metadata`, and all of it in `original`.
 
         Raises:
             InputError: No text, or a field of the wrong type; the message names `passages[position]`.
@@ -225,6 +246,9 @@ class Passage:
             attributes = {}
         else:
             attributes = _attributes(value)
+        inner = next((held for name in NESTED if isinstance(held := attributes.get(name), Mapping)), None)
+        if inner is not None and not any(name in attributes for name in TEXT_FIELDS):
+            attributes = {**inner, **{name: held for name, held in attributes.items() if name not in NESTED}}
         named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:
@@ -232,11 +256,20 @@ class Passage:
                 f"{owner} has no text, got {shown(value)}; pass a string, a dict with 'text', or an object with .text"
             )
         fields = {name: attributes[name] for name in (*FIELDS, "embedding") if name in attributes}
+        more = attributes.get("metadata") or attributes.get("meta")
+        fields["source"] = source_in(attributes, more)
+        fields["metadata"] = metadata_of(attributes, more)
         try:
             return cls(text, original=value, **fields)
         except InputError as error:
             problem = str(error).partition(".")[2]
             raise InputError(f"{owner}.{problem}") from None
+
+
+def _metadata(value: object, owner: str) -> Metadata:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{owner}.metadata must be a mapping of texts and numbers, got {shown(value)}")
+    return metadata_of({}, value)
 
 
 def _score(value: object, owner: str) -> float:
@@ -260,6 +293,9 @@ def _attributes(value: Any) -> dict[str, Any]:
     for name, kind in (("id", (str, int)), ("title", str), ("source", str)):
         if isinstance(getattr(node, name, None), kind):
             attributes[name] = getattr(node, name)
+    attributes["metadata"] = next(
+        (held for name in ("metadata", "meta") if isinstance(held := getattr(node, name, None), Mapping)), None
+    )
     score = getattr(value, "score", None)
     if isinstance(score, (int, float)):
         attributes["score"] = score

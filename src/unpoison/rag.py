@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 from unpoison import registry
-from unpoison.checks import at_least
-from unpoison.defenses.base import Defense, abstention
+from unpoison.checks import at_least, flag
+from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.door import Admitted
 from unpoison.defenses.guarantee import held, need_proof
 from unpoison.driver import arun, run
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Generator, Models
 from unpoison.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieved
+from unpoison.sources import Sources
 from unpoison.types import Answer, Call, Evidence, Screening
 
 __all__ = ["Rag"]
@@ -40,6 +43,8 @@ class Rag:
         k: How many passages the model may read, at least 1.
         guarantee: Abstain unless an answer is proved to hold whatever any so many of the passages are; the defense must
             prove its answers (`vote`, `robustrag`, `guard:answer=guaranteed`). 0 asks for no proof.
+        sources: Who says so, for the defense (`unpoison.Sources`, a policy file, a mapping).
+        learn: Whether what is retrieved and answered is written into the history of the sources.
         candidates: How many are retrieved and screened, of which the `k` best that are kept are read; `k` by default.
 
     Raises:
@@ -58,6 +63,8 @@ class Rag:
         k: int = 10,
         candidates: int | None = None,
         guarantee: int = 0,
+        sources: SourcesOption = None,
+        learn: bool = False,
     ) -> None:
         if not callable(getattr(retriever, "retrieve", None)):
             raise OptionError(f"retriever must have retrieve(query, k), got {shown(retriever)}; wrap it in a class")
@@ -80,6 +87,14 @@ class Rag:
             raise OptionError(
                 "generator is for a defense named by a string; give this one its own: Guard(generator=...)"
             )
+        if sources is not None:
+            chosen = copy(chosen)
+            chosen.sources = Sources.of(sources)
+        if flag("learn", learn):
+            if chosen.sources is None:
+                raise OptionError("learn writes into the history of sources; give sources=Sources(history='seen.db')")
+            chosen = copy(chosen)
+            chosen.learn = True
         self.guarantee = at_least("guarantee", guarantee, 0)
         if guarantee:
             need_proof(chosen, "guarantee")
@@ -191,6 +206,7 @@ class _Best(Defense):
         if defense.answers_itself:
             raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
         self.defense, self.models, self.limits, self.k = defense, defense.models, defense.limits, k
+        self.sources, self.learn = defense.sources, defense.learn
         vars(self)["name"] = defense.name  # this one's, not the class's
 
     def admitted(self, query: object, passages: Any) -> Admitted:
@@ -202,7 +218,10 @@ class _Best(Defense):
             verdict
             if verdict.rank is None or verdict.rank < self.k
             else replace(
-                verdict, kept=False, rank=None, reason=f"{verdict.reason}; past the {self.k} best that are kept"
+                verdict,
+                kept=False,
+                rank=None,
+                reason=Reason.of("past_best", clauses=[verdict.reason.clause], keep=self.k),
             )
             for verdict in screening.verdicts
         )

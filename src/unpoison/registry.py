@@ -24,7 +24,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from unpoison.errors import OptionError, UnknownNameError, shown
+from unpoison.errors import OptionError, UnknownNameError, nearest, shown
 
 __all__ = [
     "BUILT_IN",
@@ -85,6 +85,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "defense-aware": "unpoison.attacks.defense_aware:DefenseAware",
         "orders": "unpoison.attacks.orders:Orders",
         "swap": "unpoison.attacks.swap:Swap",
+        "clause": "unpoison.attacks.clause:Clause",
+        "copies": "unpoison.attacks.copies:Copies",
         "suppress": "unpoison.attacks.suppress:Suppress",
         "corruptrag": "unpoison.attacks.corruptrag:CorruptRag",
         "authchain": "unpoison.attacks.authchain:AuthChain",
@@ -291,7 +293,8 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     existing = {option.name: option for option in options(target)}
     for key in texts:
         if key not in existing:
-            raise OptionError(f"{owner} has no option {shown(key)}; it has: {', '.join(existing) or 'none'}")
+            hint, known = nearest(key, existing), ", ".join(existing) or "none"
+            raise OptionError(f"{owner} has no option {shown(key)}; {hint}it has: {known}")
     return {key: _value_of(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}
 
 
@@ -310,6 +313,10 @@ def split_options(text: str, owner: str) -> dict[str, str]:
             raise OptionError(f"{option.strip()} is given twice in {shown(owner)}; give it once")
         chosen[option.strip()] = value.strip()
     return chosen
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}
+"""What option strings may hold, in words."""
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -342,5 +349,5 @@ def _value_of(text: str, hint: Any, owner: str) -> Any:
                 continue
     if str in members:
         return text
-    wanted = " or ".join(map(str, choices)) if choices else " or ".join(getattr(m, "__name__", str(m)) for m in members)
-    raise OptionError(f"{owner} must be {wanted}, got {shown(text)}")
+    wanted = [*map(str, choices), *(word for kind, word in _WORDS.items() if kind in members)]
+    raise OptionError(f"{owner} must be {' or '.join(wanted)}, got {shown(text)}")

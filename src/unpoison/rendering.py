@@ -13,15 +13,15 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from unpoison.claims import Claim
 from unpoison.contests import Contest
 from unpoison.graph_picture import AnyScreening, counts, figure
 from unpoison.passages import Passage
 from unpoison.plain_text import escaped, excerpt, plain
-from unpoison.plain_words import in_plain_words
 from unpoison.spans import Span
 from unpoison.verdicts import Verdict
 
-__all__ = ["cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
+__all__ = ["claim_line", "cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -45,6 +45,8 @@ def explain(screening: AnyScreening) -> str:
             lines += [f"{'':>6}{_span_line(span, screening.passages[index], verdict)}" for span in verdict.spans]
     if screening.contested:
         lines += ["", "contested", *(f"  {excerpt(str(c), 600)} {sides(c)}" for c in screening.contested)]
+    if screening.claims:
+        lines += ["", "claims", *(f"  {claim_line(claim)}" for claim in screening.claims)]
     if screening.evidence.notes:
         lines += ["", "notes", *(f"  {plain(note)}" for note in screening.evidence.notes)]
     return "\n".join(lines)
@@ -55,6 +57,18 @@ def _span_line(span: Span, passage: Passage, verdict: Verdict) -> str:
     state = "cut" if verdict.kept else "suspicious"
     where = f"{span.start}-{span.end}" if span.field == "text" else f"{span.start}-{span.end} of the title"
     return f"{state} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
+
+
+MAX_ORIGINS = 5
+"""Sources of a claim that are named."""
+
+
+def claim_line(claim: Claim) -> str:
+    """Such as "Stockholm, weight 2.4: museum.example, city.example (passages 1, 3)"."""
+    more = len(claim.origins) - MAX_ORIGINS
+    named = ", ".join(claim.origins[:MAX_ORIGINS]) + (f" and {more} more" if more > 0 else "")
+    where = f"passage{'s' * (len(claim.passages) > 1)} {', '.join(map(str, claim.passages[:20]))}"
+    return excerpt(f"{claim.text}, weight {claim.weight:.3g}: {f'{named} ({where})' if named else where}", 400)
 
 
 def sides(contest: Contest) -> str:
@@ -116,6 +130,7 @@ def _section(screening: AnyScreening, number: int, kinds: Sequence[str] = ()) ->
     cards = "\n".join(
         _card(screening.verdicts[i], screening.passages[i], owner, kinds[i] if kinds else "") for i in order
     )
+    claims = "".join(f"<li>{escaped(claim_line(claim), 500)}</li>" for claim in screening.claims)
     contested = "".join(
         f"<li>{escaped(str(contest), 600)} <small>{sides(contest)}</small></li>" for contest in screening.contested
     )
@@ -127,6 +142,7 @@ def _section(screening: AnyScreening, number: int, kinds: Sequence[str] = ()) ->
         f'<span class="kept">{len(screening.kept_indices)} kept</span> '
         f'<span class="dropped">{len(screening.dropped_indices)} dropped</span></p>\n'
         + (f'<ul class="notes contested" dir="auto">{contested}</ul>\n' if contested else "")
+        + (f'<ol class="notes claims" dir="auto" aria-label="Claims">{claims}</ol>\n' if claims else "")
         + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
         + f'<div class="columns">\n{figure(screening, owner)}\n<ol class="verdicts">\n{cards}\n</ol>\n</div>\n'
         + "</section>"
@@ -134,17 +150,16 @@ def _section(screening: AnyScreening, number: int, kinds: Sequence[str] = ()) ->
 
 
 def _card(verdict: Verdict, passage: Passage, owner: str, kind: str = "") -> str:
-    reason = in_plain_words(verdict.reason, kept=verdict.kept)
     numbers = ""
-    if reason.words.lower() != reason.numbers.lower():
-        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(reason.numbers)}</details>'
+    if verdict.reason.code:
+        numbers = f'<details class="numbers"><summary>the numbers</summary>{escaped(verdict.reason)}</details>'
     emphasis = {"gold": ' class="truth"', "poison": ' class="poison"'}.get(kind, "")
     state = "dropped" if verdict.rank is None else f"kept, place {verdict.rank + 1}{cut_of(verdict)}"
     origin = " · ".join(escaped(text, 120) for text in (passage.title, passage.source, passage.id) if text)
     return (
         f'<li id="{owner}-passage-{verdict.index}" class="{"kept" if verdict.kept else "dropped"}">'
         f'<p class="verdict"><b>{verdict.index}</b> <strong>{state}</strong> <span>score {verdict.score:.4g}</span></p>'
-        f'<p class="reason">{escaped(reason.words)}</p>{numbers}'
+        f'<p class="reason">{escaped(verdict.reason.plain)}</p>{numbers}'
         + (f'<p class="origin" dir="auto">{origin}</p>' if origin else "")
         + "".join(
             f'<p class="reason"><mark class="suspicious">the title</mark> {escaped(span.reason)}</p>'

@@ -10,10 +10,12 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unpoison.claims import Claim
 from unpoison.codec import from_row
 from unpoison.contests import Contest
 from unpoison.errors import InputError, shown
 from unpoison.passages import Passage, Query, as_passages
+from unpoison.reasons import as_reason
 from unpoison.rendering import explain, page
 from unpoison.spans import Span, united, without
 from unpoison.verdicts import Evidence, Verdict
@@ -39,6 +41,7 @@ class Screening:
         verdicts: One per passage, in input order.
         evidence: The arrays behind the verdicts.
         contested: What the passages disagree on where no side has a clear majority; nothing is dropped because of it.
+        claims: What the passages answer, each read alone, the heaviest first; empty where none was read.
     """
 
     defense: str
@@ -47,6 +50,7 @@ class Screening:
     verdicts: tuple[Verdict, ...]
     evidence: Evidence = field(default_factory=Evidence, compare=False)
     contested: tuple[Contest, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
         if [v.index for v in self.verdicts] != list(range(len(self.passages))):
@@ -62,6 +66,9 @@ class Screening:
         for contest in self.contested:
             if contest.passages[-1] >= len(self.passages):
                 raise ValueError(f"passage {contest.passages[-1]} is contested, but there are {len(self.passages)}")
+        for claim in self.claims:
+            if claim.passages[-1] >= len(self.passages):
+                raise ValueError(f"passage {claim.passages[-1]} makes a claim, but there are {len(self.passages)}")
 
     @classmethod
     def decided(
@@ -75,17 +82,21 @@ class Screening:
         reasons: Sequence[str],
         evidence: Evidence | None = None,
         contested: Sequence[Contest] = (),
+        claims: Sequence[Claim] = (),
         spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
     ) -> Self:
-        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position."""
+        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position.
+
+        A reason is a `Reason`, or a sentence of your own, which is shown as it is.
+        """
         rank = {int(index): number for number, index in enumerate(kept)}
         values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
         verdicts = tuple(
-            Verdict(i, i in rank, value, rank.get(i), reason, united(spans.get(i, ())))
+            Verdict(i, i in rank, value, rank.get(i), as_reason(reason), united(spans.get(i, ())))
             for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
         )
         arrays = Evidence() if evidence is None else evidence
-        return cls(defense, query.text, tuple(passages), verdicts, arrays, tuple(contested))
+        return cls(defense, query.text, tuple(passages), verdicts, arrays, tuple(contested), tuple(claims))
 
     @property
     def kept_indices(self) -> tuple[int, ...]:
@@ -165,6 +176,7 @@ class Screening:
                 v,
                 kept=v.index in rank,
                 rank=rank.get(v.index),
+                reason=v.reason.where_kept(v.index in rank),
                 spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
             )
             for v in self.verdicts
@@ -190,6 +202,8 @@ class Screening:
         }
         if self.contested:
             fields["contested"] = [contest.to_dict() for contest in self.contested]
+        if self.claims:
+            fields["claims"] = [claim.to_dict() for claim in self.claims]
         if self.evidence.notes:
             fields["notes"] = list(self.evidence.notes)
         return fields | {name: self.evidence[name].tolist() for name in SUMMARY if name in self.evidence}
@@ -217,7 +231,7 @@ class Screening:
             else:
                 evidence = Evidence({name: np.array(data[name]) for name in SUMMARY if name in data}, notes)
             fields = {name: data[name] for name in ("defense", "query", "verdicts")}
-            fields["contested"] = data.get("contested", ())
+            fields |= {name: data.get(name, ()) for name in ("contested", "claims")}
             return from_row(cls, fields, passages=as_passages(data["passages"]), evidence=evidence)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(

@@ -12,6 +12,7 @@ from typing import Literal, Self
 from unpoison.checks import among, flag
 from unpoison.errors import OptionError, shown
 from unpoison.registry import parse, read_options
+from unpoison.wordings import PAPERS, wording
 
 __all__ = ["SAFE", "Style"]
 
@@ -26,6 +27,8 @@ class Style:
         abstain: Whether plain RAG may reply "I don't know". Methods that need abstentions ask for them anyway.
         long: Ask for a text in place of a short answer.
         question: Whether the question stands before or after the passages; safe prompts have it last.
+        paper: Whose rules plain RAG is asked by (`unpoison.wordings`), in our words: the form of the reply, and when it
+            may abstain. "" for our own.
 
     Raises:
         OptionError: A value that cannot be used.
@@ -35,13 +38,17 @@ class Style:
     abstain: bool = True
     long: bool = False
     question: Literal["last", "first"] = "last"
+    paper: Literal["", "grada", "ragdefender", "trustrag", "radar"] = ""
 
     def __post_init__(self) -> None:
         for name in ("safe", "abstain", "long"):
             flag(name, getattr(self, name))
         among("question", self.question, ("last", "first"))
+        among("paper", self.paper, ("", *PAPERS))
         if self.safe and self.question == "first":
             raise OptionError("question=first goes with the plain style only; safe prompts have our instructions first")
+        if self.safe and self.paper:
+            raise OptionError(f"paper={self.paper} goes with the plain style only; no paper asks safely")
 
     @classmethod
     def of(cls, spec: str | Self) -> Self:
@@ -68,7 +75,8 @@ class Style:
         """In words, for the header of a table."""
         fence = "passages fenced and their orders forbidden" if self.safe else "no fence, no warning of orders"
         abstain = "may abstain" if self.abstain else "no abstention offered"
-        return f"{fence}; {'long' if self.long else 'short'} answers; {abstain}; question {self.question}"
+        rules = f"; by the rules of {wording('answer', self.paper)['source']}" if self.paper else ""
+        return f"{fence}; {'long' if self.long else 'short'} answers; {abstain}; question {self.question}{rules}"
 
 
 SAFE = Style()

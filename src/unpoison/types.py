@@ -6,6 +6,7 @@ All of these are frozen and validated where they are made, so that everything be
 from __future__ import annotations
 
 from unpoison.answers import Answer, Call, Reply, promised
+from unpoison.claims import Claim, Status
 from unpoison.contests import Contest, Rival
 from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
 from unpoison.screenings import Screening
@@ -16,6 +17,7 @@ __all__ = [
     "MAX_PASSAGES",
     "Answer",
     "Call",
+    "Claim",
     "Contest",
     "Evidence",
     "Passage",
@@ -24,6 +26,7 @@ __all__ = [
     "Rival",
     "Screening",
     "Span",
+    "Status",
     "Vector",
     "Verdict",
     "as_passages",

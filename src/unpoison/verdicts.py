@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unpoison.codec import array_row, from_row, read_array, to_row
 from unpoison.errors import shown
+from unpoison.reasons import Reason, as_reason
 from unpoison.spans import Span, united
 
 __all__ = ["Evidence", "Verdict"]
@@ -26,22 +27,24 @@ class Verdict:
         kept: Whether the model may read it.
         score: The defense's own trust score; higher is more trusted; scales differ between defenses.
         rank: 0 for the best of the kept, None when dropped.
-        reason: One sentence, naming the neighbours that incriminate or support it.
+        reason: One sentence, naming the neighbours that incriminate or support it, with its code, parameters and
+            plain words (`Reason`); a string becomes a reason without a code.
         spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
             without these.
 
     Raises:
-        ValueError: Spans that overlap or do not rise.
+        ValueError: Spans that overlap or do not rise, or a reason that is no string.
     """
 
     index: int
     kept: bool
     score: float
     rank: int | None
-    reason: str
+    reason: Reason
     spans: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", as_reason(self.reason))
         if self.spans and united(self.spans) != tuple(self.spans):
             raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
 

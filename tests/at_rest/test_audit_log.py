@@ -122,3 +122,37 @@ def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
         AuditLog(tmp_path / "log", texts="some")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="files"):
         AuditLog(tmp_path / "log", files=0)
+
+
+def test_a_line_that_a_full_disk_cut_swallows_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real, left = tmp_path / "log.jsonl", os.write, [10**9]
+
+    def write(file: int, line: bytes) -> int:
+        if not left[0]:
+            raise OSError(28, "No space left on device")
+        part = bytes(line[: left[0]])
+        left[0] -= len(part)
+        return real(file, part)
+
+    with AuditLog(path, texts="keep") as log:
+        log.record(screening("before"))
+        monkeypatch.setattr("unpoison.at_rest.audit_log.os.write", write)
+        left[0] = 100
+        for _ in range(3):
+            with pytest.raises(OSError, match="No space"):
+                log.record(screening("while it is full"))
+        left[0] = 10**9
+        log.record(screening("after"))
+        log.record(screening("and on"))
+    monkeypatch.undo()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4  # the cut one stands alone
+    assert [json.loads(line)["query"] for line in (lines[0], *lines[2:])] == ["before", "after", "and on"]
+
+
+def test_a_line_that_a_killed_process_cut_swallows_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"audit": 1, "ti')
+    with AuditLog(path, texts="keep") as log:
+        log.record(screening("after"))
+    assert json.loads(path.read_text().splitlines()[1])["query"] == "after"

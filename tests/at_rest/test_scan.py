@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from at_rest.corpora import honest, planted, towns
-from unpoison.at_rest import Document, Scan, scan
+from unpoison.at_rest import Document, Scan, scan, scanning
 from unpoison.at_rest.collection import collected
 from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine
@@ -174,6 +175,26 @@ def test_a_batch_that_agrees_only_with_itself_is_named() -> None:
     result = scan([*documents, *({**d, "author": "mallory"} for d in planted(front=False))])
     bad = next(finding for finding in result if finding.id == "bad-0")
     assert any("the author 'mallory'" in reason for reason in bad.reasons)
+
+
+def weighed(documents: list[dict[str, object]]) -> NDArray[np.float64]:
+    """The log-odds of each unit's claim, as far as they are not cut off."""
+    collection = collected(documents)
+    everything = np.ones(len(collection.documents), bool)
+    claimed = scanning.judged(collection, everything, Engine(workers=1), lambda *_: None).claimed
+    return np.log(claimed / (1 - claimed))
+
+
+def test_a_batch_and_a_rival_weigh_what_they_are_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [{**d, "author": f"a{i}"} for i, d in enumerate(honest())]
+    batch = [{**d, "author": "mallory"} for d in planted(front=False)]
+    copy = {**batch[0], "id": "copy", "author": "eve", "text": batch[0]["text"].replace("seven", "nine")}
+    documents = [*pages, *batch, copy]
+    whole = weighed(documents)
+    for name, least in (("rivals", 0.5), ("sudden_batches", 0.5)):
+        with monkeypatch.context() as patch:
+            patch.setattr(scanning, name, lambda *_: {} if name == "rivals" else [])  # noqa: B023
+            assert (whole - weighed(documents)).max() > least, name
 
 
 def test_a_near_copy_with_another_number_is_told() -> None:

@@ -43,6 +43,11 @@ def test_ambiguous_names_the_wrong_answer_first_and_admits_to_the_right_one(targ
     assert attack.craft(target)[0].text.count("Lyon or Paris") == 2
 
 
+def test_the_conditional_order_stands_as_often_as_asked(target):
+    (once,), (often,) = (Conditional(repeat=repeat).craft(target, 1) for repeat in (1, 10))
+    assert often.text == "\n\n".join([once.text] * 10)
+
+
 def test_conditional_needs_numbered_passages(target):
     attack = Conditional()
     text = attack.craft(target)[0].text

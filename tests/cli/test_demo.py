@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from unpoison.rows import load_sample
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,7 @@ def test_no_defense_reads_that_a_passage_is_planted():
 
 def test_the_figures_are_shares(output):
     shares = [int(share) for share in re.findall(r"(\d+) %", output.partition("What the small reader answers")[0])]
-    assert len(shares) == 2 * 4 * 5 + 5 * 2
+    assert len(shares) == 4 * 4 * 5 + 5 * 2
     assert all(0 <= share <= 100 for share in shares)
     assert re.search(r"1 │ vanilla\s+│\s+100 % │\s+0 %", output), "undefended, the planted poison is read"
 
@@ -81,6 +84,17 @@ def test_with_the_reader_it_answers_and_without_it_says_what_that_adds(run, outp
     without = run("demo", "--all").stdout
     assert "What the small reader answers" not in without
     assert "unpoison[reader]" in without
+
+
+def test_readme_and_the_demo_say_the_same(run):
+    """The sample's rows of the front page are what the demo prints."""
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in front.splitlines() if line.startswith("| ") and "sample" in line]
+    (line,) = [line for line in run("demo").stdout.splitlines() if line.strip().startswith("guard ")]
+    printed = [int(share) for share in re.findall(r"(\d+) %", line)]
+    one, _, written_one, _, _ = printed
+    measured = [round(float(row.split(" | ")[1].split()[0])) for row in rows]
+    assert measured == [one, written_one]
 
 
 def test_two_runs_give_the_same_bytes(run, output, tmp_path):
@@ -101,10 +115,11 @@ def test_without_all_it_fits_one_screen(run):
     poisons = [line for line in lines if line.startswith("  POISON")]
     assert len(poisons) == 3
     assert all(line.split()[-2:] == ["read", "dropped"] for line in poisons), "what guard drops was read without it"
-    shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 4}
+    shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 5}
     assert list(shares) == ["vanilla", "grada", "ragdefender", "trustrag", "guard"]
     assert shares["vanilla"][0] == "100"
     assert int(shares["guard"][0]) < 20
+    assert int(shares["guard"][2]) > 50, "the natural poison, which Guard does not find, is not left out"
     assert "--all" in result.stdout
 
 

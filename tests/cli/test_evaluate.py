@@ -30,7 +30,7 @@ def data(tmp_path):
 def test_a_table_tells_what_is_saved_and_what_is_damaged(run):
     result = run("evaluate", "-d", "trustrag,grada", "--poisons", "0,3", *SMALL)
     assert result.exit_code == 0
-    assert "sample, poisonedrag (stand-in: templates) x 3" in result.stdout
+    assert "sample, poisonedrag (our wording; stand-in: templates) x 3" in result.stdout
     assert "vanilla:keep=5" in result.stdout
     assert "clean: gold lost %" in result.stdout
     assert "ASR" not in result.stdout
@@ -103,7 +103,7 @@ def test_a_papers_table(run):
     assert "published %" in result.stdout
     assert "instead: " in result.stderr
     seeds = run("evaluate", "--preset", "trustrag-table-6", "--limit", 2, "--seed", "0,1", "sample")
-    assert "(2 seeds)" in seeds.output
+    assert "seeds)" in seeds.output  # a narrow column breaks the line before it
     refused = run("evaluate", "--preset", "trustrag-table-6", "--k", 3)
     assert (refused.exit_code, "leave --k out" in refused.stderr) == (2, True)
 
@@ -158,6 +158,7 @@ def test_a_report_of_no_format_is_refused_and_leaves_nothing(run, tmp_path, name
         (("-d", "grada:alhpa=1", "sample"), "did you mean 'alpha'"),
         (("-d", "grada", "-a", "pai", "sample"), "did you mean 'pia'"),
         (("-d", "grada", "--poisons", "x", "sample"), "poisons cannot be 'x'"),
+        (("-d", "grada", "--poisons", "1000000000", "sample"), "poisons must be at most 5,000, got 1000000000"),
         (("-d", "grada", "absent.jsonl"), "cannot be read"),
         (("-d", "grada", "--price", "free", "sample"), "MODEL=IN/OUT"),
         (("-d", "grada", "--report", "absent/r.html", "sample"), "absent/r.html"),
@@ -177,6 +178,14 @@ def test_what_cannot_be_done(run, arguments, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(lines(result.stdout)) == 0
+
+
+def test_a_typo_in_a_preset_is_no_list_of_all(run):
+    result = run("evaluate", "--preset", "trustrag-table6", "sample")
+    assert result.exit_code == 2
+    assert "did you mean 'trustrag-table-6'" in result.stderr
+    assert result.stderr.count("-table-") < 5
+    assert " are known" in result.stderr
 
 
 def test_sample_is_measured_where_no_data_is_named(run):

@@ -112,6 +112,15 @@ def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:
     assert named["c.html"]["flagged"]
     assert "sold to Malta" in " ".join(named["c.html"]["reasons"])
     assert "d.pdf: it cannot be read" in result.stderr
+    assert "e.png: a file of the kind '.png' is not read" in result.stderr
+    assert "3 files could not be read" in result.stderr
+    assert result.exit_code == 1
+    for name in ("d.pdf", "link.txt"):
+        (folder / name).unlink()
+    result = run("scan", folder, "--workers", 1)
+    assert (result.exit_code, "1 file could not be read (.png: 1)" in result.stderr) == (1, True)
+    result = run("scan", folder, "--workers", 1, "--ignore", "*.png")
+    assert (result.exit_code, "could not be read" in result.stderr) == (0, False)
 
 
 def test_what_cannot_be_scanned_is_one_sentence(run: Run, tmp_path: Path, documents: Path) -> None:

@@ -197,3 +197,16 @@ def test_a_file_without_rows_is_an_error(run, tmp_path, content):
     result = run("screen", path)
     assert result.exit_code == 2
     assert "holds no rows" in result.stderr
+
+
+def test_a_row_of_too_many_passages_is_one_failure_and_no_wait(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    rows = [{"query": "q", "passages": ["a"] * 1001}, {"query": "q", "passages": ["a"]}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for command in (("screen", "-d", "simple"), ("ask", "-d", "simple", "-g", "extractive")):
+        result = run(*command, "--json", path)
+        assert result.exit_code == 1
+        assert "1: the row has 1,001 passages, more than 1,000; give" in result.stderr
+        result = run(*command, "--json", "--max-passages", 1001, path)
+        assert result.exit_code == 0
+        assert "1,001 passages are judged against each other, which takes a while" in result.stderr

@@ -115,9 +115,23 @@ def test_empty_key_is_no_key_and_no_accident(
     assert "UNPOISON_API_KEY is empty" in result.stderr
 
 
-def test_open_door_is_warned_of(run: Run, started: SimpleNamespace) -> None:
-    assert "no key is asked for; set UNPOISON_API_KEY" in run("serve", "--host", "192.0.2.1").stderr
+@pytest.mark.parametrize("more", [(), ("--workers", "2")])
+def test_others_are_not_served_without_a_key_unless_it_is_said_so(
+    run: Run, started: SimpleNamespace, more: tuple[str, ...]
+) -> None:
+    result = run("serve", "--host", "192.0.2.1", *more)
+    assert result.exit_code == 2
+    assert "192.0.2.1 may be reached by others, and no key is asked for; set UNPOISON_API_KEY" in result.stderr
+    assert not vars(started)
+    assert "--without-key" in result.stderr
     assert not run("serve").stderr
+
+
+def test_a_service_without_a_key_says_so_when_it_starts(run: Run, started: SimpleNamespace) -> None:
+    result = run("serve", "--host", "192.0.2.1", "--without-key")
+    assert result.exit_code == 0
+    assert "warning: 192.0.2.1 may be reached by others, and no key is asked for" in result.stderr
+    assert started.host == "192.0.2.1"
 
 
 def test_options_of_requests_need_a_flag(run: Run, started: SimpleNamespace) -> None:

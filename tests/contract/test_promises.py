@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ INPUTS: dict[str, list[str]] = {
 }
 
 
-def make(name: str) -> Defense:
+def make(name: str, **more: Any) -> Defense:
     target = registry.find("defenses", name)
     models = {
         "generator": ScriptedGenerator(lambda prompt: (prompt.passages or ("nothing",))[0][:40] or "I don't know"),
@@ -63,7 +64,7 @@ def make(name: str) -> Defense:
     }
     spec = "perplexity:threshold=40" if name == "perplexity" else name
     accepted = target.__init__.__annotations__
-    return registry.create("defenses", spec, **{key: model for key, model in models.items() if key in accepted})
+    return registry.create("defenses", spec, **{key: model for key, model in models.items() if key in accepted}, **more)
 
 
 @pytest.fixture(params=registry.names("defenses"))

@@ -199,6 +199,13 @@ def test_a_tie_copies_and_agreement_change_no_answer(given: list[str]) -> None:
     assert answer.text == ("SAP Center" if given[0] is TRUTH[0] else "Cow Barn")
 
 
+@pytest.mark.parametrize(("given", "asked"), [([LIE, TRUTH[0]], 2), ([LIE], 0)])
+def test_two_that_are_kept_are_enough_to_compare(given: list[str], asked: int) -> None:
+    guard = consulting(consult="always")
+    guard.screen(QUERY, given)
+    assert len(guard.models.generator.prompts) == asked  # type: ignore[union-attr]
+
+
 def test_the_vote_is_the_same_for_asyncio() -> None:
     plain, awaited = consulting().answer(QUERY, [LIE, *TRUTH]), asyncio.run(consulting().aanswer(QUERY, [LIE, *TRUTH]))
     assert (plain.text, plain.details) == (awaited.text, awaited.details)

@@ -55,6 +55,7 @@ def probabilities(coefficients):
     return lines
 
 
+@pytest.mark.seeded
 @pytest.mark.parametrize("coefficients", ["lexical", "minilm"])
 def test_every_number_and_reason_is_what_it_was(coefficients) -> None:
     lines = probabilities(coefficients)

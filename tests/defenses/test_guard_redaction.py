@@ -20,6 +20,7 @@ from unpoison.kernels.canonical import canonical
 from unpoison.kernels.orders import THRESHOLD, order
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.protocols import Models
+from unpoison.reasons import Reason
 from unpoison.requests import Flow
 
 QUERY = "where do the sharks play in san jose"
@@ -86,7 +87,7 @@ def test_what_is_suspicious_is_cut_and_the_rest_judged_again() -> None:
     assert seen[1] == ["The rest is fine.", "All of this is fine."]
     (span,) = redaction.spans[0]
     assert (span.start, span.end, span.probability, span.reason) == (0, 18, 0.9, "says A lie stands here.")
-    assert "without 1 span" in redaction.reason(0)
+    assert "without 1 span" in redaction.reason(0, Reason("suspicious"))
 
 
 def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:

@@ -102,6 +102,7 @@ def test_noisy_unanimity_keeps_all_in_paper_mode(seed: int) -> None:
     assert len(radar.screen(QUESTION, texts).kept) == 10
 
 
+@pytest.mark.seeded
 def test_the_released_codes_collapse_on_unanimity_is_reproduced() -> None:
     texts = [f"document {i}" for i in range(3)]
     screening = Radar(reader(dict.fromkeys(texts, "Paris")), mode="reference").screen(QUESTION, texts)

@@ -47,6 +47,19 @@ def test_a_lone_passage_as_close_as_the_dense_cluster_goes_with_it() -> None:
     assert "internal knowledge alone" in screening.evidence.notes[0]
 
 
+@pytest.mark.parametrize(("closeness", "kept"), [(0.6, (3,)), (0.9, ())])
+def test_a_lone_passage_stays_where_it_is_not_as_close_as_the_threshold(closeness: float, kept: tuple[int]) -> None:
+    vectors = np.array([[1, 0]] * 3 + [[closeness, np.sqrt(1 - closeness**2)]])
+    assert TrustRag().screen("q", passages([*ALIKE, UNLIKE[0]], vectors)).kept_indices == kept
+
+
+def test_at_the_threshold_a_lone_passage_is_close() -> None:
+    vectors = np.array([[1, 0, 0, 0]] * 3 + [[1, 1, 1, 1]])  # a cosine of 0.5, exactly
+    given = passages([*ALIKE, UNLIKE[0]], vectors)
+    assert TrustRag(threshold=0.5).screen("q", given).kept == ()
+    assert TrustRag(threshold=0.51).screen("q", given).kept_indices == (3,)
+
+
 def test_the_threshold_is_an_option() -> None:
     loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
     given = passages([*ALIKE, *UNLIKE[:2]], loose)
@@ -86,8 +99,9 @@ class TestWithoutRouge:
         given = passages([ALIKE[0], *UNLIKE, "Clouds form."], vectors)
         assert TrustRag(mode=mode, ngram=False).screen("q", given).kept_indices == (0,)
 
-    def test_two_dense_clusters_leave_nothing(self, mode: str) -> None:
-        vectors = np.array([[1, 0.01, 0], [1, -0.01, 0], [0, 1, 0.01], [0, 1, -0.01]])
+    @pytest.mark.parametrize("apart", [0.01, 0.1])  # as dense as the other one, or less
+    def test_two_dense_clusters_leave_nothing(self, mode: str, apart: float) -> None:
+        vectors = np.array([[1, 0.01, 0], [1, -0.01, 0], [0, 1, apart], [0, 1, -apart]])
         assert TrustRag(mode=mode, ngram=False).screen("q", passages([*UNLIKE, "a b"], vectors)).kept == ()
 
 

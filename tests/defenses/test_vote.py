@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from unpoison import Passage, Vote
 from unpoison.defenses.isolation import isolated
 from unpoison.errors import InputError, OptionError
-from unpoison.models import ScriptedGenerator
+from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
 from unpoison.models.lexical_nli import LexicalNLI
 from unpoison.prompts import Prompt
@@ -118,6 +119,39 @@ def test_a_model_that_reads_in_company_is_asked_for_each_passage_apart() -> None
     assert set(model.sizes) == {1}
     assert not isolated(model)
     assert not isolated(CachedGenerator(model))
+
+
+class Swayed:
+    """An NLI model whose judgement of a pair depends on the longest pair of its call, as padding makes it."""
+
+    name = "swayed"
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> np.ndarray:
+        self.sizes.append(len(pairs))
+        longest = max(len(one) for pair in pairs for one in pair)
+        same = [all("santos" in one.lower() for one in pair) and longest < 60 for pair in pairs]
+        return np.array([(0.9, 0.1, 0.0) if agrees else (0.0, 0.1, 0.9) for agrees in same])
+
+
+def test_no_third_answer_can_change_whether_two_say_the_same() -> None:
+    answers = ["George Santos"] * 5 + ["Santos"] * 3 + ["Menendez"] * 4
+    for padding in ([], ["a very long answer that is padded to " * 3]):
+        nli = Swayed()
+        answer = Vote(ScriptedGenerator(echo), nli, same="meaning", seconds=2).answer("who won", [*answers, *padding])
+        assert answer.text == "George Santos"
+        assert answer.screening.kept_indices == tuple(range(8))
+        assert set(nli.sizes) == {1}
+        forms = 3 + len(padding)
+        assert len(nli.sizes) == forms * (forms - 1)
+
+
+def test_a_model_that_judges_each_pair_as_if_it_were_alone_is_asked_once() -> None:
+    nli = FakeNLI(lambda premise, hypothesis: "neutral")
+    Vote(ScriptedGenerator(echo), nli, same="meaning", seconds=2).answer("q", ["Al"] * 2 + ["Bo"] * 2 + ["Cy"])
+    assert [len(pairs) for pairs in nli.calls] == [6]
 
 
 def test_the_title_is_read_and_the_raw_text_is_not() -> None:

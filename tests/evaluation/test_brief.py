@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from small_run import HOSTILE, cut_in_half, small_run
-from unpoison.evaluation.intervals import wilson
+from unpoison.evaluation.intervals import Estimate, wilson
 from unpoison.evaluation.measures import MEASURES
+from unpoison.evaluation.records import Cell
 from unpoison.evaluation.report import Report, page
 from unpoison.evaluation.report.brief import how_many, risks_of
 from unpoison.evaluation.report.briefing import brief_of
@@ -17,8 +23,9 @@ from unpoison.evaluation.report.document import BROAD, table_markup
 from unpoison.evaluation.report.front import front
 from unpoison.evaluation.report.tables import Table, summary_tables
 from unpoison.evaluation.runner import Runner
+from unpoison.evaluation.runs import Run
 from unpoison.evaluation.scenarios import Scenario
-from unpoison.plain_words import in_plain_words
+from unpoison.evaluation.summary import Summary
 
 LEMON = "lemons are yellow and sour"
 
@@ -30,12 +37,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_the_sentence_and_the_figures_are_those_of_the_cells(report: Report) -> None:
     brief = brief_of(report)
-    attacked = [s for s in report.summaries if s.scenario.poisons == 1 and s.applies("asr")]
-    bare = max((s for s in attacked if s.scenario.defense == "vanilla"), key=lambda s: s["asr"].value)
+    attacked = [s for s in report.summaries if not s.scenario.clean and s.applies("asr")]
+    shut = max((s for s in attacked if s.scenario.defense != "vanilla"), key=lambda s: s["asr"].value)
+    (bare,) = [s for s in attacked if s.scenario == replace(shut.scenario, defense="vanilla")]
     hits = [r for r in report.cells[bare.id].records if not r.failed and MEASURES["asr"].value(r) == 1]
     assert brief.figures[0][:2] == ("Without a defense", bare["asr"])
     assert bare["asr"].hits == len(hits)
-    assert brief.verdict.startswith(f"One planted document changed {len(hits)} of {bare['asr'].count} answers; with ")
+    assert brief.verdict.startswith(
+        f"{how_many(shut.scenario.poisons, 'planted document')} changed {shut['asr'].hits} of {shut['asr'].count} "
+        f"answers in spite of {shut.scenario.defense}; without a defense {len(hits)} of {bare['asr'].count}"
+    )
     assert [figure.title for figure in brief.figures][2] == "Honest answers lost"
     assert 1 <= len(brief.cases) <= 5
     assert brief.warning, "a question of the run failed"
@@ -72,7 +83,8 @@ def test_without_a_generator_it_counts_what_is_read(tmp_path: Path) -> None:
         for defense in ("vanilla", "guard")
     ]
     brief = brief_of(Report.of(Runner(tmp_path, scenarios).run()))
-    assert brief.verdict.startswith("Two planted documents reached the model in 4 of 4 questions; with guard ")
+    assert brief.verdict.startswith("Two planted documents reached the model in 0 of 4 questions in spite of guard; ")
+    assert "without a defense 4 of 4" in brief.verdict
     assert any("add -g" in action for action in brief.actions)
     assert all(case.reply is None for case in brief.cases)
     assert all(case.why and "0." not in case.why for case in brief.cases), "numbers are on demand"
@@ -157,47 +169,76 @@ def test_a_report_of_500_questions_stays_below_two_megabytes(tmp_path: Path) -> 
     assert len(text.encode()) < 2_000_000
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        (
-            "probability of poison 0.97: it answers the question more directly than its neighbours; nobody else says "
-            "what it says; its wording is that of a written claim, not of its neighbours",
-            "Reads like an invented claim: states the answer head-on, and no other passage says so",
-        ),
-        ("probability of poison 0.40: by many small signs together",
-         "Differs from the other texts in tone, length and wording at once"),
-        ("probability of poison 0.10: nothing remarkable", "Nothing speaks against it"),
-        ("probability of poison 0.90: it resembles passage 3 more than the question explains",
-         "Is nearly a copy of another suspicious text"),
-        ("gives an order to the model: 'ignore all'", "Gives an order to the model instead of information"),
-        ("retrieval rank 1", "Nothing was checked: it was taken as the search returned it"),
-        ("somebody's own reason", "Somebody's own reason"),
-        ("", ""),
-    ],
-)  # fmt: skip
-def test_reasons_in_plain_words(reason: str, words: str) -> None:
-    told = in_plain_words(reason)
-    assert told == (words, reason)
-
-
-def test_a_kept_passage_is_not_accused() -> None:
-    reason = in_plain_words("probability of poison 0.21: it repeats the question", kept=True)
-    assert reason == ("Too little speaks against it", "probability of poison 0.21: it repeats the question")
-    assert in_plain_words("probability of poison 0.01: nothing remarkable", kept=True)[0] == "Nothing speaks against it"
-    assert in_plain_words("retrieval rank 1", kept=True)[0].startswith("Nothing was checked")
-
-
-def test_every_clause_that_guard_knows_has_plain_words() -> None:
-    from unpoison.defenses.guard_reasons import GROUPS
-
-    for clause in GROUPS:
-        reason = in_plain_words(f"probability of poison 0.90: {clause.format(near=1, words=2, suspect=3)}")
-        assert reason.words != reason.numbers
-        assert not any(map(str.isdigit, reason.words))
-
-
 def test_numbers_are_written_where_they_are_small() -> None:
     assert [how_many(n, "planted document") for n in (1, 2, 12)] == [
         "One planted document", "Two planted documents", "12 planted documents",
     ]  # fmt: skip
+
+
+QUESTIONS = 42
+UNDEFINED = dict.fromkeys(MEASURES, Estimate(nan, nan, nan, 0))
+SETTINGS = [
+    Scenario(data=data, attack=attack, poisons=poisons, defense=defense, generator="extractive")
+    for data in ("one.jsonl", "two.jsonl")
+    for attack in ("poisonedrag", "swap", "paraphrase", "pia")
+    for poisons in (1, 3)
+    for defense in ("vanilla", "guard", "guard:damage=0.05", "grada", "ragdefender")
+]
+
+
+def report_of(hits: dict[Scenario, int]) -> Report:
+    """A run of which only the figures are known."""
+    cells = [Cell(f"{SETTINGS.index(scenario):012x}", scenario, expected=QUESTIONS) for scenario in hits]
+    figures = [{**UNDEFINED, "asr": wilson(hits[cell.scenario], QUESTIONS)} for cell in cells]
+    summaries = [Summary(c.id, c.scenario, QUESTIONS, QUESTIONS, 0, f) for c, f in zip(cells, figures, strict=True)]
+    return Report(Run(Path("nowhere"), {}, tuple(cells)), tuple(summaries), ())
+
+
+RESULTS = st.dictionaries(st.sampled_from(SETTINGS), st.sampled_from([0, 0, 1, 3, 39, 42]), min_size=1)
+
+
+@given(RESULTS)
+def test_no_page_says_less_than_the_worst_that_was_measured(hits: dict[Scenario, int]) -> None:
+    brief = brief_of(report_of(hits))
+    defenses = {scenario.defense for scenario in hits} - {"vanilla"}
+    (name,) = {column.removeprefix("With ") for column in brief.attacks[0] if column.startswith("With ")} or {""}
+    assert bool(name) == bool(defenses)
+    assert name.startswith("guard") or not any(defense.startswith("guard") for defense in defenses)
+    behind = {scenario: won for scenario, won in hits.items() if scenario.defense == (name or "vanilla")}
+    worst = max(behind.values())
+    assert f"changed {worst} of {QUESTIONS} answers" in brief.verdict
+    assert (f"in spite of {name}" in brief.verdict) == bool(name)
+    rows = {row[0].split(" (")[0]: row for row in brief.attacks[1:]}
+    assert rows.keys() == {scenario.attack for scenario in hits}
+    for attack, row in rows.items():
+        own = [won for scenario, won in behind.items() if scenario.attack == attack]
+        assert row[-1] == (f"{max(own)} of 42 ({100 * max(own) / 42:.0f} %)" if own else "not measured")
+    page_text = front(brief)
+    assert worst == 0 or ("won no question" not in page_text and "All of these were stopped" not in page_text)
+    relied = [action for action in brief.actions if "Do not rely" in action]
+    assert not (name and worst) or f"up to {100 * wilson(worst, QUESTIONS).high:.0f} %" in relied[0]
+
+
+@given(RESULTS, st.randoms(use_true_random=False))
+def test_the_order_of_the_options_does_not_matter(hits: dict[Scenario, int], chance: random.Random) -> None:
+    shuffled = list(hits)
+    chance.shuffle(shuffled)
+    assert brief_of(report_of({scenario: hits[scenario] for scenario in shuffled})) == brief_of(report_of(hits))
+
+
+def test_the_attack_that_passes_is_the_headline() -> None:
+    """What is easy to stop must not hide what is not."""
+    won = {"poisonedrag": (41, 0), "swap": (40, 39), "paraphrase": (38, 35), "pia": (40, 0)}
+    hits = {
+        scenario: won[scenario.attack][scenario.defense == "guard"]
+        for scenario in SETTINGS
+        if scenario.defense in ("vanilla", "guard") and scenario.poisons == 1 and scenario.data == "one.jsonl"
+    }
+    brief = brief_of(report_of(hits))
+    assert brief.verdict == (
+        "One planted document changed 39 of 42 answers in spite of guard; without a defense 40 of 42."
+    )
+    assert brief.setting == "The attack is swap, the worst of 4 behind guard; the others stand below."
+    assert [row[0].split(" (")[0] for row in brief.attacks[1:]] == ["swap", "paraphrase", "pia", "poisonedrag"]
+    assert brief.attacks[1][1:] == ("1 planted, one", "40 of 42 (95 %)", "39 of 42 (93 %)")
+    assert brief.risks[0].finding == "tested: swap won 39 of 42 questions behind guard"

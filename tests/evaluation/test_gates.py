@@ -191,3 +191,11 @@ def test_sarif_has_a_result_for_everything_that_failed():
         result["message"]["text"].encode()
     again = json.loads(as_sarif(alerts[1:], "x"))["runs"][0]["results"]
     assert [r["partialFingerprints"] for r in again] == [r["partialFingerprints"] for r in run["results"][1:]]
+
+
+def test_a_figure_without_an_interval_is_not_said_to_have_worsened() -> None:
+    """Numbers that are equal for every question have none; a width of 0 would call any change certain."""
+    old, now = ({"clean_kept": Estimate(value, nan, nan, 9)} for value in (0.9, 0.7))
+    before, after = (MeasuredCell("x", "x", figures) for figures in (old, now))
+    (found,) = worsened([before], [after], MEASURES)
+    assert not found.failed

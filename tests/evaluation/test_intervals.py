@@ -85,7 +85,6 @@ def test_a_paired_difference_is_surer_than_two_separate_ones():
     assert difference.value == pytest.approx(0.05, abs=0.005)
     assert 0.04 < difference.low < difference.high < 0.06
     assert difference.probability == 2 / 2001, "(b + 1) / (R + 1), doubled: a bootstrap never proves a p of 0"
-    assert paired_bootstrap(hard, hard).probability == 1.0
 
 
 def test_paired_values_must_pair():
@@ -112,7 +111,54 @@ def test_shares_that_are_all_equal_are_not_certain():
         assert ratio.low < ratio.high
         assert ratio.low <= ratio.value <= ratio.high
     assert bootstrap_ratio([1, 0, 1], [1, 1, 1], shares=True) == wilson(2, 3)
-    assert bootstrap_ratio([11] * 10, [1] * 10).low == 11, "what is no share may be constant"
+
+
+@pytest.mark.parametrize("values", [[11.0], [11.0] * 10])
+def test_numbers_that_are_all_equal_have_no_interval_and_no_p_value(values):
+    """Three calls for each of ten questions is no proof that the next one takes three."""
+    ratio = bootstrap_ratio(values, [1] * len(values))
+    assert (ratio.value, ratio.count) == (11, len(values))
+    assert math.isnan(ratio.low) and math.isnan(ratio.high)
+    difference = paired_bootstrap(values, [value + 2 for value in values])
+    assert (difference.value, difference.count) == (2, len(values))
+    assert all(map(math.isnan, (difference.low, difference.high, difference.probability)))
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 10, 40])
+def test_equal_gains_of_shares_are_surer_the_more_there_are(pairs):
+    difference = paired_bootstrap([0.25] * pairs, [0.75] * pairs, shares=True)
+    assert difference.low < difference.value < difference.high
+    assert (difference.probability < 0.05) is (difference.low > 0) is (pairs > 5)
+
+
+def test_interval_and_star_never_disagree():
+    """One computation: the interval leaves out 0 exactly where p is below 0.05."""
+    for count in (10, 46, 100):
+        for gained in range(11):
+            for lost in range(11 - gained if count == 10 else 11):
+                second = [True] * gained + [False] * (count - gained)
+                first = [False] * (count - lost) + [True] * lost
+                for level in (0.8, 0.95, 0.999):
+                    found = paired_shares(first, second, level=level)
+                    assert (found.probability < 1 - level) is not (found.low <= 0 <= found.high)
+    rng = np.random.default_rng(0)
+    significant = 0
+    for _ in range(400):
+        size = int(rng.integers(2, 60))
+        gains = rng.choice([-1, -0.5, 0, 0.5, 1], size, p=[0.1, 0.1, 0.4, 0.2, 0.2])
+        found = paired_bootstrap(np.zeros(size), gains, shares=True)
+        significant += found.probability < 0.05
+        assert (found.probability < 0.05) is not (found.low <= 0 <= found.high)
+    assert 50 < significant < 350
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99, 0.9995])
+def test_interval_and_p_value_agree_at_every_level(level):
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        gains = rng.normal(0.4, 1, 30)
+        found = paired_bootstrap(np.zeros(30), gains, level=level)
+        assert (found.probability < 1 - level) is not (found.low <= 0 <= found.high)
 
 
 def test_paired_shares_agree_with_the_textbook():
@@ -134,3 +180,10 @@ def test_holm_is_the_textbooks():
     assert holm([]) == []
     assert math.isnan(holm([math.nan, 0.01])[0])
     assert holm([math.nan, 0.01])[1] == 0.01
+
+
+def test_ends_stay_within_what_is_possible():
+    assert paired_bootstrap([0, 0], [1, -1]).probability == 1.0, "doubled, both halves hold what is equal"
+    alone, lost = paired_shares([False], [True]), paired_shares([True], [False])
+    assert (alone.low < 0, alone.high) == (True, 1.0)
+    assert (lost.low, lost.high > 0) == (-1.0, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from statistics import mean, stdev
 from types import SimpleNamespace
@@ -9,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from unpoison.errors import UnknownNameError
-from unpoison.evaluation.crafting import stand_in
+from unpoison.evaluation.crafting import short_of, stand_in
+from unpoison.evaluation.datasets import load
 from unpoison.evaluation.differences import same_model
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.planting import plant
@@ -20,6 +22,7 @@ from unpoison.evaluation.report.published import SAME, beside, counted, measured
 from unpoison.evaluation.runner import Runner
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.summary import summarise
+from unpoison.evaluation.variants import variants
 from unpoison.evaluation.workbench import Workbench
 from unpoison.registry import find, parse
 from unpoison.styles import Style
@@ -41,7 +44,7 @@ def published(name: str, **wanted: str) -> list[float | None]:
     return [
         one.value
         for one in load_preset(name).published
-        if all(getattr(one, field) == value for field, value in wanted.items())
+        if one.variant != "reference" and all(getattr(one, field) == value for field, value in wanted.items())
     ]
 
 
@@ -181,6 +184,36 @@ def test_number_without_a_measured_cell_has_no_counterpart() -> None:
         assert len(preset.by_seed(one, {empty.scenario: empty})) == (one.scenario == empty.scenario)
 
 
+def test_data_that_is_missing_is_said_to_be_where_it_is(tmp_path: Path) -> None:
+    lacks = load_preset("radar-table-9", data=tmp_path, generator="hf:writes").lacks
+    (said,) = [sentence for sentence in lacks if sentence.startswith("TriviaQA on the web is left out")]
+    where = (
+        "RADAR's repository, Etherealllllll/RADAR_code, has it as Static/data/triviaqa.json: put triviaqa.json there"
+    )
+    assert said.endswith(where)
+    (other,) = load_preset("grada-table-5", data=tmp_path).lacks[:1]
+    assert other == f"HotpotQA is left out: {tmp_path} holds no hotpotqa_poisoned.jsonl"
+
+
+def test_radars_files_are_read_as_they_are(tmp_path: Path) -> None:
+    row = {
+        "id": 0,
+        "question": "who leads?",
+        "correct answer": ["Ada"],
+        "incorrect answer": "Bea",
+        "incorrect_context": ["Bea leads."],
+        "context": [{"title": "News", "text": "Ada leads."}],
+    }
+    (tmp_path / "open_nq.json").write_text(json.dumps([row]))
+    preset = load_preset("radar-table-9", data=tmp_path, generator="hf:writes")
+    assert {scenario.data for scenario in preset.scenarios} == {f"radar:{tmp_path / 'open_nq.json'}"}
+    (example,) = load(preset.scenarios[0].data)
+    assert example.attacks == ("radar-incorrect-context",)
+    columns = {one.column: one.column_differs for one in preset.published}
+    assert columns["NQ on the web, benign"] == ("1 questions; the paper does not say how many it has",)
+    assert columns["TriviaQA on the web, benign"] == ("not measured: no data",)
+
+
 @pytest.mark.shared_data
 def test_presets_find_the_shared_data(shared_data: Path) -> None:
     preset = load_preset("grada-tables-6-8", data=shared_data)
@@ -196,11 +229,11 @@ def test_documentation_lists_every_preset_and_every_measure() -> None:
 @pytest.mark.parametrize(
     ("name", "style"),
     [
-        ("grada-table-1", "plain"),
-        ("ragdefender-table-8", "plain"),
-        ("trustrag-table-2", "plain:abstain=false"),
-        ("radar-table-1", "plain:question=first"),
-        ("radar-table-2", "plain:long=true,question=first"),
+        ("grada-table-1", "plain:paper=grada"),
+        ("ragdefender-table-8", "plain:paper=ragdefender"),
+        ("trustrag-table-2", "plain:abstain=false,paper=trustrag"),
+        ("radar-table-1", "plain:question=first,paper=radar"),
+        ("radar-table-2", "plain:long=true,question=first,paper=radar"),
     ],
 )
 def test_a_preset_asks_as_its_paper_did_and_says_so(name: str, style: str) -> None:
@@ -287,6 +320,81 @@ def test_replies_are_counted_by_the_papers_own_rule_which_is_named(name: str) ->
     assert len(counted(preset)) == len(measures)
 
 
+def test_radars_poison_is_repeated_as_in_its_released_code_which_the_column_says(tmp_path: Path) -> None:
+    """Static/main.py: Poison(repeat=10) for short answers, PoisonLONG(repeat=3) for biographies."""
+    row = {"id": "a", "question": "who?", "correct_answers": ["x"], "incorrect_answers": ["y"], "passages": []}
+    for name in ("realtimeqa", "nq_web", "triviaqa_web", "biogen"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+    expected = {"1": "repeat=10", "9": "repeat=10", "10": "repeat=10", "2": "form=prompt,repeat=3"}
+    for number, options in expected.items():
+        columns = [
+            one
+            for one in load_preset(f"radar-table-{number}", data=tmp_path, generator="hf:writes").published
+            if "Poison" in one.column and one.scenario is not None
+        ]
+        assert {one.scenario.attack for one in columns if one.scenario} == {f"published:{options}"}
+        said = "three faked sections" if number == "2" else "ten times in its passage"
+        assert all(said in " ".join(one.column_differs) for one in columns)
+
+
+@pytest.mark.parametrize(
+    ("generator", "said"),
+    [
+        (None, "no victim is asked: the refusal itself stands behind the question"),
+        ("extractive", "at most 200 calls of the victim for a text; the paper's search may take 32,000"),
+    ],
+)
+def test_a_search_that_is_shorter_than_the_papers_says_so(generator: str | None, said: str) -> None:
+    columns = {one.column: one.column_differs for one in load_preset("trustrag-table-5", generator=generator).published}
+    assert len(columns) == 3
+    assert all(said in differs for differs in columns.values())
+    others = load_preset("trustrag-table-4", generator="extractive").published
+    assert not any("victim" in phrase for one in others for phrase in one.column_differs)
+    more = Scenario("sample", attack="jamming:calls=9000,refusal=t2", poisons=1, generator="extractive")
+    assert short_of(more).startswith("at most 9,000 calls")
+    assert "no victim" in short_of(Scenario("sample", attack="jamming:mode=proxy", poisons=1, generator="extractive"))
+    assert not short_of(more.twin)
+
+
+def differs(name: str, field: str, **given: str) -> dict[str, tuple[str, ...]]:
+    preset = load_preset(name, generator="hf:writes", **given)
+    return {
+        getattr(one, "label" if field == "row" else "column"): getattr(one, f"{field}_differs")
+        for one in preset.published
+    }
+
+
+def test_a_row_says_whose_prompt_is_restated_and_where_it_is_not() -> None:
+    rows = differs("grada-table-1", "row", encoder="minilm")
+    assert "prompt: the rules of GRADA's Figure 8, Prompt 1, in our words" in rows["None"]
+    assert "prompt: the rules of GRADA's Figure 8, Prompt 1, in our words" in rows["GRADA (HRSIM)"]
+    assert "prompts in our words" in rows["Keyword Aggregation"]
+    rows = differs("trustrag-table-1", "row")
+    assert "prompt: the rules of TrustRAG's released code in our words" in rows["TrustRAG stage 1 (paper)"]
+    assert "prompts: those of TrustRAG's Appendix A in our words" in rows["TrustRAG stage 1&2 (paper)"]
+    (contaminated,) = [one for one in rows["TrustRAG stage 1&2 (reference)"] if one.startswith("prompts")]
+    assert "names the attack that is measured" in contaminated
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "said"),
+    [
+        ("grada-table-1", "NQ, PIA", "the sentence that counts as success in our words"),
+        ("trustrag-table-1", "NQ, PIA", "the text describes perturbed tokens"),
+        ("radar-table-1", "RealtimeQA, PIA, position 1", "the order in our words, ten times"),
+        ("radar-table-2", "Bio, PIA, top 10, position 1", "without its faked answers"),
+        ("radar-table-7", "RealtimeQA, top 10, position 1", "the order in our words"),
+    ],
+)
+def test_a_column_says_where_an_order_is_not_the_papers(name: str, column: str, said: str, tmp_path: Path) -> None:
+    row = {"question": "who?", "correct_answers": ["x"], "incorrect_answers": ["y"], "passages": []}
+    for file in ("realtimeqa", "biogen", "nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned"):
+        (tmp_path / f"{file}.jsonl").write_text(json.dumps({"id": file, **row}))
+    assert any(said in phrase for phrase in differs(name, "column", data=str(tmp_path))[column])
+    clean = differs("grada-table-3", "column", data=str(tmp_path))
+    assert not any("order" in phrase for phrases in clean.values() for phrase in phrases)
+
+
 def test_a_bound_is_printed_as_a_bound() -> None:
     (one,) = (one for one in load_preset("grada-figure-4").published if one.value is not None)
     assert (one.value, one.bound, one.printed) == (0.30, "<", "below 30.0")
@@ -336,11 +444,11 @@ def test_one_measurement_is_printed_once(tmp_path: Path) -> None:
     assert len(models) == 6
     measured = [row for row in table.rows if "measured once" in row[0]]
     assert [row[0] for row in measured] == [
-        "\u2192 measured once: Stage 1 only",
-        "\u2192 measured once: Stage 2 only",
-        "\u2192 measured once: Combined",
+        f"\u2192 measured once: {row} ({variant})"
+        for row in ("Stage 1 only", "Stage 2 only", "Combined")
+        for variant in ("paper", "reference")
     ]
-    assert len(table.rows) == 6 * 3 + 3 + 1
+    assert len(table.rows) == 6 * 3 + 2 * 3 + 1
     assert all("[" not in row[1] for row in table.rows if row not in measured)
     assert table.columns[-1] == table.rows[-1][0] == SAME
     assert "one draw" in measured[0][-1]
@@ -405,6 +513,41 @@ def test_several_seeds_give_mean_and_spread(tmp_path: Path) -> None:
     assert (
         measured_figure(preset, one, entries) == f"{100 * mean(values):.1f} \u00b1 {100 * stdev(values):.1f} (3 seeds)"
     )
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_row_names_the_variant_that_is_measured_and_both_stand(name: str) -> None:
+    """No table of TrustRAG, RADAR or RAGDefender says whether the text or the released code produced it."""
+    preset = load_preset(name, encoder="minilm", generator="hf:writes")
+    by_row: dict[tuple[str, str, str, str], dict[str, str]] = {}
+    for one in preset.published:
+        if one.scenario is not None:
+            of_row = by_row.setdefault((one.table, one.row, one.column, one.measure), {})
+            of_row[one.variant] = one.scenario.defense
+            assert one.label == (f"{one.row} ({one.variant})" if one.variant else one.row)
+    for measured in by_row.values():
+        first = next(iter(measured.values()))
+        if parse(first)[0] in ("trustrag", "radar", "ragdefender"):
+            assert list(measured) == ["paper", "reference"]
+            modes = {variant: parse(spec)[1].get("mode", "paper") for variant, spec in measured.items()}
+            assert modes == {"paper": "paper", "reference": "reference"}
+        else:
+            assert list(measured) == [""]
+
+
+def test_variants_of_a_defense() -> None:
+    assert variants("trustrag:stages=1") == {
+        "paper": "trustrag:stages=1",
+        "reference": "trustrag:stages=1,mode=reference",
+    }
+    assert variants("radar")["reference"] == "radar:mode=reference,fallback=memory"
+    assert variants("ragdefender:hops=multi")["paper"] == "ragdefender:hops=multi,rule=paper"
+    assert variants("trustrag:mode=reference") == {"": "trustrag:mode=reference"}
+    assert variants("grada") == {"": "grada"}
+
+
+def test_a_row_that_is_not_measured_has_no_variant() -> None:
+    assert {one.variant for one in load_preset("radar-table-1").published} == {""}
 
 
 def test_a_grader_counts_accuracy_as_radar_does() -> None:

@@ -242,10 +242,14 @@ def test_preset_is_told_with_its_published_numbers(tmp_path: Path) -> None:
     preset = load_preset("trustrag-table-6", limit=4)
     report = Report.of(Runner(tmp_path, preset.scenarios).run(), preset=preset)
     text = as_markdown(report)
-    assert "measured once: stage 1 |" in text
+    assert "measured once: stage 1 (paper) |" in text
     assert "same setting as the paper?" in text
     assert "instead: data: the built-in sample (4 questions) instead of NQ (100)" in text
-    assert "TrustRAG, Table 6" in page(report)
+    shown = page(report)
+    assert shown.index("<h1>TrustRAG, Table 6") < shown.index("published → measured") < shown.index("The paper used")
+    assert "Signature" not in shown
+    assert "Nothing was planted" not in shown
+    assert "The measurements behind it" not in shown
     numbers = json.loads(as_json(report))["preset"]["numbers"]
     assert any(number["published"] == 0.975 and number["measured"] is not None for number in numbers)
 

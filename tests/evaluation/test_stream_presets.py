@@ -14,7 +14,7 @@ from unpoison.evaluation.report.over_time_tables import published_over_time
 from unpoison.evaluation.report.published import SAME
 from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
 from unpoison.evaluation.streams import StreamStudy, run_study
-from unpoison.evaluation.timelines import load_timelines, step_context
+from unpoison.evaluation.timelines import craft_steps, load_timelines, step_context
 
 
 def preset(name: str, generator: str = "extractive") -> StreamPreset:
@@ -31,7 +31,11 @@ def study() -> StreamStudy:
 def test_every_number_is_a_share_of_a_method_and_an_attack_that_exist(name: str) -> None:
     table = preset(name, "openai:deepseek-chat")
     assert table.source.startswith(f"RADAR, Table {name.rpartition('-')[2]} ")
-    assert {one.method for one in table.published} == set(table.methods)
+    measured = {one.method: table.measured_as(one.method) for one in table.published}
+    assert sorted(name for names in measured.values() for name in names) == sorted(table.methods)
+    for method, names in measured.items():
+        variants = [f"{method} (paper)", f"{method} (reference)"] if method.startswith("RADAR") else [method]
+        assert names == variants
     assert {one.attack for one in table.published} == set(table.attacks)
     assert all(0 < one.value < 1 for one in table.published)
     assert {place for _, place in table.attacks.values()} == {None, 1, 25, 50}
@@ -57,7 +61,7 @@ def test_baselines_carry_what_the_table_says_and_radar_its_beliefs() -> None:
     by_table = {name: preset(name, "openai:gpt-4o").methods for name in ("radar-table-3", "radar-table-4")}
     assert {one.carries for one in by_table["radar-table-3"].values()} == {"passages", "beliefs"}
     assert {one.carries for one in by_table["radar-table-4"].values()} == {"answer", "beliefs"}
-    assert by_table["radar-table-3"]["RADAR"].carries == "beliefs"
+    assert by_table["radar-table-3"]["RADAR (reference)"].carries == "beliefs"
 
 
 def test_a_reader_is_no_model_that_writes() -> None:
@@ -79,10 +83,15 @@ def test_measured_numbers_stand_beside_the_published_ones(study: StreamStudy) ->
     accuracy, attacks = published_over_time(preset("radar-table-17"), study)
     assert accuracy.columns == ("", "benign", "PIA, position 1", "PIA, position 25", "PIA, position 50", SAME)
     assert attacks.columns == ("", "PIA, position 1", "PIA, position 25", "PIA, position 50", SAME)
-    shown = 100 * study.results["benign"]["RADAR (Dynamic)"].accuracy().value
-    assert accuracy.rows[1][1] == f"74.02 \u2192 {shown:.1f}"
-    assert accuracy.rows[-1][1:4] == ("yes", "yes", "8 of 8 steps have fewer passages: behind the last one")
+    shown = 100 * study.results["benign"]["RADAR (Dynamic) (paper)"].accuracy().value
+    assert accuracy.rows[2][0] == "RADAR (Dynamic) (paper)"
+    assert accuracy.rows[2][1] == f"74.02 \u2192 {shown:.1f}"
+    words = "the order in our words, ten times as in the released code"
+    late = f"{words}; 8 of 8 steps have fewer passages: behind the last one"
+    assert accuracy.rows[-1][1:4] == ("yes", words, late)
     assert "timeline: 2 questions, 8 steps" in accuracy.rows[0][-1]
+    assert "the year of a question is not told" in accuracy.rows[3][-1]
+    assert "the year of a question is not told" not in accuracy.rows[2][-1]
 
 
 def test_every_report_has_the_published_numbers(study: StreamStudy, tmp_path: Path) -> None:
@@ -90,17 +99,28 @@ def test_every_report_has_the_published_numbers(study: StreamStudy, tmp_path: Pa
     for suffix in (".html", ".md", ".json"):
         over_time.write_over_time(study, tmp_path / f"report{suffix}", table)
     assert "published \u2192 measured" in (tmp_path / "report.html").read_text()
-    assert "| RADAR (Dynamic) | 74.02 \u2192 " in (tmp_path / "report.md").read_text()
+    assert "| RADAR (Dynamic) (paper) | 74.02 \u2192 " in (tmp_path / "report.md").read_text()
     numbers = json.loads((tmp_path / "report.json").read_text())["preset"]["published"]
     assert len(numbers) == 14
 
 
 def test_poison_stands_behind_the_last_passage_of_a_short_list() -> None:
     example = load_timelines("timeline")[0].steps[0]
-    short = step_context(example, "pia", 50)
+    poison = craft_steps(load_timelines("timeline")[:1], "pia")[0][example.id]
+    short = step_context(example, poison, 50)
     assert short.poison == {len(short) - 1}
-    assert len(short) == len(step_context(example, None)) + 1
-    assert step_context(example, "pia", 1).poison == {0}
+    assert len(short) == len(step_context(example)) + 1
+    assert step_context(example, poison, 1).poison == {0}
+
+
+def test_a_text_is_repeated_as_in_the_released_code_which_the_row_says() -> None:
+    tables = [preset(name) for name in stream_preset_names()]
+    planted = {attack for table in tables for attack, _ in table.attacks.values()} - {None}
+    assert planted == {"pia:repeat=10", "published:attack=radar-incorrect-context,repeat=10"}
+    table = next(table for table in tables if table.name == "radar-table-3")
+    poison = {label: table.attack_differs[label] for label in table.attacks if label.startswith("Poison")}
+    assert len(poison) == 3
+    assert all("ten times in its passage, as in the released code" in " ".join(said) for said in poison.values())
 
 
 def test_names_are_told_apart_from_those_of_other_presets() -> None:

@@ -86,7 +86,9 @@ def test_two_studies_are_the_same_and_the_second_asks_nothing(study, tmp_path):
 def test_attacks_without_a_text_are_left_out_and_told(hostile):
     assert list(hostile.results) == ["none"]
     assert hostile.left_out == tuple(
-        f"{attack}: 3 of 3 steps bring no text of it" for attack in ("radar-incorrect-context", "pia")
+        f"published:attack={name}: 2 of 2 questions; the first: target 'a@0' has no texts, which the attack published "
+        "requires; leave the target out or use another attack"
+        for name in ("radar-incorrect-context", "pia")
     )
     assert hostile.moments == ("1", "2")
 
@@ -141,7 +143,33 @@ def test_hostile_text_is_never_markup_nor_a_formula(hostile):
     cells = [cell for row in csv.reader(io.StringIO(over_time.as_csv(hostile))) for cell in row]
     assert "'=1+1" in cells
     assert not [cell for cell in cells if cell.startswith("=")]
-    assert "3 of 3 steps bring no text" in over_time.page(hostile)
+    assert "2 of 2 questions; the first" in over_time.page(hostile)
+
+
+def test_a_question_that_cannot_be_attacked_is_asked_under_no_attack_only(tmp_path):
+    rows = [
+        {
+            "id": f"{name}@{step}",
+            "series": name,
+            "time": str(step),
+            "question": f"who leads {name}?",
+            "correct_answers": ["Ada"],
+            "incorrect_answers": wrong,
+            "passages": [{"text": f"Ada leads {name}.", "label": "clean"}],
+        }
+        for name, wrong in (("a", ["Bea"]), ("b", []))
+        for step in range(2)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    study = run_study(str(path), methods_of(["vanilla"]), attacks={"none": (None, None), "PIA": ("pia:repeat=2", 1)})
+    asked = {
+        name: {record.timeline for record in result["vanilla, static"].records}
+        for name, result in study.results.items()
+    }
+    assert asked == {"none": {"a", "b"}, "PIA": {"a"}}
+    (told,) = study.left_out
+    assert told.startswith("pia:repeat=2: 1 of 2 questions; the first: target 'b@0'")
 
 
 def test_numbers_for_other_programs(study, hostile):

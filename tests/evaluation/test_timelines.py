@@ -16,7 +16,7 @@ from unpoison.errors import InputError, OptionError
 from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory, Remembering, _Reminded
 from unpoison.evaluation.examples import FieldError
 from unpoison.evaluation.streams import StepRecord, StreamResult, run_stream
-from unpoison.evaluation.timelines import dated, load_timelines, moment_of, step_context, stream_rows
+from unpoison.evaluation.timelines import craft_steps, dated, load_timelines, moment_of, step_context, stream_rows
 from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, TokenByToken
 from unpoison.prompts import answer_prompt
@@ -273,11 +273,22 @@ class TestCounts:
 class TestRun:
     def test_poison_takes_its_place_in_every_step(self, sample):
         step = sample[0].steps[0]
-        assert [i for i in range(7) if i in step_context(step, "pia", 3).poison] == [2]
-        assert step_context(step, "pia", None).poison == {len(step.labelled("clean")) - 1}
+        poison = craft_steps(sample[:1], "published:attack=pia")[0][step.id]
+        assert [i for i in range(7) if i in step_context(step, poison, 3).poison] == [2]
+        assert step_context(step, poison, None).poison == {len(step.labelled("clean")) - 1}
         assert not step_context(step).poison
-        with pytest.raises(InputError, match="brings no text of the attack garag"):
-            step_context(step, "garag")
+
+    def test_every_step_has_the_poison_of_its_own_time_as_often_as_asked(self, sample):
+        texts, problems = craft_steps(sample[:2], "published:attack=radar-incorrect-context,repeat=10")
+        assert not problems
+        for step in (step for timeline in sample[:2] for step in timeline.steps):
+            told, *_ = step.poisons("radar-incorrect-context")
+            assert texts[step.id].text == "\n\n".join([told.text] * 10)
+
+    def test_a_step_that_cannot_be_attacked_is_told(self, sample):
+        assert set(craft_steps(sample[:2], "published:attack=garag")[1]) == {one.id for one in sample[:2]}
+        with pytest.raises(InputError, match="has no texts"):
+            run_stream(EachStep(Radar("extractive")), sample[:1], attack="published:attack=garag")
 
     def test_the_time_can_be_told(self, sample):
         context = dated(step_context(sample[0].steps[0]), "2021")
@@ -293,7 +304,7 @@ class TestRun:
 
     def test_static_and_dynamic_over_the_sample(self, sample):
         """The memory keeps answers that nothing speaks against, and costs less than a kilobyte."""
-        options = {"attack": "radar-incorrect-context", "position": 1}
+        options = {"attack": "published:attack=radar-incorrect-context", "position": 1}
         static = run_stream(EachStep(Radar("extractive")), sample[:8], **options)
         dynamic = run_stream(Remembering(Radar("extractive", beliefs=MemoryBeliefs())), sample[:8], **options)
         assert dynamic.unneeded_changes().value <= static.unneeded_changes().value

@@ -22,6 +22,16 @@ def test_unanimity_collapses_to_zero() -> None:
     assert np.ptp(power_iteration(np.full((5, 5), 0.9))) < 1e-15
 
 
+@pytest.mark.seeded
+def test_what_rounding_leaves_of_equals_is_not_blown_up() -> None:
+    """Every row holds the same numbers in another order: all are equally central, and sum to other last bits."""
+    row = np.random.default_rng(0).random(9)
+    rows = np.array([np.roll(row, i) for i in range(9)])
+    assert np.ptp(power_iteration(rows)) > 0
+    assert eigenvector_centrality(rows).tolist() == [0] * 9
+    assert eigenvector_centrality([[1, 0.9], [0.9 + 1e-6, 1]]).tolist() == pytest.approx([0, 1], abs=0.05)
+
+
 def test_none_and_one() -> None:
     assert eigenvector_centrality(np.zeros((0, 0))).shape == (0,)
     assert eigenvector_centrality([[1.0]]).tolist() == [0]

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,6 +160,14 @@ def test_the_same_prompt_to_another_model_is_another_entry(tmp_path):
     other.name = "other"
     assert not CachedGenerator(other, path=path).generate(PROMPT).cached
     assert CachedGenerator(Plain(), path=path).generate(PROMPT).cached
+
+
+def test_the_same_words_with_more_room_for_the_reply_are_another_entry(path):
+    generator = ScriptedGenerator("text")
+    cached = CachedGenerator(generator, path=path)
+    for room in (PROMPT.max_tokens, PROMPT.max_tokens + 1, PROMPT.max_tokens):
+        cached.generate(replace(PROMPT, max_tokens=room))
+    assert [prompt.max_tokens for prompt in generator.prompts] == [PROMPT.max_tokens, PROMPT.max_tokens + 1]
 
 
 def test_it_offers_what_the_wrapped_generator_offers():

@@ -20,6 +20,14 @@ def test_a_pipe_is_left_out(tmp_path: Path) -> None:
     assert problems == ("b.md is no file and was left out",)
 
 
+def test_files_of_other_kinds_are_counted(tmp_path: Path) -> None:
+    for name in ("a.md", "b.docx", "c.docx", "d"):
+        (tmp_path / name).write_text("# Title\n\nA text of some words.\n")
+    documents, problems = read_documents(tmp_path)
+    assert len(documents) == 1
+    assert problems == ("3 files of other kinds were left out (.docx: 2, without a suffix: 1)",)
+
+
 @pytest.mark.parametrize("markup", ["<!--" * 40_000, "<a " * 40_000, "<![<!"])
 def test_a_broken_page_is_read_in_linear_time(markup: str, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<h1>Title</h1><p>A text of some words.</p>{markup}")

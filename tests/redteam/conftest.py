@@ -61,6 +61,7 @@ class StandIn:
                 "id": "$.id",
                 "canary": "$.metadata.canary",
             }
+        target["ask"] |= more.pop("ask", {})
         target |= more.pop("target", {})
         values = {
             "target": target,
@@ -121,6 +122,6 @@ def write_world(folder: Path, count: int) -> None:
 def stand_in(tmp_path: Path) -> Iterator[Callable[..., StandIn]]:
     """Start one with the given arguments; ended with the test."""
     with ExitStack() as stack:
-        yield lambda *arguments, questions=6: stack.enter_context(
-            standing_in(tmp_path, *arguments, questions=questions)
+        yield lambda *arguments, questions=6, folder=tmp_path: stack.enter_context(
+            standing_in(folder, *arguments, questions=questions)
         )

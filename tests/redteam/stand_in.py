@@ -15,7 +15,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 
 from unpoison.models import ExtractiveReader, FakeEncoder
 from unpoison.passages import Passage
@@ -103,6 +103,16 @@ class QdrantStore(MemoryStore):
         return super().dump() + json.dumps(points).encode()
 
 
+def streamed(reply: dict[str, Any], *, chat: bool) -> str:
+    """A reply as events: what was read, then the answer by its words; or the words alone."""
+    pieces = [word + " " for word in reply["answer"].split(" ")]
+    if not chat:
+        return "".join(f"data: {piece}\n\n" for piece in pieces)
+    deltas = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    events = [{"sources": reply["passages"]}, *deltas]
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
 def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one route after the other
     app, lock, reader = FastAPI(), threading.Lock(), ExtractiveReader()
     state = {"calls": 0, "planted": 0, "busy": 0, "most": 0, "hidden": {}}
@@ -141,7 +151,10 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
             return JSONResponse({"detail": "slow down"}, 429, {"Retry-After": "0"})
         if mode == "indiscreet":
             raise HTTPException(400, f"no {request.headers.get('authorization')} {json.dumps(dict(request.headers))}")
-        return await asyncio.to_thread(answered, body["question"])
+        reply = await asyncio.to_thread(answered, body["question"])
+        if mode.startswith("stream"):
+            return Response(streamed(reply, chat=mode == "stream-chat"), media_type="text/event-stream")
+        return reply
 
     @app.post("/documents")
     async def plant(request: Request) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -15,6 +16,7 @@ from unpoison.errors import InputError, OptionError, TargetError, UnknownNameErr
 from unpoison.redteam import Config, Hosts, Secrets, build_target, clean
 from unpoison.redteam.http_target import HttpTarget
 from unpoison.redteam.paths import Path as ReplyPath
+from unpoison.redteam.results import Results
 from unpoison.redteam.templates import Request
 
 BASE = "http://127.0.0.1:9"
@@ -123,6 +125,22 @@ def test_the_example_of_the_documentation_is_read(tmp_path):
     config = Config.load(tmp_path / "c.yaml")
     assert build_target(config.target, secrets=Secrets({"RAG_TOKEN": "abcdef"}), hosts=Hosts())
     assert (config.attacks, config.poisons) == (("poisonedrag",), (1,))
+
+
+def test_a_journal_goes_on_only_where_the_same_is_measured(tmp_path):
+    values = {"target": {"python": "x:y"}, "questions": "questions.jsonl"}
+    config = Config.of(values, tmp_path)
+    assert config.digest() == Config.of(values, tmp_path).digest()
+    assert config.digest() == config.changed(rate=1.0).digest()
+    others = [{"limit": 3}, {"seed": 7}, {"attacks": ["pia"]}, {"poisons": [3]}, {"questions": "others.jsonl"}]
+    assert config.digest() not in {Config.of({**values, **other}, tmp_path).digest() for other in others}
+
+
+def test_what_remains_keeps_a_run_from_being_complete():
+    results = Results(run={}, finished="now", examples=0, trials=(), cells=())
+    assert results.complete
+    assert not replace(results, remaining=(("canary", "the delete failed"),)).complete
+    assert not replace(results, examples=1, cells=(("none", 0),)).complete
 
 
 def test_what_is_filled_in_is_data_whatever_it_holds():

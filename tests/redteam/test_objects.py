@@ -221,7 +221,7 @@ def test_a_module_beside_the_configuration_and_its_cleaning(tmp_path):
     with pytest.raises(OptionError, match=r"names Python code, 'my_rag_of_tests:Mine'.*--config"):
         clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick())
     cleaned = clean(journal, secrets=Secrets({}), hosts=Hosts(), clock=Quick(), config=config)
-    assert (cleaned.removed, cleaned.clean) == (1, True)
+    assert (cleaned.removed, cleaned.accepted, cleaned.clean) == (0, 1, True)
     assert json.loads(store.read_text()) == {"mine": "truth"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,53 @@ def test_shares_of_several_processes_come_to_one_rate() -> None:
     clock, key = Clock(), Key("k", digest("k"), rate=8, burst=8)
     both = [LocalRates(0.5, clock) for _ in range(2)]
     assert sum(rates.take(key) == 0 for rates in both for _ in range(20)) == 8
+
+
+def test_a_share_of_less_than_one_request_lets_one_through() -> None:
+    clock, key = Clock(), Key("k", digest("k"), rate=1, burst=1)
+    rates = LocalRates(0.25, clock)
+    assert rates.take(key) == 0
+    assert rates.take(key) == pytest.approx(4)
+    clock.now += 4
+    assert rates.take(key) == 0
+
+
+@pytest.mark.parametrize("differs", ["time", "inode", "size"])
+def test_any_trace_of_another_file_is_enough_to_read_it_again(tmp_path: Path, clock: Clock, differs: str) -> None:
+    """The other two may be as they were: a copy keeps its times, a rewrite its inode, a rotation its size."""
+    path, other = tmp_path / "keys.toml", tmp_path / "other.toml"
+    path.write_text(row("one", "the old key"))
+    before = path.stat()
+    keys = KeyFile(path, clock=clock)
+    written = other if differs == "inode" else path
+    written.write_text(row("two", "another key", "# longer" if differs == "size" else ""))
+    later = before.st_mtime_ns + (1 if differs == "time" else 0)
+    os.utime(written, ns=(later, later))
+    written.replace(path)
+    after = path.stat()
+    assert [
+        after.st_mtime_ns != before.st_mtime_ns,
+        after.st_ino != before.st_ino,
+        after.st_size != before.st_size,
+    ] == [differs == name for name in ("time", "inode", "size")]
+    clock.now += LOOK
+    holder = keys.holder("another key")
+    assert holder is not None
+    assert holder.name == "two"
+
+
+def test_a_file_that_is_as_it_was_is_not_read_again(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(row("one", "the old key"))
+    keys, readings = KeyFile(path, clock=clock), []
+    monkeypatch.setattr("unpoison.service.keys.read_keys", lambda file: readings.append(file) or read_keys(file))
+    path.write_text(row("one", "the old key", "# longer"))
+    for _ in range(3):
+        clock.now += LOOK
+        assert keys.holder("the old key") is not None
+    assert readings == [path]
 
 
 @pytest.fixture(scope="module")

@@ -381,3 +381,19 @@ def test_port_in_use_is_told(server: Server) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
+
+
+def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() -> None:
+    down = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x"}
+    chosen = ("-d", "guard", "-e", "openai:some-model", "--retries", "0")
+    with running(*chosen, "--on-poison", "monitor", **down) as found:
+        assert any("a model cannot be used yet" in line["event"] for line in found.lines)
+        documents = {"query": SHARKS["query"], "documents": SHARKS["passages"]}
+        status, reply = found.post("/v1/rerank", documents)
+        assert (status, len(reply["results"])) == (200, 4)
+        assert found.post("/v1/screen", {**SHARKS, "defense": "guard"})[0] == 502
+        assert 'unpoison_unscreened_total{reason="ModelError"} 1.0' in found.get("/metrics")
+    command = [sys.executable, "-m", "unpoison", "serve", "--port", "0", *chosen]
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=120)
+    assert ended.returncode == 2
+    assert "failed" in ended.stderr

@@ -72,6 +72,22 @@ def test_guard_gives_the_probability_of_the_worst_window(serving: Serving) -> No
     assert len(found["probability"]) == 3
 
 
+def test_what_is_too_long_to_judge_has_the_probability_of_poison() -> None:
+    passages = (Passage("clean " * 10), Passage("clean " * 100))
+    (judged,) = rounds(passages, 60)
+    screening = merged(Query("q"), passages, [Guard().screen("q", judged)], 60)
+    assert screening.evidence["probability"][1] == 1.0
+    assert screening.evidence["probability"][0] < 1.0
+    assert screening.kept_indices == (0,)
+
+
+@pytest.mark.parametrize(("length", "stays"), [(300, True), (301, False)])
+def test_a_title_longer_than_one_is_the_beginning_of_the_text(length: int, stays: bool) -> None:
+    found = [r[0] for r in rounds((Passage("b" * 50, title="t" * length),), 200)]
+    assert [one.title for one in found] == (["t" * length] if stays else [None, None])
+    assert found[0].text == ("b" * 50 if stays else "t" * 200)
+
+
 def test_an_answer_is_given_from_what_was_judged(serving: Serving) -> None:
     generator = ScriptedGenerator("Paris")
     client = serving({"marked": Marked(generator=generator)}, bounds=Bounds(characters=100))

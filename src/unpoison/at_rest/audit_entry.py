@@ -19,6 +19,7 @@ from unpoison.fences import keyed
 from unpoison.models.questions import read_question
 from unpoison.models.sentences import STOP_WORDS, split, stem
 from unpoison.passages import Passage, Query
+from unpoison.reasons import PROMPT_INJECTION
 from unpoison.types import Answer, Screening, Verdict
 
 __all__ = ["VERSION", "agreement", "detail", "entry", "terms"]
@@ -146,7 +147,7 @@ def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bo
 
 
 def _ordered(verdict: Verdict) -> bool:
-    return verdict.reason.startswith("gives an order to the model")
+    return PROMPT_INJECTION in verdict.reason.codes
 
 
 def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:

@@ -35,8 +35,9 @@ class AuditLog:
         with AuditLog("audit.jsonl") as log:
             log.record(Guard().screen(query, passages))
 
-    A line is written in one step, so threads and processes may share a file. A full one becomes NAME.1, which becomes
-    NAME.2, and so on; the oldest is deleted. Files are made with mode 600. Nothing is flushed to the disk by force.
+    A line is written in one step, so threads and processes may share a file. One that a full disk or a killed process
+    has cut is ended by the next, and the audit counts it among what it cannot read. A full file becomes NAME.1, which
+    becomes NAME.2, and so on; the oldest is deleted. Files are made with mode 600. Nothing is flushed by force.
 
     Args:
         path: The file; what is in it stays.
@@ -84,7 +85,7 @@ class AuditLog:
             self._current()
             if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:
                 self._rotate(len(line))
-            _whole(self._file, line)
+            _whole(self._file, line if self._is_ended() else b"\n" + line)
 
     def close(self) -> None:
         """Close the file; a later `record` would fail."""
@@ -101,7 +102,14 @@ class AuditLog:
 
     def _open(self) -> None:
         private(self.path)
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def _is_ended(self) -> bool:
+        """Whether the last line is whole; it cannot be taken back, for another process may have written since."""
+        if os.lseek(self._file, 0, os.SEEK_END) == 0:
+            return True
+        os.lseek(self._file, -1, os.SEEK_END)
+        return os.read(self._file, 1) == b"\n"
 
     def _current(self) -> None:
         """Follow the name: another process may have rotated the file, or an operator moved it away."""

@@ -12,6 +12,7 @@ from unpoison.at_rest.audit_entry import VERSION, agreement, detail, terms
 from unpoison.errors import InputError, shown
 from unpoison.fences import keyed
 from unpoison.passages import Passage, Query, as_passages
+from unpoison.reasons import PROMPT_INJECTION, Reason
 from unpoison.rendering import excerpt
 from unpoison.rows import QUERY_FIELDS
 
@@ -219,8 +220,11 @@ def _chances(screening: Mapping[str, Any], defense: str, k: int) -> Sequence[Any
 
 def _orders(screening: Mapping[str, Any], position: int) -> bool:
     verdicts = screening.get("verdicts") or ()
-    reason = next((str(v.get("reason", "")) for v in verdicts if v["index"] == position and not v["kept"]), "")
-    return reason.startswith("gives an order to the model")
+    dropped = (v for v in verdicts if v["index"] == position and not v["kept"])
+    try:
+        return any(PROMPT_INJECTION in Reason.from_dict({"reason": "", **verdict}).codes for verdict in dropped)
+    except ValueError as error:
+        raise InputError(f"the reason of passage {position} cannot be read: {shown(str(error), 200)}") from None
 
 
 def _question(text: str) -> str:

@@ -1,15 +1,17 @@
-"""A folder of files as documents: text, Markdown, HTML, PDF."""
+"""A folder of files as documents: text, Markdown, HTML, PDF, DOCX."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpoison.at_rest.concealed import read_page
 from unpoison.at_rest.documents import Document
-from unpoison.errors import InputError, MissingExtraError
+from unpoison.at_rest.word_files import read_word_file
+from unpoison.errors import InputError, MissingExtraError, shown
 from unpoison.extras import require
 from unpoison.passages import Passage
 
@@ -34,17 +36,28 @@ LONGEST = 64 * 2**20
 """Characters of one PDF file that are read."""
 
 
-def folder_documents(folder: Path, failed: Callable[[Failure], None]) -> Iterator[Document]:
-    """The files below a folder in the order of their names, each a document named by its path; links are not followed.
+def folder_documents(folder: Path, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
+    """The files below a folder in the order of their names, each a document named by its path. Its time is the file's.
 
-    Its time is the file's. `failed` is called for what cannot be read; what is no text is passed over.
+    Args:
+        folder: Where they are.
+        failed: Called for every file that is not read: of another kind, a link, too large, broken.
+        ignore: Patterns of names or paths, as `fnmatch` reads them, of files that are no documents: nothing is said.
+
+    Raises:
+        MissingExtraError: A library is missing for one of the files.
     """
     from unpoison.at_rest.sources import Failure
 
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         kind = path.suffix.lower()
-        if path.is_symlink() or not path.is_file() or kind not in (*TEXTS, *PAGES, ".pdf"):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        if any(fnmatch(name, pattern) or fnmatch(path.name, pattern) for pattern in ignore):
+            continue
+        if why := _unread(path, kind):
+            failed(Failure(name, why))
             continue
         try:
             if path.stat().st_size > LARGEST:
@@ -59,11 +72,26 @@ def folder_documents(folder: Path, failed: Callable[[Failure], None]) -> Iterato
         yield document
 
 
+def _unread(path: Path, kind: str) -> str:
+    """Why a file is not even tried; "" if it is."""
+    if path.is_symlink():
+        return "it is a link, and links are not followed; name the folder that it leads to"
+    if not path.is_file():
+        return "it is no file"
+    if kind not in (*TEXTS, *PAGES, ".pdf", ".docx"):
+        return f"a file of the kind {shown(kind)} is not read; save it as text, or leave it out with --ignore"
+    return ""
+
+
 def _document(path: Path, name: str, kind: str) -> Document:
     added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     if kind == ".pdf":
         title, text, author, notes = _pdf(path)
         return Document(Passage(text, id=name, title=title, source=name), added_at, author, notes=notes)
+    if kind == ".docx":
+        word = read_word_file(path)
+        passage = Passage(word.text, id=name, title=word.title, source=name)
+        return Document(passage, added_at, word.author, hidden=word.hidden)
     raw = path.read_bytes()
     text = raw.decode("utf-8-sig", "replace")
     notes = ("it is no UTF-8; what is not was replaced",) if "\ufffd" in text and b"\xef\xbf\xbd" not in raw else ()

@@ -33,6 +33,9 @@ TREES = 3
 BLOCK = 256
 """Questions that are looked up at once."""
 
+DECIMALS = 5
+"""Cosines of single precision are compared to here: rounding, which each processor has its own of, decides nothing."""
+
 
 def by_words(
     questions: Sequence[str],
@@ -122,13 +125,13 @@ def groves(vectors: Matrix, seed: int = 0) -> Iterator[list[Positions]]:
 def _split(vectors: Matrix, rows: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
     """Halves of the rows along the line between the means of two clusters: neighbours stay together, sizes equal."""
     sample = vectors[np.sort(rng.choice(rows, min(256, len(rows)), replace=False))]
-    first, second = sample[0], sample[int(np.argmin(sample @ sample[0]))]
+    first, second = sample[0], sample[int(np.argmin(np.round(sample @ sample[0], DECIMALS)))]
     for _ in range(3):
-        nearer = sample @ (first - second) > 0
+        nearer = np.round(sample @ (first - second), DECIMALS) > 0
         if nearer.all() or not nearer.any():
             break
         first, second = sample[nearer].mean(axis=0), sample[~nearer].mean(axis=0)
-    side = vectors[rows] @ (first - second)
+    side = np.round(vectors[rows] @ (first - second), DECIMALS)
     order = np.argsort(side, kind="stable")
     middle = len(rows) // 2
     return np.sort(rows[order[:middle]]), np.sort(rows[order[middle:]])
@@ -150,11 +153,13 @@ def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: N
     score = np.full((n, NEAREST), -2.0, np.float32)
     for leaves in groves(vectors):
         for rows in leaves:
-            cosines = vectors[rows] @ vectors[rows].T
+            cosines = np.round(vectors[rows] @ vectors[rows].T, DECIMALS)
             np.fill_diagonal(cosines, -2.0)
             count = min(NEAREST, len(rows) - 1)
             if count > 0:
-                near = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+                # Whole numbers, each once: which of equals a partition takes differs between processors.
+                keys = np.rint(cosines * -(10.0**DECIMALS)).astype(np.int64) * len(rows) + np.arange(len(rows))
+                near = np.argpartition(keys, count - 1, axis=1)[:, :count]
                 near_scores = np.take_along_axis(cosines, near, axis=1)
                 nearest[rows], score[rows] = _merged(nearest[rows], score[rows], rows[near], near_scores)
             progress(len(rows))
@@ -163,7 +168,7 @@ def by_vectors(vectors: Matrix, progress: Callable[[int], None] = lambda rows: N
 
 def _merged(nearest: Positions, score: Matrix, more: Positions, more_scores: Matrix) -> tuple[Positions, Matrix]:
     """The best of both, each row once, ties to the earlier row."""
-    rows, scores = np.hstack([nearest, more]), np.round(np.hstack([score, more_scores]), 5).astype(np.float32)
+    rows, scores = np.hstack([nearest, more]), np.hstack([score, more_scores])
     order = np.argsort(rows, axis=1, kind="stable")
     rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
     again = np.zeros(rows.shape, bool)

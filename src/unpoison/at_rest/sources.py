@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,26 +35,29 @@ class Failure:
     error: str
 
 
-def read_documents(source: str, failed: Callable[[Failure], None]) -> Iterator[Document]:
+def read_documents(source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()) -> Iterator[Document]:
     """The documents of a file, a folder or a store, each with a name of its own.
 
     Args:
-        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML and
-            PDF files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`at_rest.stores`); or `-`
-            for JSON Lines from standard input.
-        failed: Called for every row and file that cannot be read; the others are not lost.
+        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a folder of text, Markdown, HTML, PDF
+            and DOCX files; `faiss:INDEX,ROWS`, `qdrant:URL#COLLECTION`, `postgresql://...#TABLE` (`at_rest.stores`); or
+            `-` for JSON Lines from standard input.
+        failed: Called for every row and file that is not read; the others are not lost.
+        ignore: Patterns of files in a folder that are no documents.
 
     Raises:
         InputError: No such source, or not what its name says.
         StoreError: The store cannot be reached, or went away meanwhile.
         OSError: The file cannot be read.
     """
-    with opened_documents(source, failed) as documents:
+    with opened_documents(source, failed, ignore) as documents:
         yield from documents
 
 
 @contextmanager
-def opened_documents(source: str, failed: Callable[[Failure], None]) -> Iterator[Iterator[Document]]:
+def opened_documents(
+    source: str, failed: Callable[[Failure], None], ignore: Sequence[str] = ()
+) -> Iterator[Iterator[Document]]:
     """`read_documents` with the source open."""
     from unpoison.at_rest.stores import is_store, opened_store
 
@@ -63,7 +66,7 @@ def opened_documents(source: str, failed: Callable[[Failure], None]) -> Iterator
         with opened_store(source) as store:
             yield (named_apart(document, taken) for document in store.documents())
     elif source != "-" and Path(source).is_dir():
-        yield (named_apart(document, taken) for document in folder_documents(Path(source), failed))
+        yield (named_apart(document, taken) for document in folder_documents(Path(source), failed, ignore))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
         yield _of_records(_table_rows(source), failed, taken)
     else:

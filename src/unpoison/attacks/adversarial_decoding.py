@@ -17,6 +17,7 @@ from unpoison.attacks.budget import Meter
 from unpoison.attacks.claims import claims, stating
 from unpoison.checks import at_least, within
 from unpoison.driver import Limits
+from unpoison.kernels.cosine import inner_products
 from unpoison.kernels.ranking import best_first
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.requests import Flow
@@ -86,6 +87,7 @@ class AdversarialDecoding(Attack):
 
     name = "adversarial-decoding"
     summary = "beam search for a readable lead that is retrieved"
+    wording = "data"
     offline = "whole sentences from templates"
     model_option = "lm"
     needs = ("encoder",)
@@ -161,7 +163,7 @@ class AdversarialDecoding(Attack):
     ) -> Flow[tuple[list[_Beam], float]]:
         """The leads by score, best first, and the similarity of the falsehood alone."""
         vectors = yield from meter.encode([target.question, control, *(f"{text} {control}".strip() for text in texts)])
-        before, *similarity = (vectors[1:] @ vectors[0]).tolist()
+        before, *similarity = inner_products(vectors[1:], vectors[0]).tolist()
         natural = [1.0 if not text else float(n) for text, n in zip(texts, proposer.naturalness(texts), strict=True)]
         beams = [_Beam(t, s, n, readable_score(s, n)) for t, s, n in zip(texts, similarity, natural, strict=True)]
         return [beams[k] for k in best_first([beam.score for beam in beams])], before

@@ -6,7 +6,7 @@ the benign passages.
 
 from __future__ import annotations
 
-from unpoison.attacks.base import DirectAttack, PoisonText, Target
+from unpoison.attacks.base import MOST_COPIES, DirectAttack, PoisonText, Target, copies
 from unpoison.attacks.pia import question_order
 from unpoison.checks import at_least
 
@@ -29,9 +29,9 @@ class Ambiguous(DirectAttack):
 
     def __init__(self, *, repeat: int = 10, prefix: bool = False, seed: int = 0) -> None:
         super().__init__(seed=seed, prefix=prefix)
-        self.repeat = at_least("repeat", repeat, 1)
+        self.repeat = at_least("repeat", repeat, 1, MOST_COPIES)
 
     def write(self, target: Target, count: int) -> list[PoisonText]:
         order = question_order(target.question, f"{target.incorrect} or {target.correct[0]}")
-        text = "\n\n".join([order] * self.repeat)
+        text = copies(order, self.repeat)
         return [self.poison(target, i, text, repeat=self.repeat) for i in range(count)]

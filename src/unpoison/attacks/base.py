@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -24,8 +24,21 @@ from unpoison.kernels.normalisation import spaced
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.requests import Flow
+from unpoison.types import MAX_PASSAGES
 
-__all__ = ["Attack", "DirectAttack", "PoisonText", "Target", "contains_answer", "with_question"]
+__all__ = [
+    "MOST_COPIES",
+    "Attack",
+    "DirectAttack",
+    "PoisonText",
+    "Target",
+    "contains_answer",
+    "copies",
+    "with_question",
+]
+
+MOST_COPIES = 100
+"""How often an attack may repeat a text within one passage; the papers repeat it at most ten times."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -132,6 +145,9 @@ class Attack(ABC):
         requires: The fields of a target that must not be empty.
         uses_gold: Whether it looks at the right answers or the gold passages.
         uses_context: Whether it looks at the clean passages that are retrieved beside its own.
+        wording: Whose words are planted: `ours`, of whoever wrote the class, from templates or prompts of theirs;
+            `published`, texts of an attack's own authors; `data`, texts of the data that the attack edits or puts
+            something in front of, ours only where the data bring none. Tables say which.
         offline: What stands in for a language model where there is none; "" for attacks that need none.
         model_option: The option that names that language model.
         passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
@@ -150,6 +166,7 @@ class Attack(ABC):
     requires: tuple[str, ...] = ("incorrect",)
     uses_gold: bool = False
     uses_context: bool = False
+    wording: Literal["ours", "published", "data"] = "ours"
     offline: str = ""
     model_option: str = "generator"
     passage_format: str = "{text}"
@@ -179,6 +196,11 @@ class Attack(ABC):
         for need in self.needs:
             if getattr(self.models, need, None) is None and getattr(self, need, None) is None:
                 raise OptionError(f"the attack {self.name} needs {need}=...; pass one")
+
+    @classmethod
+    def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
+        """In what a search of these options, with the victim's generator or none, falls short of the published one."""
+        return ""
 
     @abstractmethod
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
@@ -245,7 +267,7 @@ class Attack(ABC):
         )
 
     def _check(self, target: Target, count: int) -> None:
-        at_least("count", count, 0)
+        at_least("count", count, 0, MAX_PASSAGES)
         for name in self.requires:
             if not getattr(target, name):
                 raise InputError(
@@ -269,6 +291,11 @@ class DirectAttack(Attack):
 def with_question(question: str, text: str) -> str:
     """PoisonedRAG's retrieval prefix: the question and a full stop, no space after it."""
     return f"{question}.{text}"
+
+
+def copies(text: str, times: int) -> str:
+    """Copies of a text in one passage with a blank line between, as RobustRAG's and RADAR's code repeats a payload."""
+    return "\n\n".join([text] * times)
 
 
 def contains_answer(text: str, answer: str) -> bool:

@@ -22,6 +22,7 @@ from unpoison.checks import at_least
 from unpoison.defenses.base import Defense
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
+from unpoison.kernels.cosine import inner_products
 from unpoison.kernels.ranking import best_first
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.registry import create
@@ -77,6 +78,7 @@ class DefenseAware(Attack):
 
     name = "defense-aware"
     summary = "knows the defense and optimises its texts against the defense's verdicts"
+    wording = "data"
     needs = ("encoder", "defense")
     uses_gold = True
 
@@ -150,7 +152,7 @@ class DefenseAware(Attack):
     def _try(self, target: Target, texts: Sequence[str], meter: Meter) -> Flow[ScreenedTrial]:
         """Retrieve the best `top` of context and texts, screen them, and see what became of the texts."""
         vectors = yield from meter.encode([target.question, *target.context, *texts], "retrieval")
-        similarity = vectors[1:] @ vectors[0]
+        similarity = inner_products(vectors[1:], vectors[0])
         order = [int(i) for i in best_first(similarity)]
         clean = len(target.context)
         order = [i for i in order if i < clean or similarity[i] >= self.min_similarity][: self.top]

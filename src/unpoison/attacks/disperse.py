@@ -38,6 +38,7 @@ class Disperse(Attack):
 
     name = "disperse"
     summary = "adaptive: the set of texts with the least mutual similarity"
+    wording = "data"
     needs = ("encoder",)
 
     def __init__(

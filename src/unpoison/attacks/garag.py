@@ -22,6 +22,7 @@ from unpoison.attacks.pareto import crowding, dominates, fronts, survivors
 from unpoison.attacks.typos import typo
 from unpoison.checks import at_least, within
 from unpoison.driver import Limits
+from unpoison.kernels.cosine import inner_products
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.sentences import STOP_WORDS
 from unpoison.prompts import answer_prompt
@@ -87,6 +88,7 @@ class Garag(Attack):
 
     name = "garag"
     summary = "genetic search for typos in the golden passage that break reading"
+    wording = "data"
     needs = ("encoder", "generator")
     requires = ("gold", "correct")
     uses_gold = True
@@ -176,7 +178,7 @@ class Garag(Attack):
         """Similarity to the question, reply and answer probability of each text."""
         # The original goes along each time: an encoder may weigh words by the texts of one call.
         vectors = yield from meter.encode([target.question, passage, *texts])
-        similarity = (vectors[2:] @ vectors[0]).tolist()
+        similarity = inner_products(vectors[2:], vectors[0]).tolist()
         meter.llm_calls += len(texts)
         if self.reader is not None:
             read = self.reader.read(target.question, texts, answer)

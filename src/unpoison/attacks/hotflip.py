@@ -160,6 +160,7 @@ class HotFlip(Attack):
 
     name = "hotflip"
     summary = "PoisonedRAG white-box: question tokens optimised by the encoder's gradient"
+    wording = "data"
     needs = ("encoder",)
 
     def __init__(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from unpoison.attacks.budget import Meter
 from unpoison.checks import among, at_least
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
+from unpoison.kernels.cosine import inner_products
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.prompts import answer_prompt, informative
 from unpoison.requests import Flow
@@ -33,6 +35,10 @@ REFUSALS = {
 
 ABSTENTIONS = ("I don't know", "I do not know")
 """Success as well, whichever refusal was aimed at: the attack wants no answer."""
+
+CALLS = 200
+SEARCHED = 32_000
+"""Victim calls that the paper's search may take for one text: 1,000 steps of 32 candidates."""
 
 _WORDS = """archive border candle distance engine fabric garden harbour island journal kettle lantern margin needle
 orchard paper quarter ribbon shadow timber umbrella valley window yellow anchor basket copper desert echo
@@ -71,7 +77,7 @@ class Jamming(Attack):
         refusal: Literal["t1", "t2", "t3"] = "t1",
         mode: Literal["auto", "search", "proxy"] = "auto",
         tokens: int = 50,
-        calls: int = 200,
+        calls: int = CALLS,
         candidates: int = 32,
         patience: int = 100,
         top: int = 5,
@@ -91,6 +97,13 @@ class Jamming(Attack):
         self.candidates = at_least("candidates", candidates, 1)
         self.patience = at_least("patience", patience, 1)
         self.top = at_least("top", top, 1)
+
+    @classmethod
+    def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
+        if options.get("mode", "auto") == "proxy" or generator is None:
+            return "no victim is asked: the refusal itself stands behind the question"
+        calls = int(options.get("calls", CALLS))
+        return f"at most {calls:,} calls of the victim for a text; the paper's search may take {SEARCHED:,}"
 
     def wanted(self, target: Target) -> tuple[str, ...]:
         return (REFUSALS[self.refusal], *ABSTENTIONS)
@@ -141,7 +154,7 @@ class Jamming(Attack):
         """The victim's reply to each trial document, and its similarity to the refusal; -1 when not retrieved."""
         documents = [self._document(target, tokens) for tokens in trials]
         vectors = yield from meter.encode([target.question, *target.context, *documents], "retrieval")
-        similarity = vectors[1:] @ vectors[0]
+        similarity = inner_products(vectors[1:], vectors[0])
         rivals, own = similarity[: len(target.context)], similarity[len(target.context) :]
         in_reach = [i for i, s in enumerate(own) if int((rivals >= s).sum()) < self.top]
         prompts = []
@@ -151,8 +164,9 @@ class Jamming(Attack):
         replies = yield from meter.generate(prompts, "victim")
         wanted = yield from meter.encode([REFUSALS[self.refusal], *(reply.text for reply in replies)], "oracle")
         scores, texts = [-1.0] * len(trials), ["unread"] * len(trials)
-        for i, reply, vector in zip(in_reach, replies, wanted[1:], strict=True):
-            scores[i], texts[i] = float(vector @ wanted[0]), reply.text
+        refusing = inner_products(wanted[1:], wanted[0]).tolist()
+        for i, reply, score in zip(in_reach, replies, refusing, strict=True):
+            scores[i], texts[i] = score, reply.text
         return scores, texts
 
 

@@ -30,6 +30,7 @@ class Paraphrase(Attack):
 
     name = "paraphrase"
     summary = "adaptive: the same claim in other sentences"
+    wording = "data"
     offline = "sentence order and openings by rule"
 
     def __init__(

@@ -18,6 +18,7 @@ from unpoison.attacks.budget import Meter
 from unpoison.attacks.hotflip import Flipped, WhiteBox, asked_vectors, flip, has_gradients, opened
 from unpoison.checks import among, at_least, flag
 from unpoison.errors import OptionError
+from unpoison.kernels.cosine import inner_products
 from unpoison.models.protocols import Encoder
 
 __all__ = ["GRADA_TRIGGER", "Phantom", "retrieval_direction"]
@@ -141,7 +142,7 @@ class Phantom(DirectAttack):
         else:
             flipped = self._flipped(box, target.question, clean, triggered, self.rng(target, position), meter)
         text = f"{flipped.text} {self.command}"
-        to_clean, to_triggered = (float(s) for s in box.encode([text])[0] @ np.stack([clean, triggered]).T)
+        to_clean, to_triggered = inner_products(np.stack([clean, triggered]), box.encode([text])[0]).tolist()
         meter.encoder_passes += 1 + len(target.context)
         short = self._short(box, target, (clean, to_clean), (triggered, to_triggered))
         return self.poison(
@@ -206,7 +207,9 @@ class Phantom(DirectAttack):
             near = triggered[1] > plain[1]
             return "" if near else "the passage is no closer to the triggered question than to the plain one"
         context = box.encode(list(target.context))
-        retrieved = [int((context @ vector >= score).sum()) < self.top for vector, score in (plain, triggered)]
+        retrieved = [
+            int((inner_products(context, vector) >= score).sum()) < self.top for vector, score in (plain, triggered)
+        ]
         if not retrieved[1]:
             return f"the passage is not among the best {self.top} for the triggered question"
         return "the passage is retrieved for the plain question as well" if retrieved[0] else ""

@@ -28,6 +28,7 @@ class Suppress(DirectAttack):
 
     name = "suppress"
     summary = "the question and the start of the gold passage, to get the gold passage dropped"
+    wording = "data"
     requires = ("gold",)
     uses_gold = True
 

@@ -25,6 +25,7 @@ class Swap(DirectAttack):
 
     name = "swap"
     summary = "the right answer of a clean passage replaced by the wrong one"
+    wording = "data"
     requires = ("incorrect", "correct")
     uses_gold = True
     uses_context = True

@@ -33,6 +33,7 @@ class Synonym(Attack):
 
     name = "synonym"
     summary = "adaptive: content words replaced by synonyms"
+    wording = "data"
     offline = "a table of common words"
 
     def __init__(

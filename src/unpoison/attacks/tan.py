@@ -37,6 +37,7 @@ class Tan(Attack):
 
     name = "tan"
     summary = "natural misleading passages in varied styles, after Tan et al."
+    wording = "data"
     offline = "templates"
     requires = ("correct",)
     uses_gold = True

@@ -46,6 +46,7 @@ class Wrapper(Attack):
         self.uses_gold = self.uses_gold or inner.uses_gold
         self.uses_context = self.uses_context or inner.uses_context
         self.passage_format = inner.passage_format
+        self.wording = inner.wording
         self.attack = getattr(inner, "attack", None)  # whose published texts `published` asks the target for
 
     def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:

@@ -47,6 +47,8 @@ class Screener:
     Attributes:
         defense: A defense's name with options, such as `grada:alpha=0.3`.
         encoder, generator, nli: Model strings, as the command line takes them; None for what the defense has built in.
+        sources: The file of a policy or history of sources; None for none.
+        learn: Whether the history is written; what comes of a row then depends on the rows before it.
         answer: Whether to answer the question as well; needs a generator.
         in_flight: Model calls of one row at the same time.
         deadline: Seconds that one answer may take, None for no bound.
@@ -60,6 +62,8 @@ class Screener:
     encoder: str | None = None
     generator: str | None = None
     nli: str | None = None
+    sources: str | None = None
+    learn: bool = False
     answer: bool = False
     in_flight: int = 32
     deadline: float | None = 120.0
@@ -68,6 +72,8 @@ class Screener:
     def __post_init__(self) -> None:
         if self.answer and self.generator is None:
             raise OptionError("an answer needs a generator; give one with --generator, such as extractive")
+        if self.learn and self.sources is None:
+            raise OptionError("--learn writes into the history of --sources; give that file as well")
 
     def __call__(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """One output row for each row, in order.
@@ -115,8 +121,10 @@ class Screener:
             encoder=self.encoder,
             generator=self.generator,
             nli=self.nli,
+            **({} if self.sources is None else {"sources": self.sources}),
             limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
         )
+        defense.learn = self.learn
         if getattr(defense, "beliefs", None) is not None:
             raise OptionError(
                 "a batch answers its rows in any order, and beliefs need the order of time; leave out beliefs, or use "

@@ -117,6 +117,7 @@ def _result_types(arrow: Any, *, answers: bool) -> dict[str, Any]:
     text, whole = arrow.string(), arrow.int64()
     span = {"start": whole, "end": whole, "probability": arrow.float64(), "reason": text, "field": text}
     verdict = {"index": whole, "kept": arrow.bool_(), "score": arrow.float64(), "rank": whole, "reason": text}
+    verdict |= {"code": text}
     verdict |= {"spans": arrow.list_(_struct(arrow, span))}
     rival = {"answer": text, "passages": arrow.list_(whole), "voices": whole}
     contest = {"says": text, "rivals": arrow.list_(_struct(arrow, rival))}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
 from typing import Self
 
 from unpoison import __version__
@@ -76,6 +78,8 @@ class PartWork:
         it = self.screener
         code = own_code(it.defense)
         settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
+        if it.sources is not None:
+            settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
         return json.dumps([*settings, code] if code else settings)
 
     def shared(self, workers: int) -> PartWork:

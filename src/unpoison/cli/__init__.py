@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
 `unpoison demo`, `doctor`, `screen`, `ask`, `batch`, `serve`, `keys`, `mcp`, `scan`, `quarantine`, `audit`, `trace`,
-`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `schema` and `defenses`.
+`beliefs`, `guard`, `models`, `attack`, `evaluate`, `redteam`, `questions`, `sources`, `schema` and `defenses`.
 
 Exit codes: 0 all went well, 1 some rows failed (each is reported), 2 nothing could be done, 130 interrupted, 141 the
 reader of a pipe went away.
@@ -53,6 +53,7 @@ from unpoison.cli.screen import EXAMPLES as SCREEN_EXAMPLES
 from unpoison.cli.screen import screen
 from unpoison.cli.serve import EXAMPLES as SERVE_EXAMPLES
 from unpoison.cli.serve import serve
+from unpoison.cli.sources import sources
 from unpoison.cli.trace import EXAMPLES as TRACE_EXAMPLES
 from unpoison.cli.trace import trace
 from unpoison.errors import UnpoisonError
@@ -114,6 +115,7 @@ app.add_typer(beliefs, name="beliefs")
 app.add_typer(guard, name="guard")
 app.add_typer(models, name="models")
 app.add_typer(redteam, name="redteam")
+app.add_typer(sources, name="sources")
 
 
 def _show_version(wanted: bool) -> None:

@@ -13,11 +13,14 @@ from unpoison.cli.options import (
     EncoderCache,
     EncoderName,
     GeneratorName,
+    Learn,
     Limit,
+    MaxPassages,
     Namespace,
     NLIName,
     Output,
     RowsFile,
+    SourcesFile,
 )
 from unpoison.cli.own import from_here
 
@@ -75,6 +78,8 @@ def ask(
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     nli: NLIName = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     on_error: Annotated[
         OnError,
         typer.Option(
@@ -126,6 +131,7 @@ def ask(
         float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million completion tokens, for the cost.")
     ] = None,
     limit: Limit = None,
+    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
@@ -138,7 +144,7 @@ def ask(
 
     from unpoison.cli.accounts import Accounts
     from unpoison.cli.display import show, show_answer
-    from unpoison.cli.running import RowCounts, cached_generator, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, cached_generator, learning, make_encoder, outcomes, say, tracked
     from unpoison.cli.streams import carrying, open_stream
     from unpoison.defenses.guarantee import held, need_proof
     from unpoison.defenses.loading import load_defense
@@ -161,7 +167,9 @@ def ask(
         nli=nli,
         beliefs=store,
         limits=limits,
+        sources=sources,
     )
+    learning(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
     if stream and rows > 1:
@@ -183,7 +191,7 @@ def ask(
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
-        results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
+        results = outcomes(source, work, limit=limit, most=max_passages, at_once=rows, failures=failures)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:

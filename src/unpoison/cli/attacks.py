@@ -151,10 +151,14 @@ class CraftedTexts:
         return 0 if not self.failed else 1 if self.attacked else 2
 
 
+WORDING = {"ours": "ours", "published": "as published", "data": "the data's, else ours"}
+"""Whose words an attack plants, in a column."""
+
+
 def attacks_table() -> Table:
-    """Every attack, and every wrapper (`+name`): what it does, its options, its needs of the models and of the data."""
+    """Every attack, and every wrapper (`+name`): what it does, its options, needs, and wording."""
     table = Table(show_lines=True)
-    for heading in ("name", "what it does", "options", "needs", "of the data"):
+    for heading in ("name", "what it does", "options", "needs", "of the data", "wording"):
         table.add_column(heading, overflow="fold")
     kinds = [(kind, name) for kind in ("attacks", "wrappers") for name in registry.names(kind)]
     for kind, name in kinds:
@@ -163,8 +167,10 @@ def attacks_table() -> Table:
             target = registry.find(kind, name)
             options = "\n".join(option.described for option in registry.options(target))
         except Exception as error:  # somebody else's broken package must not hide the others
-            table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "")))
+            table.add_row(*map(Text, (shown, f"cannot be loaded: {plain(str(error))}", "", "", "", "")))
             continue
         needs = ", ".join(target.needs) or "nothing"
-        table.add_row(*map(Text, (shown, target.summary, options, needs, ", ".join(target.requires) or "nothing")))
+        of_data = ", ".join(target.requires) or "nothing"
+        words = WORDING[target.wording] if kind == "attacks" else ""
+        table.add_row(*map(Text, (shown, target.summary, options, needs, of_data, words)))
     return table

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.options import DefenseName, EncoderName, Limit, NLIName, RowsFile
+from unpoison.cli.options import DefenseName, EncoderName, Learn, Limit, NLIName, RowsFile, SourcesFile
 
 __all__ = ["EXAMPLES", "batch"]
 
@@ -56,6 +56,8 @@ def batch(
         ),
     ] = None,
     nli: NLIName = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     answer: Annotated[bool, typer.Option("--answer", help="Answer every row's question as well.")] = False,
     engine: Annotated[
         Engine,
@@ -89,6 +91,8 @@ def batch(
         encoder=encoder,
         generator=generator,
         nli=nli,
+        sources=None if sources is None else str(sources),
+        learn=learn,
         answer=answer,
         in_flight=in_flight,
         deadline=deadline,

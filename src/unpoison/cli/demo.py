@@ -57,14 +57,15 @@ def demo(
     rows = load_sample()
     defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
     cases = {count: [case_of(row, count, defenses) for row in rows] for count in (0, *POISONS)}
+    written = {count: [case_of(row, count, defenses, question_first=False) for row in rows] for count in POISONS}
     attacked = [case for count in POISONS for case in cases[count]]
     catch = max(attacked, key=lambda case: (len(case.saved_by), case.poisons_left(WITHOUT)))
     miss = max(attacked, key=lambda case: (len(case.missed_by), sum(map(case.poisons_left, case.missed_by))))
     tried = tricks(rows) if everything or html is not None else []
     if everything:
-        _show_all(rows, cases, catch, miss, tried)
+        _show_all(rows, cases, written, catch, miss, tried)
     else:
-        print(*brief(cases), sep="\n")  # noqa: T201  this is what the command line is for
+        print(*brief(cases, written), sep="\n")  # noqa: T201  this is what the command line is for
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
         html.write_text(
@@ -90,6 +91,7 @@ def demo(
 def _show_all(
     rows: Sequence[Row],
     cases: Mapping[int, Sequence[DemoCase]],
+    written: Mapping[int, Sequence[DemoCase]],
     catch: DemoCase,
     miss: DemoCase,
     tried: Sequence[Trick],
@@ -115,7 +117,7 @@ def _show_all(
         show("No defense let a poison through on this sample. Expect misses on real data.", "")
     for trick in tried:
         show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
-    show(_figures(cases), "")
+    show(_figures(cases, written), "")
     if best_reader() == "reader":
         show(answers({count: [(row, planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")
     else:
@@ -166,8 +168,8 @@ def _detail(case: DemoCase) -> Iterator[object]:
                     yield f"{name} {'KEPT' if verdict.kept else 'dropped'} poison {i}: {verdict.reason}"
 
 
-def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Table:
-    """All questions: what is saved under attack, and what that costs without one."""
+def _figures(cases: Mapping[int, Sequence[DemoCase]], written: Mapping[int, Sequence[DemoCase]]) -> Table:
+    """All questions: what is saved under attack, the question in front and without, and what that costs without one."""
     table = _table(f"All {len(cases[0])} questions")
     table.expand = False
     for heading in (
@@ -179,14 +181,19 @@ def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Table:
         "answer kept",
     ):
         table.add_column(heading, justify="left" if heading == "defense" else "right")
-    for count in (*POISONS, 0):
+    groups = {
+        **{str(count): cases[count] for count in POISONS},
+        **{f"{count}, as written": written[count] for count in POISONS},
+        "0": cases[0],
+    }
+    for planted_texts, group in groups.items():
+        count = group[0].labels.count("poison")
         for name in DEFENSES:
-            group = cases[count]
             fates = [
                 (label, case.screenings[name].verdicts[i].kept) for case in group for i, label in enumerate(case.labels)
             ]
             table.add_row(
-                str(count),
+                planted_texts,
                 name,
                 share(case.poisons_left(name) > 0 for case in group) if count else "",
                 share(not kept for label, kept in fates if label == "poison") if count else "",
@@ -195,8 +202,9 @@ def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Table:
                 end_section=name == list(DEFENSES)[-1],
             )
     table.caption = (
-        "vanilla and grada keep five passages; the others keep what they trust. The lines with 0 poisons "
-        "are the price on clean retrieval. The sample is small and made up: it shows how they work, not how well."
+        "vanilla and grada keep five passages; the others keep what they trust. As written: the same poisons without "
+        "the question in front (-a published). The lines with 0 poisons are the price on clean retrieval. The sample "
+        "is small and made up: it shows how they work, not how well."
     )
     return table
 

@@ -10,6 +10,8 @@ from unpoison.rendering import excerpt, plain
 
 __all__ = ["brief"]
 
+Cases = Mapping[int, Sequence[DemoCase]]
+
 COLUMNS = 80
 SHIELD = "guard"
 """The defense that the question is shown with, the default everywhere."""
@@ -18,11 +20,12 @@ REASON = 230
 """Characters of a reason."""
 
 
-def brief(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
+def brief(cases: Cases, written: Cases) -> Iterator[str]:
     """The lines, none longer than 80 characters.
 
     Args:
         cases: For each number of planted poisons every question with its screenings.
+        written: The same without the question in front of the poisons.
     """
     yield from wrap(
         f"{len(cases[0])} questions with {RETRIEVED} retrieved passages each, written for this demo. An attacker "
@@ -33,10 +36,14 @@ def brief(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
     many = cases[POISONS[-1]]
     saved = [case for case in many if SHIELD in case.saved_by]
     yield from _question(max(saved or many, key=lambda case: len(case.saved_by)))
-    yield from _figures(cases)
-    missed = sum(case.poisons_left(SHIELD) > 0 for count in POISONS for case in cases[count])
+    yield from _figures(cases, written)
+    missed, read = (
+        sum(case.poisons_left(SHIELD) > 0 for count in POISONS for case in found[count]) for found in (cases, written)
+    )
+    whole = len(POISONS) * len(many)
     yield from wrap(
-        f"An honest miss: {SHIELD} lets poison through in {missed} of {len(POISONS) * len(many)} attacked questions. "
+        f"An honest miss: {SHIELD} lets poison through in {missed} of {whole} attacked questions, and in {read} of "
+        f"{whole} where the lie stands in natural prose, without the question in front (-a published). "
         "The sample is small and made up: it shows how they work, not how well.",
         COLUMNS,
     )
@@ -65,28 +72,29 @@ def _question(case: DemoCase) -> Iterator[str]:
     yield ""
 
 
-def _figures(cases: Mapping[int, Sequence[DemoCase]]) -> Iterator[str]:
+def _figures(cases: Cases, written: Cases) -> Iterator[str]:
     """Every defense over all questions: what is saved under attack, and what that costs without one."""
     few, many = POISONS[0], POISONS[-1]
-    first = ("poison is read", "poison is read", "the answer", "genuine texts")
-    second = (f"of {few} planted", f"of {many} planted", "is kept", "kept, no attack")
-    yield _line(f"All {len(cases[0])} questions", first)
-    yield _line("", second)
+    yield f"{f'All {len(cases[0])} questions':<16}{'poison is read,':>23}{'the same texts':>23}{'genuine texts':>17}"
+    yield f"{'':<16}{'question in front':>23}{'without the question':>23}{'kept, no attack':>17}"
+    yield _line("", (f"of {few} planted", f"of {many}", f"of {few}", f"of {many}", ""))
     for name in DEFENSES:
-        figures = (
-            share(case.poisons_left(name) > 0 for case in cases[few]),
-            share(case.poisons_left(name) > 0 for case in cases[many]),
-            share(case.keeps_answer(name) for case in cases[many]),
-            share(
-                screening.verdicts[i].kept
-                for case in cases[0]
-                for screening in [case.screenings[name]]
-                for i in range(len(case.labels))
-            ),
+        read = (
+            share(case.poisons_left(name) > 0 for case in group)
+            for group in (cases[few], cases[many], written[few], written[many])
         )
-        yield _line(f"  {name}", figures)
+        kept = share(
+            screening.verdicts[i].kept
+            for case in cases[0]
+            for screening in [case.screenings[name]]
+            for i in range(len(case.labels))
+        )
+        yield _line(f"  {name}", (*read, kept))
     yield ""
 
 
+WIDTHS = (15, 8, 13, 10, 17)
+
+
 def _line(name: str, cells: Sequence[str]) -> str:
-    return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, (15, 16, 14, 17)))
+    return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS))

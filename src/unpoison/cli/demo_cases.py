@@ -60,29 +60,33 @@ class DemoCase:
         return [name for name in DEFENSES if name != WITHOUT and self.poisons_left(name)]
 
 
-def case_of(row: Row, count: int, defenses: Mapping[str, Defense]) -> DemoCase:
+def case_of(row: Row, count: int, defenses: Mapping[str, Defense], *, question_first: bool = True) -> DemoCase:
     """A question with so many planted poisons, screened by every defense."""
-    passages, labels = planted(row, count)
+    passages, labels = planted(row, count, question_first=question_first)
     question = row.query.text
     screenings = {name: defense.screen(question, passages) for name, defense in defenses.items()}
     return DemoCase(question, passages, labels, screenings)
 
 
-def planted(row: Row, count: int) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+def planted(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
     """The retriever's results under attack, and their labels.
 
-    As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text.
+    As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text; or the text
+    alone, as it is written, which is what `-a published` plants.
     """
     from unpoison.types import Passage
 
     labelled = [(passage, str(given["label"])) for passage, given in zip(row.passages, row.raw["passages"])]
     poisons = [
-        (Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source), label)
+        Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source)
+        if question_first
+        else Passage(passage.text, passage.id)
         for passage, label in labelled
         if label == "poison"
     ]
     genuine = [(passage, label) for passage, label in labelled if label != "poison"]
-    passages, labels = zip(*[*poisons[:count], *genuine][:RETRIEVED], strict=True)
+    every = [*((passage, "poison") for passage in poisons[:count]), *genuine]
+    passages, labels = zip(*every[:RETRIEVED], strict=True)
     return passages, labels
 
 

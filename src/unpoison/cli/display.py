@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.cli.running import counted
-from unpoison.rendering import excerpt, plain
+from unpoison.rendering import claim_line, excerpt, plain
 from unpoison.types import Answer, Screening
 
 __all__ = ["screening_table", "show", "show_answer"]
@@ -21,6 +21,16 @@ PAGE_WIDTH = 120
 MAX_DROPPED = 10
 """So many dropped passages are listed under an answer."""
 
+
+MAX_CLAIMS = 5
+"""So many claims are listed under an answer, the heaviest."""
+
+STATUS = {
+    "agreed": "agreed: two or more sources say so",
+    "disputed": "disputed: sources contradict each other",
+    "single": "single: one source says so",
+    "none": "none: no passage says so by itself",
+}
 
 _KEPT = {True: "kept", False: "gave up", None: ""}
 
@@ -81,6 +91,10 @@ def show_answer(answer: Answer, generator: str) -> None:
         Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
         f"answered by {generator}{state}; {heading(screening)}",
     )
+    if answer.status is not None:
+        show(Text(STATUS[answer.status], style="green" if answer.status == "agreed" else "yellow"))
+    for claim in answer.claims[:MAX_CLAIMS]:
+        show(f"  {claim_line(claim)}")
     if "withheld" in answer.details:
         show(
             Text(plain(screening.evidence.notes[-1]), style="yellow"), *([plain(answer.proof)] if answer.proof else [])

@@ -101,6 +101,27 @@ Nli = Annotated[Texts, _axis("--nli", metavar="NLI,...", help="lexical, cross:NA
 NliNoise = Annotated[
     Texts, _axis("--nli-noise", metavar="P,...", help="Replace NLI outputs at random with this probability.")
 ]
+Owned = Annotated[
+    Texts,
+    _axis(
+        "--owned",
+        metavar="WHO,...",
+        help="Which sources the attacker holds: one (new, for all texts), each (a new one a text), page (on a host "
+        "where anybody writes), known:N (N established ones), sleepers:N (N that were honest "
+        "before). By default planted texts have no source.",
+    ),
+]
+Sources = Annotated[
+    Texts, _axis("--sources", metavar="FILE,...", help="A policy or history of sources for the defenses.")
+]
+History = Annotated[
+    Texts,
+    _axis(
+        "--history",
+        metavar="DATA,...",
+        help="Defenses know sources from other questions: seen (of the data itself), or another data set.",
+    ),
+]
 Vary = Annotated[
     Texts, _axis("--vary", metavar="OPTION=V,V", help="An option of the defenses that have it; may be repeated.")
 ]

@@ -20,12 +20,14 @@ __all__ = [
     "FailIf",
     "GeneratorName",
     "Junit",
+    "Learn",
     "Limit",
     "NLIName",
     "Namespace",
     "Output",
     "RowsFile",
     "Sarif",
+    "SourcesFile",
 ]
 
 RowsFile = Annotated[
@@ -76,7 +78,27 @@ DefenseName = Annotated[
         help="guard, or such as grada:alpha=0.3,keep=5; see 'unpoison defenses'. One of your own: my_module:MyDefense.",
     ),
 ]
+SourcesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--sources",
+        metavar="FILE",
+        help="Who says so: a policy (YAML) or a history (SQLite) of sources; each source has one voice then. "
+        "See 'unpoison sources'.",
+    ),
+]
+Learn = Annotated[
+    bool, typer.Option("--learn", help="Write which sources were retrieved, and what came of it, into the history.")
+]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read the first N rows only.")]
+MaxPassages = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Passages of one row; with more it fails: time and memory grow with their square.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON Lines to standard output: every row with its fields.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON Lines to this file.")

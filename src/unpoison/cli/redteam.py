@@ -156,6 +156,7 @@ def clean(
         )
     if as_json:
         remaining = [{"canary": canary, "reason": reason} for canary, reason in cleaned.remaining]
-        typer.echo(json.dumps({"removed": cleaned.removed, "remaining": remaining, "damaged": list(cleaned.damaged)}))
+        counts = {"removed": cleaned.removed, "accepted": cleaned.accepted}
+        typer.echo(json.dumps({**counts, "remaining": remaining, "damaged": list(cleaned.damaged)}))
     redteaming.say_cleaned(cleaned, journal)
     raise typer.Exit(0 if cleaned.clean else 1)

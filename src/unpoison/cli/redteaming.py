@@ -74,7 +74,8 @@ def show_results(results: Results) -> None:
     table.add_column("figure", overflow="fold")
     cells = results.table()
     for cell in cells:
-        table.add_column(Text(plain(cell.id if cell.poisons else "nothing planted")), justify="right", overflow="fold")
+        heading = plain(cell.title if cell.poisons else "nothing planted")
+        table.add_column(Text(heading), justify="right", overflow="fold")
     for name, measure in MEASURES.items():
         estimates = [cell.figures[name] for cell in cells]
         if any(not isnan(figure.value) for figure in estimates) and name != "failed":
@@ -88,7 +89,8 @@ def _figure(estimate: Estimate, unit: str) -> str:
         return "-"
     if unit == "share":
         return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
-    return f"{estimate.value:.2f} [{estimate.low:.2f} to {estimate.high:.2f}]"
+    interval = "" if isnan(estimate.low) else f" [{estimate.low:.2f} to {estimate.high:.2f}]"
+    return f"{estimate.value:.2f}{interval}"
 
 
 def problems(results: Results) -> list[str]:
@@ -97,7 +99,16 @@ def problems(results: Results) -> list[str]:
     missing = results.examples * len(results.cells) - len(results.trials)
     if missing:
         sentences.append(f"{counted(missing, 'question')} not asked; give the same command again to go on")
+    if results.accepted:
+        sentences.append(_unseen(results.accepted))
     return sentences + [f"the document {canary} may remain: {reason}" for canary, reason in results.remaining]
+
+
+def _unseen(count: int) -> str:
+    return (
+        f"the removal of {counted(count, 'document')} was accepted, and nobody could look whether they are gone; "
+        "give target.find, a search for {canary}"
+    )
 
 
 def exit_code(results: Results) -> int:
@@ -136,9 +147,11 @@ def say_cleaned(cleaned: Cleaned, journal: Path) -> None:
         say(f"the document {canary} may remain: {reason}")
     for number in cleaned.damaged[:MOST_SHOWN]:
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
+    if cleaned.accepted:
+        say(_unseen(cleaned.accepted))
     left = f"; {counted(len(cleaned.remaining), 'document')} may remain" if cleaned.remaining else ""
     say(
         f"removed {counted(cleaned.removed, 'document')}{left}"
-        if cleaned.removed or left
+        if cleaned.removed or cleaned.accepted or left
         else "nothing was left to remove"
     )

@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from unpoison.errors import InputError, ModelError
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.file_rows import FileRow, Source
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
@@ -20,10 +21,12 @@ from unpoison.rows import Row, with_results
 from unpoison.threads import in_order
 
 __all__ = [
+    "MOST_PASSAGES",
     "RowCounts",
     "RowOutcome",
     "cached_generator",
     "counted",
+    "learning",
     "make_encoder",
     "outcomes",
     "row_progress",
@@ -32,6 +35,20 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+MOST_PASSAGES = 1000
+"""Of one row, unless --max-passages says otherwise; the same as in the service."""
+
+
+def learning(defense: Defense, wanted: bool) -> None:
+    """Have a defense write the history of its sources, where a command line asks for it.
+
+    Raises:
+        OptionError: There are no sources.
+    """
+    if wanted and defense.sources is None:
+        raise OptionError("--learn writes into the history of --sources; give that file as well")
+    defense.learn = wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +71,31 @@ def outcomes(
     *,
     limit: int | None = None,
     at_once: int = 1,
+    most: int | None = None,
     failures: tuple[type[Exception], ...] = (InputError, ModelError),
 ) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `at_once` side by side, and yield in the order of the source.
 
-    At most `2 * at_once` records are in memory. Any exception that is not among `failures` ends everything.
+    At most `2 * at_once` records are in memory. A row with more than `most` passages fails. Any exception that is not
+    among `failures` ends everything.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:
         if record.error is not None:
             return RowOutcome(record, None, record.error)
         try:
-            return RowOutcome(record, work(Row.of(record.fields)))
+            row = Row.of(record.fields)
+            if most is not None and (number := len(row.passages)) > most:
+                raise InputError(
+                    f"the row has {number:,} passages, more than {most:,}; give those that a model would read, or "
+                    "raise --max-passages"
+                )
+            if len(row.passages) > MOST_PASSAGES:
+                say(
+                    f"{source.name}:{record.number}: {len(row.passages):,} passages are judged against each other, "
+                    "which takes a while"
+                )
+            return RowOutcome(record, work(row))
         except failures as error:
             return RowOutcome(record, None, str(error))
 

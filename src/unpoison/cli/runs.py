@@ -236,7 +236,7 @@ def published_table(report: Report, preset: Preset) -> Table:
         if ours and entry.scenario is not None:
             shown.add(key)
         differs = [letters.setdefault(t, _letter(len(letters))) for t in (*entry.row_differs, *entry.column_differs)]
-        cells = (plain(entry.table), plain(entry.row), plain(entry.column), entry.measure, entry.printed)
+        cells = (plain(entry.table), plain(entry.label), plain(entry.column), entry.measure, entry.printed)
         table.add_row(*map(Text, (*cells, ours, " ".join(differs))))
     table.caption = Text("\n".join(f"{letter}  {plain(sentence)}" for sentence, letter in letters.items()))
     return table

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +15,13 @@ import typer
 if TYPE_CHECKING:
     from unpoison.at_rest.documents import Document
     from unpoison.at_rest.findings import Finding, Scan
+    from unpoison.at_rest.sources import Failure
     from unpoison.at_rest.state import State
 
 __all__ = ["EXAMPLES", "scan"]
+
+MAX_NAMED = 1000
+"""Rows and files that are named because they could not be read; the others are counted."""
 
 MAX_SHOWN = 20
 """Documents in the table of a terminal, if fewer are flagged."""
@@ -45,8 +51,8 @@ def scan(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML and PDF "
-            "files; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
+            help="JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF "
+            "and DOCX files; faiss:INDEX,ROWS; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard input.",
         ),
     ],
     as_json: Annotated[
@@ -70,6 +76,12 @@ def scan(
     state: Annotated[
         str | None,
         typer.Option(metavar="FOLDER|off", help="Where the scan's state is kept. [default: SOURCE.scan]"),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN", help="Files of a folder that are no documents, such as '*.png'; may be repeated."
+        ),
     ] = None,
     threshold: Annotated[
         float, typer.Option(metavar="P", help="The suspicion from which a document is flagged.")
@@ -95,7 +107,7 @@ def scan(
     from unpoison.at_rest.scanning import scan as scanned
     from unpoison.at_rest.sources import Failure, read_documents
     from unpoison.at_rest.state import State, described, unfinished, usual_folder
-    from unpoison.cli.running import counted, row_progress, say
+    from unpoison.cli.running import row_progress, say
     from unpoison.errors import InputError, OptionError, shown
     from unpoison.output import check_output
 
@@ -111,9 +123,12 @@ def scan(
 
     def failed(failure: Failure) -> None:
         failures.append(failure)
-        say(f"{described(source)}: {failure.location}: {failure.error}")
+        if len(failures) <= MAX_NAMED:
+            say(f"{described(source)}: {failure.location}: {failure.error}")
 
-    documents = list(read_documents(source, failed))
+    documents = list(read_documents(source, failed, ignore or ()))
+    if len(failures) > MAX_NAMED:
+        say(f"{described(source)}: and {len(failures) - MAX_NAMED:,} more could not be read")
     if not documents:
         raise InputError(f"{described(source)} holds no documents; give rows with 'text', or a folder with text files")
     # Opened only now: a source that cannot be read leaves no folder behind.
@@ -130,9 +145,7 @@ def scan(
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
-        scan_result = replace(
-            scan_result, notes=(*scan_result.notes, f"{counted(len(failures), 'row')} could not be read")
-        )
+        scan_result = replace(scan_result, notes=(*scan_result.notes, _unread(source, failures)))
     try:
         _write(scan_result, described(source), as_json, output, sarif, html)
     except BrokenPipeError:  # whoever reads has seen enough, which does not undo the scan
@@ -141,6 +154,16 @@ def scan(
     _finish(kept, scan_result, documents)
     say(_summary(scan_result))
     raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
+
+
+def _unread(source: str, failures: Sequence[Failure]) -> str:
+    from unpoison.cli.running import counted
+
+    if not Path(source).is_dir():
+        return f"{counted(len(failures), 'row')} could not be read"
+    kinds = Counter(Path(failure.location).suffix.lower() or "without a suffix" for failure in failures)
+    listed = ", ".join(f"{kind}: {count}" for kind, count in kinds.most_common(10))
+    return f"{counted(len(failures), 'file')} could not be read ({listed})"
 
 
 def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) -> None:

@@ -12,10 +12,13 @@ from unpoison.cli.options import (
     DefenseName,
     EncoderCache,
     EncoderName,
+    Learn,
     Limit,
+    MaxPassages,
     NLIName,
     Output,
     RowsFile,
+    SourcesFile,
 )
 
 __all__ = ["EXAMPLES", "screen"]
@@ -49,7 +52,10 @@ def screen(
         ),
     ] = None,
     nli: NLIName = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     limit: Limit = None,
+    max_passages: MaxPassages = 1000,
     as_json: AsJson = False,
     output: Output = None,
     html: Annotated[
@@ -65,7 +71,7 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     from unpoison.cli.display import screening_table, show
-    from unpoison.cli.running import RowCounts, make_encoder, outcomes, say, tracked
+    from unpoison.cli.running import RowCounts, learning, make_encoder, outcomes, say, tracked
     from unpoison.defenses.loading import load_defense
     from unpoison.files import open_source
     from unpoison.output import Writer, check_output
@@ -78,13 +84,15 @@ def screen(
         encoder=make_encoder(encoder, encoder_cache),
         generator=generator,
         nli=nli,
+        sources=sources,
     )
+    learning(chosen, learn)
     if html is not None:
         check_output(html, file)
     drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json) as writer:
         counts = RowCounts(source.name)
-        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
+        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit, most=max_passages)
         for outcome in tracked(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:

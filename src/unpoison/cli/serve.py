@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from unpoison.cli import serve_options as options
-from unpoison.cli.options import EncoderCache, EncoderName, Namespace, NLIName
+from unpoison.cli.options import EncoderCache, EncoderName, Learn, Namespace, NLIName, SourcesFile
 from unpoison.cli.serving import KEY, allowed_keys, check_used, made_defense
 
 __all__ = ["EXAMPLES", "serve"]
@@ -24,7 +24,7 @@ Every option can stand in a TOML file (--config), as on-poison = "demote", and i
 UNPOISON_SERVE_ON_POISON=demote; the command line counts before the environment, and that before the file.
 
 The inspector is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
-KEY": that of the environment variable {KEY}, or one of --keys; without either, none is asked for.
+KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
 """
 
 
@@ -33,6 +33,8 @@ def serve(
     defense: options.Defense = None,
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
+    sources: SourcesFile = None,
+    learn: Learn = False,
     generator: options.Generator = None,
     nli: NLIName = None,
     cache: options.Cache = "memory",
@@ -44,6 +46,7 @@ def serve(
     root_path: options.RootPath = "",
     workers: options.Workers = 1,
     keys: options.Keys = None,
+    without_key: options.WithoutKey = False,
     rates: options.Rates = None,
     drain: options.Drain = 5.0,
     grace: options.Grace = 20.0,
@@ -82,13 +85,22 @@ def serve(
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
+    from unpoison.errors import OptionError
     from unpoison.models.loading import load_encoder, load_nli
     from unpoison.service import Bounds, create_app
     from unpoison.service import serve as run
     from unpoison.service.rates import LocalRates, RedisRates
     from unpoison.service.sockets import listen, unlinked
     from unpoison.service.workers import inherited, supervise
+    from unpoison.sources import Sources
 
+    public = unix_socket is None and host not in LOOPBACK
+    allowed = allowed_keys(keys)
+    if allowed is None and public:
+        open_to_all = f"{host} may be reached by others, and no key is asked for"
+        if not without_key:
+            raise OptionError(f"{open_to_all}; set {KEY}, give --keys, or say --without-key")
+        say(f"warning: {open_to_all}")
     listening = inherited()
     if listening is None and workers > 1:
         shared = listen(host, port, unix_socket)
@@ -97,10 +109,6 @@ def serve(
         raise typer.Exit(status)
     if otel:
         tracing.exported()
-    public = unix_socket is None and host not in LOOPBACK
-    allowed = allowed_keys(keys)
-    if allowed is None and public:
-        say(f"warning: {host} may be reached by others and no key is asked for; set {KEY}, or give --keys")
     bounds = Bounds(
         body=max_body,
         passages=max_passages,
@@ -118,6 +126,8 @@ def serve(
         "generator": None if generator is None else cached_generator(generator, cache),
         "nli": None if nli is None else load_nli(nli),
         "beliefs": store,
+        "sources": Sources.of(sources),
+        "learn": learn,
         "limits": Limits(in_flight=in_flight, deadline=timeout, retries=retries),
     }
     audit = None

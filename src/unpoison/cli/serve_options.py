@@ -130,6 +130,14 @@ OnPoisonOption = Annotated[
         "By default it is left out; where `texts` are sent (TEI), put last.",
     ),
 ]
+WithoutKey = Annotated[
+    bool,
+    typer.Option(
+        "--without-key",
+        rich_help_panel=CALLERS,
+        help="Serve whoever reaches an address that is not of this machine alone, without asking for a key.",
+    ),
+]
 AllowOptions = Annotated[
     bool,
     typer.Option(

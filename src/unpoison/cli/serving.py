@@ -56,10 +56,13 @@ def _accepted(spec: str) -> frozenset[str]:
 
 def made_defense(given: dict[str, Any], spec: str) -> Defense:
     """The defense of an option string, with the models of the command line that it takes."""
+    from unpoison.cli.running import learning
     from unpoison.defenses.loading import load_defense
 
     accepted = _accepted(spec)
-    return load_defense(spec, **{name: value for name, value in given.items() if name in accepted})
+    defense = load_defense(spec, **{name: value for name, value in given.items() if name in accepted})
+    learning(defense, given.get("learn", False))
+    return defense
 
 
 def check_used(specs: list[str], given: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from unpoison.defenses.base import Defense, answered, unfinished
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Screening
 
@@ -69,7 +70,7 @@ class AstuteRag(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return self.all_kept(query, passages, "no passage is dropped: the model weighs them against what it knows")
+        return self.all_kept(query, passages, Reason.of("astuterag.weighed"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Internal knowledge, consolidation with sources, the selected answer."""

@@ -11,7 +11,7 @@ from unpoison.prompts import Prompt
 from unpoison.requests import Flow, generate, judge
 from unpoison.types import Passage, Query
 
-__all__ = ["LONGEST_ANSWER", "contradictions", "quoted", "read_alone", "statements"]
+__all__ = ["LONGEST_ANSWER", "contradictions", "read_alone", "statements"]
 
 LONGEST_ANSWER = 2000
 """Characters of one answer that are compared; a model may return a megabyte."""
@@ -51,8 +51,3 @@ def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.flo
     conflict = np.zeros((len(distinct), len(distinct)))
     conflict[left, right] = conflict[right, left] = judged[:, 2]
     return conflict[np.ix_(positions, positions)]
-
-
-def quoted(answer: str, longest: int = 80) -> str:
-    """An answer inside quotation marks, cut to a length that fits into a reason."""
-    return repr(answer if len(answer) <= longest else f"{answer[: longest - 1]}…")

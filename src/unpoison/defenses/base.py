@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
+from unpoison.defenses.learning import outcomes_of
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.streaming import Event, streamed
 from unpoison.driver import Limits, arun, run
@@ -26,18 +28,21 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
+from unpoison.sources import Sources
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
-__all__ = ["EQUAL", "Defense", "abstention", "answered", "noted", "unfinished"]
+__all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted", "unfinished"]
 
 
-EQUAL = (
-    "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
-    "five near-copies go (copies=one keeps the best ranked)"
-)
+EQUAL = Reason.of("copies.all_equal")
+
+
+SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
+"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
 
 
 class Defense(ABC):
@@ -55,6 +60,7 @@ class Defense(ABC):
         certifies: Whether its answers come with a guarantee.
         tightens: The options that a stranger may set without weakening the defense or making it dearer, and to which
             side: "lower" or "higher" than they are. A service lets requests set these and no others.
+        learn: Whether what it screens and answers is written into the history of its `sources`.
     """
 
     name: ClassVar[str]
@@ -65,6 +71,7 @@ class Defense(ABC):
     certifies: bool = False
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
     action: Literal["drop", "redact"] = "drop"
+    learn: bool = False
 
     def __init__(
         self,
@@ -77,8 +84,10 @@ class Defense(ABC):
         retriever: Retriever | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
+        self.sources = Sources.of(sources)
         self.models = Models(
             encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
             generator=load_generator(generator) if isinstance(generator, str) else generator,
@@ -181,7 +190,7 @@ class Defense(ABC):
             passages,
             kept=[0],
             scores=[0.0] * k,
-            reasons=["the best ranked of equal passages", *["a copy of passage 0"] * (k - 1)],
+            reasons=[Reason.of("copies.first"), *[Reason.of("copies.copy", passage=0)] * (k - 1)],
             evidence=Evidence(notes=(f"{k} passages have the same embedding: the best ranked one is kept",)),
         )
 
@@ -202,6 +211,7 @@ class Defense(ABC):
         with span("screen", defense=self.name) as mark:
             screening, _ = run(self.screened(query, passages), self.models, self.limits)
             _measured(screening, mark)
+        self.remember(screening)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
@@ -209,6 +219,7 @@ class Defense(ABC):
         with span("screen", defense=self.name) as mark:
             screening, _ = await arun(self.screened(query, passages), self.models, self.limits)
             _measured(screening, mark)
+        self.remember(screening)
         return screening
 
     def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
@@ -231,6 +242,7 @@ class Defense(ABC):
         with span("answer", defense=self.name) as mark:
             answer, calls = run(self._answered(query, passages), self.models, self.limits)
             _measured(answer.screening, mark)
+        self.remember(answer)
         return replace(answer, calls=calls)
 
     async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
@@ -239,6 +251,7 @@ class Defense(ABC):
         with span("answer", defense=self.name) as mark:
             answer, calls = await arun(self._answered(query, passages), self.models, self.limits)
             _measured(answer.screening, mark)
+        self.remember(answer)
         return replace(answer, calls=calls)
 
     def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
@@ -253,6 +266,12 @@ class Defense(ABC):
         self._require_generator()
         entry = self.admitted(query, passages)
         return streamed(self._answered_behind(entry), self.models, self.limits, entry.screening)
+
+    def remember(self, result: Screening | Answer) -> None:
+        """Write what came of each source into the history, where that is wanted (`learn`)."""
+        if self.learn and self.sources is not None:
+            screening = result.screening if isinstance(result, Answer) else result
+            self.sources.record(screening.query, outcomes_of(result, self.sources))
 
     def _require_generator(self) -> None:
         if self.models.generator is None:

@@ -25,6 +25,7 @@ from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import Encoder, Generator
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
 
@@ -106,7 +107,7 @@ class Discern(Defense):
         (reply,) = yield from generate([prompt], "discern and answer")
         perturbed = discerned(reply.text).perturbed
         scores = [0.0 if i + 1 in perturbed else 1.0 for i in range(len(passages))]
-        reasons = [f"the model says that it is {'not ' if score else ''}perturbed" for score in scores]
+        reasons = [Reason.of("discern.unperturbed" if score else "discern.perturbed") for score in scores]
         kept = [i for i, score in enumerate(scores) if score]
         return self._decided(query, passages, kept, scores, reasons, Evidence()), reply
 
@@ -117,7 +118,14 @@ class Discern(Defense):
         assert target is not None  # noqa: S101  asked for above
         probabilities = discriminator.probabilities(target, vectors)
         kept = np.flatnonzero(probabilities < self.threshold).tolist()
-        reasons = [f"P(perturbed) = {p:.2f}, threshold {self.threshold:.2f}" for p in probabilities]
+        reasons = [
+            Reason.of(
+                f"discern.classified_{'unperturbed' if p < self.threshold else 'perturbed'}",
+                probability=p,
+                threshold=self.threshold,
+            )
+            for p in probabilities
+        ]
         evidence = Evidence({"perturbed": probabilities})
         return self._decided(query, passages, kept, (1 - probabilities).tolist(), reasons, evidence)
 
@@ -127,7 +135,7 @@ class Discern(Defense):
         passages: tuple[Passage, ...],
         kept: list[int],
         scores: list[float],
-        reasons: list[str],
+        reasons: list[Reason],
         evidence: Evidence,
     ) -> Screening:
         if passages and not kept:

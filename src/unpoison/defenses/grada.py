@@ -29,6 +29,7 @@ from unpoison.kernels.rouge import rouge_l
 from unpoison.kernels.stopwords import ENGLISH_33
 from unpoison.kernels.tokens import words
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, compare
 from unpoison.types import Evidence, Passage, Query, Screening
 
@@ -218,19 +219,24 @@ class Grada(Defense):
         weights: NDArray[np.float64],
         voters: NDArray[np.int64],
         speaker: NDArray[np.int64],
-    ) -> list[str]:
+    ) -> list[Reason]:
         strongest = weights.argmax(axis=1) if weights.size else np.zeros(0, int)
         tie = dict(zip(voters.tolist(), zip(voters[strongest].tolist(), weights.max(axis=1, initial=0)), strict=True))
-        reasons = [""] * len(order)
+        reasons = [Reason("")] * len(order)
         for rank, i in enumerate(order.tolist()):
-            where = f"place {rank + 1} of {len(order)}"
-            verdict = where if rank < self.keep else f"{where}, past the {self.keep} kept"
+            place = {"place": rank + 1, "count": len(order)}
+            past = "" if rank < self.keep else "_past"
+            if past:
+                place["keep"] = self.keep
             if speaker[i] != i:
-                reasons[i] = f"{verdict}: near-duplicate of passage {speaker[i]}, which has their one vote"
+                reasons[i] = Reason.of(f"grada.near_duplicate{past}", **place, passage=speaker[i])
                 continue
             neighbour, weight = tie[i]
-            ties = f"strongest tie {weight:.3f} to passage {neighbour}" if weight > 0 else "no tie to any other passage"
-            reasons[i] = f"{verdict}: graph score {scores[i]:.4f}, {ties}"
+            if weight > 0:
+                near = {"tie": weight, "passage": neighbour}
+                reasons[i] = Reason.of(f"grada.central{past}", **place, score=scores[i], **near)
+            else:
+                reasons[i] = Reason.of(f"grada.untied{past}", **place, score=scores[i])
         return reasons
 
 

@@ -9,7 +9,7 @@ passages' answers are compared where wording leaves open whom to believe.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -18,26 +18,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, flag, within
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, SourcesOption
+from unpoison.defenses.claimed_answer import claimed_answer
+from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
 from unpoison.defenses.guard_alone import answered_alone, screened_alone
 from unpoison.defenses.guard_consensus import Opinion, ambiguous, consulted, outvoted
 from unpoison.defenses.guard_contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard_file import read
 from unpoison.defenses.guard_looking import look
 from unpoison.defenses.guard_model import GuardModel, Judgement
-from unpoison.defenses.guard_reasons import REMARKABLE, reasons
+from unpoison.defenses.guard_reasons import REMARKABLE, reasons, verdict_of
 from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
 from unpoison.defenses.guard_sentences import suspicious_sentences
+from unpoison.defenses.guard_sources import (
+    ByContent,
+    one_voice,
+    stated_answers,
+    verdicts_by_claims,
+    verdicts_by_copies,
+    verdicts_by_origin,
+)
 from unpoison.defenses.guard_vectors import Vectors, vectors_of
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
+from unpoison.defenses.voices import Voice, voices_of
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.reasons import Reason
 from unpoison.requests import Flow
-from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 
 __all__ = ["Guard"]
 
@@ -90,6 +102,12 @@ class Guard(Defense):
         nli: Judges which answers contradict each other. Without it no answers are compared.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says so: a policy and a history (`unpoison.Sources`, a path, a mapping). Then each source has one
+            voice, what contradicts sources that count goes, and what agrees with them stays, however it is written.
+        claims: Whether passages are read one by one for what they claim: `auto` with a reader, and with any other
+            generator where `sources` are given (one call for each passage); `always`; `never`.
+        on_dispute: Where sources contradict each other, `show` both sides in one sentence, answer as the weightier one
+            does (`majority`), or `abstain`.
         limits: Bounds on the model calls.
 
     Raises:
@@ -117,6 +135,9 @@ class Guard(Defense):
         nli: NLIModel | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "drop",
+        sources: SourcesOption = None,
+        claims: Literal["auto", "always", "never"] = "auto",
+        on_dispute: Literal["show", "majority", "abstain"] = "show",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -125,8 +146,11 @@ class Guard(Defense):
             nli=nli,
             trust_embeddings=trust_embeddings,
             orders=orders,
+            sources=sources,
             limits=limits,
         )
+        self.claims = among("claims", claims, ("auto", "always", "never"))
+        self.on_dispute = among("on_dispute", on_dispute, ("show", "majority", "abstain"))
         if self.models.nli is not None and self.models.generator is None:
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
         self.coefficients = coefficients
@@ -141,12 +165,23 @@ class Guard(Defense):
             self._models(name)[0].threshold(damage)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Evidence, three steps, the comparison of answers where wanted, threshold."""
+        """Evidence, three steps, the comparison of answers where wanted, threshold, claims and sources."""
+        return (yield from self._screen(query, passages))[0]
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """From the claims where these were read (`defenses.claimed_answer`), else from what is kept."""
+        screening, findings = yield from self._screen(query, passages)
+        if findings is None or self.certifies or (screening.passages and not screening.kept):
+            return (yield from self.answered_from(query, screening))
+        plain = self.answered_from(query, screening)
+        return (yield from claimed_answer(query, screening, findings, plain, self.on_dispute, self.sources))
+
+    def _screen(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Findings | None]]:
         if not passages:
-            return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=())
+            return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=()), None
         if self.alone:
             scale, windows = self._models("lexical")
-            return screened_alone(self.name, query, passages, self._bar(scale), scale, windows)
+            return screened_alone(self.name, query, passages, self._bar(scale), scale, windows), None
         assessment = yield from self._assess(query, passages)
         cut = yield from self._redaction(query, passages, assessment.judged)
         threshold = assessment.judged.threshold
@@ -156,30 +191,103 @@ class Guard(Defense):
             opinion = yield from consulted(self._radar, query, cut.passages, kept)
         probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
         kept_indices = np.flatnonzero(probability <= threshold).tolist()
+        voices = voices_of(self.sources, query.text, cut.passages)
+        statements, findings = yield from self._claims(query, cut.passages, kept_indices, voices)
         texts = [passage.reading for passage in cut.passages]
-        read_answers = yield from self._read_answers(query, texts, kept_indices, opinion)
-        contested = yield from contests(
-            query.reading, texts, read_answers, assessment.signs.overlap, asks=self._has("relations")
-        )
+        read_answers = yield from self._read_answers(query, texts, kept_indices, opinion, statements)
+        overlap = one_voice(assessment.signs.overlap, voices)
+        contested = yield from contests(query.reading, texts, read_answers, overlap, asks=self._has("relations"))
+        why = _reasons(assessment, passages, cut, opinion, kept=frozenset(kept_indices))
+        decided = self._decided_by_content(findings, statements, contested, voices, cut.passages)
+        for i, reason in decided.restored.items():
+            if probability[i] > threshold:
+                probability[i], why[i] = 0.0, reason
+        for i, reason in decided.dropped.items():
+            probability[i], why[i] = 1.0, reason
         notes = (*assessment.notes, *cut.notes, *(opinion.notes if opinion else ()), *read_answers.notes)
-        return Screening.decided(
+        screening = Screening.decided(
             self.name,
             query,
             cut.passages,
-            kept=kept_indices,
+            kept=np.flatnonzero(probability <= threshold).tolist(),
             scores=1 - probability,
-            reasons=_sentences(assessment, passages, cut, opinion),
-            evidence=Evidence(_arrays(assessment, probability, opinion), notes, graph="residual"),
+            reasons=why,
+            evidence=Evidence(
+                _arrays(assessment, probability, opinion), (*notes, *self._source_notes(passages)), graph="residual"
+            ),
             contested=contested,
+            claims=() if findings is None else findings.claims,
             spans=cut.spans,
         )
+        return screening, findings
+
+    def _claims(
+        self, query: Query, passages: Sequence[Passage], kept: Sequence[int], voices: Sequence[Voice]
+    ) -> Flow[tuple[dict[int, Statement], Findings | None]]:
+        """What the passages claim: all of them where sources are told apart, else the kept ones."""
+        if not self._reads_claims:
+            return {}, None
+        informed = self.sources is not None and self.sources.informed
+        order = sorted(range(len(passages)), key=lambda i: not voices[i].counts) if informed else kept
+        first = sorted(order[:MAX_READ])
+        read = yield from read_statements(query, [passages[i] for i in first], self.models.generator)
+        statements = {first[i]: statement for i, statement in read.items()}
+        share = SHARE if self.on_dispute != "majority" else 1.0
+        findings = yield from claims_of(
+            query.reading, statements, voices, asks=self._has("relations"), share=SHARE, proof=share
+        )
+        whole = informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
+        return statements, findings if whole else findings._replace(guarantee=None)
+
+    @property
+    def answers_itself(self) -> bool:
+        """Where sources are weighed, or a vote answers."""
+        return self.certifies or (self._reads_claims and self.sources is not None)
+
+    @property
+    def _reads_claims(self) -> bool:
+        """Whether passages are read one by one: by a reader always, by a language model where sources are given."""
+        if self.claims == "never" or self.models.generator is None:
+            return False
+        return self.claims == "always" or self._has("read") or self.sources is not None
+
+    def _decided_by_content(
+        self,
+        findings: Findings | None,
+        statements: Mapping[int, Statement],
+        contested: Sequence[Contest],
+        voices: Sequence[Voice],
+        passages: Sequence[Passage],
+    ) -> ByContent:
+        """What goes or stays for what it says and who says it; nothing where no source is known from another."""
+        if self.sources is None or not self.sources.informed:
+            return ByContent({})
+        if findings is not None and findings.counted:
+            return verdicts_by_claims(findings, statements, voices, passages)
+        copies, flood = verdicts_by_copies(contested, voices), verdicts_by_origin(voices, passages)
+        return ByContent({**flood.dropped, **copies.dropped})
+
+    def _source_notes(self, passages: Sequence[Passage]) -> tuple[str, ...]:
+        """What screening went on without."""
+        if self.sources is not None:
+            return self.sources.notes
+        if self._reads_claims and len({passage.origin for passage in passages} - {""}) > 1:
+            return ("every passage had a voice of its own; pass sources=Sources() to give each source one",)
+        return ()
 
     def _read_answers(
-        self, query: Query, texts: Sequence[str], kept: Sequence[int], opinion: Opinion | None
+        self,
+        query: Query,
+        texts: Sequence[str],
+        kept: Sequence[int],
+        opinion: Opinion | None,
+        statements: Mapping[int, Statement],
     ) -> Flow[ReadAnswers]:
         """What the kept passages answer, where they were read already or a reader is at hand."""
         if opinion is not None:
             return ReadAnswers({i: str(opinion.answers[i]) for i in kept})
+        if self._reads_claims:
+            return stated_answers(query.reading, statements, kept)
         return (yield from read_through(query.reading, texts, kept)) if self._has("read") else ReadAnswers()
 
     def _assess(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Assessment]:
@@ -254,20 +362,26 @@ class Guard(Defense):
         return vectors._replace(kind=self.coefficients) if shipped else vectors
 
 
-def _sentences(
-    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None
-) -> list[str]:
+def _reasons(
+    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None, kept: frozenset[int]
+) -> list[Reason]:
     """Each verdict's reason: the evidence, what the passage hides, what is cut, whose answer contradicts it."""
-    probability = assessment.judged.probability
-    sentences = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
-    for i, passage in enumerate(passages):
+    probability, threshold = assessment.judged.probability, assessment.judged.threshold
+    evidence = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
+    whole = list[Reason]()
+    for i, (passage, clauses) in enumerate(zip(passages, evidence, strict=True)):
         if passage.hidden:
-            sentences[i] += f"; it hides {passage.hidden}"
-        if i in cut.cut:
-            sentences[i] = f"{cut.reason(i)}; whole: {sentences[i]}"
+            clauses.append(Reason.of("guard.hides", what=str(passage.hidden)).clause)
         if opinion is not None and opinion.conflict[i]:
-            sentences[i] += f"; its answer contradicts passage {opinion.rival[i]}'s ({opinion.conflict[i]:.2f})"
-    return sentences
+            rival = {"passage": opinion.rival[i], "conflict": opinion.conflict[i]}
+            clauses.append(Reason.of("guard.contradicts", **rival).clause)
+        reason = verdict_of(probability[i], clauses, kept=i in kept and i not in cut.cut)
+        if i in cut.cut and i in kept:
+            reason = cut.reason(i, reason)
+        elif i not in kept and cut.probability[i] <= threshold:  # its answer, not its wording
+            reason = Reason.of("guard.contradicted", probability=probability[i], clauses=clauses)
+        whole.append(reason)
+    return whole
 
 
 def _arrays(assessment: _Assessment, probability: Matrix, opinion: Opinion | None) -> dict[str, NDArray[Any]]:

@@ -24,12 +24,13 @@ from dataclasses import replace
 import numpy as np
 
 from unpoison.defenses.guard_model import GuardModel
-from unpoison.defenses.guard_reasons import CLAUSE
+from unpoison.defenses.guard_reasons import claim, verdict_of
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.vote import Vote
 from unpoison.models.loading import can_write
 from unpoison.models.protocols import Generator
 from unpoison.prompts import informative, synthesis_prompt
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -61,7 +62,9 @@ def screened_alone(
     probability = np.where([bool(passage.hidden) for passage in passages], 1.0, by_windows)
     kept = np.flatnonzero(probability <= threshold).tolist()
     reasons = [
-        _reason(passage, value, worst.get(i, ""))
+        Reason.of("guard.hides", what=str(passage.hidden))
+        if passage.hidden
+        else verdict_of(value, [claim(worst[i])] if i in worst else [], kept=value <= threshold)
         for i, (passage, value) in enumerate(zip(passages, probability.tolist()))
     ]
     evidence = Evidence(
@@ -70,14 +73,6 @@ def screened_alone(
     return Screening.decided(
         name, query, passages, kept=kept, scores=1 - probability, reasons=reasons, evidence=evidence
     )
-
-
-def _reason(passage: Passage, probability: float, worst: str) -> str:
-    if passage.hidden:
-        return f"it hides {passage.hidden}"
-    if worst:
-        return f"probability of poison {probability:.2f}: {CLAUSE}: \u201c{worst}\u201d"
-    return "nothing in the passage itself speaks against it"
 
 
 def answered_alone(query: Query, screening: Screening, generator: Generator | None) -> Flow[Answer]:

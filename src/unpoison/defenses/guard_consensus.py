@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unpoison.defenses.atomic import statements
 from unpoison.defenses.radar import Radar
 from unpoison.kernels.evidence import Signs
+from unpoison.kernels.ranking import best_first
 from unpoison.requests import Flow, judge
 from unpoison.types import Passage, Query, Screening
 
@@ -124,6 +125,6 @@ def outvoted(question: str, answer: str, screening: Screening) -> Flow[int | Non
     copies = (agree & (evidence["overlap"][np.ix_(answering, answering)] >= COPY)).sum(axis=1) + 1
     voices = agree @ (1 / copies)
     support = agree @ ((1 - evidence["probability"][answering]) / copies)
-    best = int(support.argmax())
+    best = int(best_first(support)[0])
     enough = voices[best] >= max(FEWEST_VOICES, voices[same].max(initial=0.0) + LEAD)
     return answering[best] if enough and support[best] > support[same].max(initial=0.0) else None

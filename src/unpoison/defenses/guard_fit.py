@@ -270,6 +270,6 @@ def on_average(clean: Clean, damage: float) -> float:
     """
     values = np.concatenate([np.concatenate(parts) for parts in clean.values()])
     each = np.concatenate([np.full(sum(map(len, parts)), 1 / sum(map(len, parts))) for parts in clean.values()])
-    order = np.argsort(-values)
+    order = np.argsort(-values, kind="stable")
     above = np.cumsum(each[order]) / len(clean)
     return float(values[order][np.searchsorted(above, damage)])

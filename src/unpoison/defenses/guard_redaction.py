@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.order_cuts import harmless, hidden_spans
+from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
@@ -88,11 +89,10 @@ class Redaction(NamedTuple):
     spans: Mapping[int, tuple[Span, ...]]
     cut: frozenset[int] = frozenset()
 
-    def reason(self, i: int) -> str:
-        """Why a passage is kept without something."""
-        count = len(self.spans[i])
-        unit = "span" if count == 1 else "spans"
-        return f"kept without {count} {unit}, which leaves a probability of poison of {self.probability[i]:.2f}"
+    def reason(self, i: int, whole: Reason) -> Reason:
+        """Why a passage is kept without something, and what was said of the whole."""
+        spans, probability = len(self.spans[i]), self.probability[i]
+        return Reason.of("guard.redacted", spans=spans, probability=probability, clauses=[whole.clause])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError, shown
 from unpoison.models.protocols import Generator
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Screening
 
@@ -85,7 +86,7 @@ class InstructRag(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return self.all_kept(query, passages, "no passage is dropped: the model is to explain which ones help")
+        return self.all_kept(query, passages, Reason.of("instructrag.explained"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The rationale, then the answer out of it."""

@@ -1,21 +1,24 @@
-"""Reading each passage so that no other can change how: the ground on which every guarantee stands.
+"""Reading each passage, and judging each pair of answers, so that no other can change how: what every proof stands on.
 
 What a passage answers must be a function of the question and of this passage. A prompt that holds one passage is not
 enough: a model that is given many prompts at once may pad and round them together. Models that read every prompt as if
-it were alone say so (`isolated`); any other that takes batches is asked prompt by prompt.
+it were alone say so (`isolated`); any other that takes batches is asked prompt by prompt. NLI models all take batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unpoison.defenses.atomic import LONGEST_ANSWER, read_alone
-from unpoison.models.protocols import BatchGenerator, Generator
+from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
 from unpoison.prompts import Prompt
-from unpoison.requests import Flow, Generate
+from unpoison.requests import Flow, Generate, Judge, judge
 from unpoison.types import Passage, Query
 
-__all__ = ["isolated", "read_apart"]
+__all__ = ["isolated", "judge_apart", "read_apart"]
 
 
 def isolated(generator: Generator | None) -> bool:
@@ -45,3 +48,16 @@ def read_apart(
         for text, (reply,) in zip(prompts, replies, strict=True)
     }
     return [answers[passage.reading] for passage in passages]
+
+
+def judge_apart(pairs: Sequence[tuple[str, str]], nli: NLIModel, purpose: str) -> Flow[NDArray[np.float64]]:
+    """What an NLI model makes of each pair by itself, shape (n, 3); one run a pair, unless it says that it is isolated.
+
+    Assumption: it gives equal judgements of equal pairs.
+    """
+    if not pairs or getattr(nli, "isolated", False):
+        return (yield from judge(pairs, purpose))
+    distinct = list(dict.fromkeys(pairs))
+    judged = yield tuple(Judge((pair,), purpose) for pair in distinct)
+    rows = dict(zip(distinct, judged, strict=True))
+    return np.concatenate([rows[pair] for pair in pairs])

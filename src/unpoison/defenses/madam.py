@@ -13,13 +13,14 @@ from typing import Any
 
 from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.checks import at_least
-from unpoison.defenses.atomic import LONGEST_ANSWER, quoted
+from unpoison.defenses.atomic import LONGEST_ANSWER
 from unpoison.defenses.base import Defense, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import squad
 from unpoison.models.protocols import Generator
 from unpoison.prompts import answer_alone_prompt
+from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Reply, Screening
 
@@ -60,7 +61,7 @@ class Madam(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return self.all_kept(query, passages, "no passage is dropped: each has an agent who speaks for it")
+        return self.all_kept(query, passages, Reason.of("madam.agents"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Rounds of agents and aggregator; the aggregation before the round in which nobody changed their mind."""
@@ -76,7 +77,7 @@ class Madam(Defense):
             if all(_unchanged(before, now) for before, now in zip(debate[-2], replies, strict=True)):
                 break
             final = yield from self._aggregated(query, replies)
-        reasons = [f"its agent answers {quoted(agents_answer(reply))}" for reply in replies]
+        reasons = [Reason.of("madam.answers", answer=quotable(agents_answer(reply))) for reply in replies]
         screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds")
         details: dict[str, Any] = {"rounds": debate, "aggregation": final.text}
         return answered(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from unpoison.errors import shown
 from unpoison.kernels.meant_orders import order
 from unpoison.kernels.orders import LONGEST_QUOTE, Order
 from unpoison.kernels.sentences import around, sentences
+from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
@@ -38,7 +38,7 @@ class WithoutOrders(NamedTuple):
 
 def order_spans(passage: Passage, worst: Order) -> tuple[Span, ...]:
     """The sentences of an order in the caller's text. O(n log n) time for n characters."""
-    reason = f"gives an order to the model: {shown(worst.quote, LONGEST_QUOTE)}"
+    reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, LONGEST_QUOTE)))
     window = (*around(passage.reading, worst.start, worst.end), round(worst.probability, 4), reason)
     return united(spans_of(passage, [window]))
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_orders
-from unpoison.errors import shown
 from unpoison.kernels.meant_orders import order, suspicions
 from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD
+from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 
 __all__ = ["Orders", "OrdersPolicy", "orders_in", "with_orders"]
@@ -81,7 +81,7 @@ def with_orders(screening: Screening, orders: Orders, passages: tuple[Passage, .
     verdicts, evidence = screening.verdicts, screening.evidence
     if len(read) < len(passages):
         lowest = min([0.0, *(v.score for v in verdicts)])
-        moved = {read[v.index]: replace(v, index=read[v.index], reason=_renumbered(v.reason, read)) for v in verdicts}
+        moved = {read[v.index]: replace(v, index=read[v.index], reason=_moved(v.reason, read)) for v in verdicts}
         verdicts = tuple(moved.get(i) or _dropped(i, lowest, orders) for i in range(len(passages)))
         evidence = replace(
             evidence,
@@ -101,14 +101,20 @@ def _notes(orders: Orders, k: int) -> list[str]:
 
 
 def _dropped(i: int, score: float, orders: Orders) -> Verdict:
-    reason = f"gives an order to the model: {shown(orders.quotes[i], LONGEST_QUOTE)}"
+    reason = Reason.of(PROMPT_INJECTION, quote=quotable(orders.quotes[i], LONGEST_QUOTE))
     return Verdict(i, False, score, None, reason, orders.spans[i])
 
 
 def _cut(verdict: Verdict, orders: Orders) -> Verdict:
     """What the defense says of the rest, and that it is one."""
-    reason = f"an order to the model is cut: {shown(orders.quotes[verdict.index], LONGEST_QUOTE)}; {verdict.reason}"
+    quote = quotable(orders.quotes[verdict.index], LONGEST_QUOTE)
+    reason = Reason.of("prompt_injection.cut", quote=quote, clauses=[verdict.reason.clause])
     return replace(verdict, reason=reason, spans=united([*verdict.spans, *orders.spans[verdict.index]]))
+
+
+def _moved(reason: Reason, read: Sequence[int]) -> Reason:
+    """A reason whose positions count only what was read; of somebody's own sentence what it calls "passage 2"."""
+    return reason.moved(lambda n: read[n] if n < len(read) else n, lambda text: _renumbered(text, read))
 
 
 def _renumbered(text: str, read: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from unpoison.driver import Limits
 from unpoison.kernels.normalisation import trimmed
 from unpoison.models.protocols import Generator
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate, retrieve
 from unpoison.types import Answer, Passage, Query, Screening, as_passages
 
@@ -63,7 +64,7 @@ class Paraphrasing(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return self.all_kept(query, passages, "no passage is dropped: the question is asked in other words")
+        return self.all_kept(query, passages, Reason.of("paraphrase.rephrased"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Paraphrases, their passages, their answers; the majority, ties to the answer that came first."""

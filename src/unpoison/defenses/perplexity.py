@@ -18,6 +18,7 @@ from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError
 from unpoison.models.protocols import Generator, LogProbabilities
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, likelihood
 from unpoison.types import Evidence, Passage, Query, Screening
 
@@ -96,7 +97,11 @@ class Perplexity(Defense):
             kept=np.flatnonzero(kept).tolist(),
             scores=-np.log(values),
             reasons=[
-                f"perplexity {value:.1f} is {'above' if value > self.threshold else 'within'} {self.threshold:.1f}"
+                Reason.of(
+                    f"perplexity.{'above' if value > self.threshold else 'within'}",
+                    perplexity=value,
+                    threshold=self.threshold,
+                )
                 for value in values
             ],
             evidence=Evidence({"perplexity": values}, notes),

@@ -15,6 +15,7 @@ from unpoison.defenses.atomic import LONGEST_ANSWER, statements
 from unpoison.defenses.base import abstention, answered, noted
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar
 from unpoison.kernels.mincut import min_cut
+from unpoison.kernels.ranking import best_first
 from unpoison.prompts import informative
 from unpoison.requests import Flow, generate, judge
 from unpoison.types import Answer, Screening
@@ -84,7 +85,7 @@ class RememberingRadar(StaticRadar):
         trusted = np.flatnonzero(min_cut(source, sink, agreement))
         closeness = yield from self._closeness([answers[i] for i in trusted])
         # Of two that are unlike the stronger stays if one is the memory, which has no rank.
-        preferred = int(np.argmax((source - sink)[trusted])) if m in trusted else 0
+        preferred = int(best_first((source - sink)[trusted])[0]) if m in trusted else 0
         kept = trusted[self._coherent(closeness, preferred)]
         reason = _reason(after, informative=m > 0, in_cut=m in trusted, kept=m in kept)
         screening = self._decided(

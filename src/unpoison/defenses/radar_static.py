@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.atomic import quoted, read_alone, statements
+from unpoison.defenses.atomic import read_alone, statements
 from unpoison.defenses.base import Defense, abstention, answered
-from unpoison.kernels.centrality import eigenvector_centrality, power_iteration
+from unpoison.kernels.centrality import ROUNDING, eigenvector_centrality, power_iteration
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.mincut import min_cut
 from unpoison.prompts import (
@@ -30,6 +30,7 @@ from unpoison.prompts import (
     lenient_synthesis_prompt,
     synthesis_prompt,
 )
+from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, encode, generate, judge
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -200,21 +201,24 @@ class StaticRadar(Defense):
         further: Mapping[str, Matrix] | None = None,
     ) -> Screening:
         """The screening; `trusted` and `kept` count the informative answers, `further` is evidence beside the graph."""
-        count, reasons = len(reading.passages), ["its atomic answer is uninformative"] * len(reading.passages)
+        count = len(reading.passages)
+        reasons = [Reason.of("radar.uninformative")] * count
         scores = np.zeros(count)
         for m, i in enumerate(reading.speaking):
             scores[i] = graph.source[m] - graph.sink[m]
-            side = "on the trusted side of the cut" if m in trusted else "cut off"
-            outlier = ", but unlike the other trusted answers" if m in trusted and m not in kept else ""
             rival = int(graph.conflict[m].argmax())
-            against = (
-                f", conflict {graph.conflict[m, rival]:.2f} with passage {reading.speaking[rival]}"
-                if graph.conflict[m, rival] > 0
-                else ""
-            )
-            reasons[i] = (
-                f"answers {quoted(reading.answers[i])}: support {graph.source[m]:.2f} against {graph.sink[m]:.2f}"
-                f"{against}; {side}{outlier}"
+            conflict = graph.conflict[m, rival]
+            if m in trusted:
+                code = "radar.trusted" if m in kept else "radar.outlier"
+            else:
+                code = "radar.contradicted" if graph.sink[m] > graph.source[m] else "radar.unsupported"
+            against = {"conflict": conflict, "passage": reading.speaking[rival]} if conflict > 0 else {}
+            reasons[i] = Reason.of(
+                code,
+                answer=quotable(reading.answers[i]),
+                support=graph.source[m],
+                against=graph.sink[m],
+                **against,
             )
         notes: tuple[str, ...] = ()
         if count and not len(kept):
@@ -244,7 +248,7 @@ class StaticRadar(Defense):
 def _rescaled(values: Matrix) -> Matrix:
     """Min-max to [0, 1], clipped to [0.01, 0.99], as the released code does; 0.5 for values without spread."""
     spread = np.ptp(values) if len(values) else 0.0
-    if spread == 0:
+    if spread <= ROUNDING * np.abs(values).max(initial=0.0):
         return np.full(len(values), 0.5)
     return np.asarray(np.clip((values - values.min()) / spread, 0.01, 0.99))
 

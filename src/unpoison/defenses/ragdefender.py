@@ -30,6 +30,7 @@ from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.tfidf import top_terms
 from unpoison.kernels.tokens import words
 from unpoison.models.protocols import Encoder, Generator
+from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.types import Evidence, Passage, Query, Screening
 
@@ -133,9 +134,8 @@ class RagDefender(Defense):
         if spared and self.copies == "one" and _equal(vectors):
             return self.best_kept(query, passages)
         if spared:
-            return self._decided(
-                query, passages, similarity, [], np.zeros(len(passages)), Grouping(0, _nobody(passages), {}, (spared,))
-            )
+            group = Grouping(0, _nobody(passages), {}, (spared,))
+            return self._decided(query, passages, similarity, [], np.zeros(len(passages)), group, spared)
 
         if self.stages == "identifying":
             group = Grouping(len(passages) // 2, _nobody(passages), {})
@@ -152,11 +152,11 @@ class RagDefender(Defense):
         suspected = suspected[: max(0, len(passages) - self.keep_at_least)]
         return self._decided(query, passages, similarity, suspected.tolist(), frequency, group)
 
-    def _spared(self, vectors: Vectors) -> str | None:
+    def _spared(self, vectors: Vectors) -> Reason | None:
         """Why nothing can be told apart, if so."""
         least = 3 if self.mode == "paper" else 2
         if len(vectors) < least:
-            return f"fewer than {least} passages: too few to group, all kept"
+            return Reason.of("ragdefender.too_few", least=least)
         if self.mode == "paper" and _equal(vectors):
             return EQUAL
         return None
@@ -213,23 +213,25 @@ class RagDefender(Defense):
         suspected: list[int],
         frequency: Matrix,
         group: Grouping,
+        spared: Reason | None = None,
     ) -> Screening:
         others = similarity.copy()
         np.fill_diagonal(others, -np.inf)
-        nearest = others.argmax(axis=1).tolist() if len(passages) > 1 else []
+        nearest = others.argmax(axis=1).tolist() if passages else []
         closeness = others.max(axis=1, initial=-np.inf).tolist()
         blamed = {index: rank for rank, index in enumerate(suspected, 1)}
         reasons = []
         for i, often in enumerate(frequency.tolist()):
-            alike = f"most similar to passage {nearest[i]} ({closeness[i]:.2f})" if nearest else "alone"
-            if i in blamed:
-                reasons.append(f"suspect {blamed[i]} of {len(blamed)}: pair frequency {often:.3f}, {alike}")
+            alike = {"passage": nearest[i], "similarity": closeness[i]}
+            compared = {"count": len(blamed), "frequency": often, **alike}
+            if spared is not None:
+                reasons.append(spared)
+            elif i in blamed:
+                reasons.append(Reason.of("ragdefender.suspect", place=blamed[i], **compared))
+            elif blamed:
+                reasons.append(Reason.of("ragdefender.below", **compared))
             else:
-                reasons.append(
-                    f"pair frequency {often:.3f} is below the {len(blamed)} suspects', {alike}"
-                    if blamed
-                    else f"no suspects; {alike}"
-                )
+                reasons.append(Reason.of("ragdefender.no_suspects", **alike))
         notes = group.notes
         if passages and len(suspected) == len(passages):
             notes = (*notes, "every passage was found adversarial: nothing is left to answer from")

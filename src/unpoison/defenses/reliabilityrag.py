@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, flag, within
-from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, quoted, read_alone
+from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, read_alone
 from unpoison.defenses.base import Defense, abstention, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
@@ -27,6 +27,7 @@ from unpoison.kernels.independent_set import maximum_independent_set
 from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
+from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -122,14 +123,14 @@ class ReliabilityRag(Defense):
         conflict[np.ix_(informative_ones, informative_ones)] = small
         return [informative_ones[i] for i in largest.members], conflict, () if largest.exact else (INEXACT,)
 
-    def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> str:
+    def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> Reason:
         if not informative(answers[i]):
-            return "its answer is uninformative"
-        says = f"answers {quoted(answers[i])}"
+            return Reason.of("answer.uninformative")
+        answer = quotable(answers[i])
         if i in chosen:
-            return f"{says}: in the largest set of {len(chosen)} without contradiction"
+            return Reason.of("reliabilityrag.consistent", answer=answer, size=len(chosen))
         rivals = [j for j in chosen if conflict[i, j] >= self.contradiction]
-        return f"{says}: contradicts passage {', '.join(map(str, rivals[:5]))} of the largest set without contradiction"
+        return Reason.of("reliabilityrag.contradicts", answer=answer, passages=rivals[:5])
 
 
 class SampledReliabilityRag(ReliabilityRag):
@@ -220,11 +221,12 @@ def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum() if k else np.zeros(0))
 
 
-def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> str:
+def _drawn(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> Reason:
     among_all = sum(i in sample for sample in drawn)
     if not among_all:
-        return "in no sample"
-    return f"in {sum(i in drawn[s] for s in chosen)} of the consistent samples, of {among_all} that hold it"
+        return Reason.of("reliabilityrag.unsampled")
+    consistent = sum(i in drawn[s] for s in chosen)
+    return Reason.of("reliabilityrag.sampled", consistent=consistent, samples=among_all)
 
 
 def _nothing(fallback: str) -> str:

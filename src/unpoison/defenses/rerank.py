@@ -14,6 +14,7 @@ from unpoison.kernels.ranking import best_first
 from unpoison.models.cross_encoders import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder, Generator
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, compare
 from unpoison.types import Evidence, Passage, Query, Screening
 
@@ -63,10 +64,13 @@ class Rerank(Defense):
         """Score each passage against the query; equal scores keep retrieval order."""
         scores = yield from compare([(query.reading, passage.reading) for passage in passages])
         order = best_first(scores).tolist()
-        reasons = [""] * len(order)
+        reasons = [Reason("")] * len(order)
         for rank, i in enumerate(order):
-            past = "" if rank < self.keep else f", past the {self.keep} kept"
-            reasons[i] = f"place {rank + 1} of {len(order)}{past}: relevance {scores[i]:.4f}"
+            place = {"place": rank + 1, "count": len(order), "relevance": scores[i]}
+            past = rank >= self.keep
+            reasons[i] = (
+                Reason.of("rerank.past", **place, keep=self.keep) if past else Reason.of("rerank.kept", **place)
+            )
         return Screening.decided(
             self.name,
             query,

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.atomic import quoted, read_alone
+from unpoison.defenses.atomic import read_alone
 from unpoison.defenses.base import Defense, abstention, answered, noted
 from unpoison.defenses.isolation import isolated
 from unpoison.defenses.orders import OrdersPolicy
@@ -25,6 +25,7 @@ from unpoison.kernels.keywords import empty, keywords
 from unpoison.kernels.normalisation import trimmed
 from unpoison.models.protocols import Generator
 from unpoison.prompts import Prompt, atomic_answer_reference_prompt, informative
+from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
@@ -112,14 +113,16 @@ class RobustRag(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return self.all_kept(query, passages, "no passage is dropped: each is read alone and has one vote")
+        return self.all_kept(query, passages, Reason.of("robustrag.votes"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Isolated answers, then aggregation."""
         answers = yield from self._isolated(query, passages)
         weights = self._weights(answers)
         reasons = [
-            f"answers {quoted(answer)}, {weights[i]:.2f} votes" if i in weights else "its answer is uninformative"
+            Reason.of("robustrag.voted", answer=quotable(answer), votes=weights[i])
+            if i in weights
+            else Reason.of("answer.uninformative")
             for i, answer in enumerate(answers)
         ]
         screening = self.all_kept(query, passages, reasons)

@@ -22,6 +22,7 @@ from unpoison.driver import Limits, run
 from unpoison.errors import InputError, OptionError
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, next_token
 from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
 
@@ -101,14 +102,14 @@ class RobustRagDecoding(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return self.all_kept(query, passages, "no passage is dropped: each is read alone and adds its probabilities")
+        return self.all_kept(query, passages, Reason.of("robustrag.probabilities"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Abstention probabilities, then joint decoding."""
         model = self._model()
         decoded = yield from self._decode(query, passages, model)
         reasons = [
-            f"P(I don't know) = {p:.2f}: {'read' if i in decoded.retained else 'left out'}"
+            Reason.of("robustrag.read" if i in decoded.retained else "robustrag.left_out", refusal=p)
             for i, p in enumerate(decoded.refusal)
         ]
         screening = self.all_kept(query, passages, reasons)

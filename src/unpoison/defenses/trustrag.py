@@ -27,6 +27,7 @@ from unpoison.kernels.cosine import cosine
 from unpoison.kernels.rouge import rouge_l
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate, together
 from unpoison.styles import Style
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
@@ -127,10 +128,10 @@ class TrustRag(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """K-means with two clusters, then n-gram preservation (Section 3.2)."""
         if not self.clustering:
-            return self._spared(query, passages, "clustering is switched off: all kept")
+            return self._spared(query, passages, Reason.of("trustrag.no_clustering"))
         least = 3 if self.mode == "paper" else 2
         if len(passages) < least:
-            return self._spared(query, passages, f"fewer than {least} passages: too few to cluster, all kept")
+            return self._spared(query, passages, Reason.of("trustrag.too_few", least=least))
         vectors, _ = yield from embedded(query, passages, self.models.encoder)
         if (vectors == vectors[0]).all() and self.mode == "paper":
             return self.best_kept(query, passages) if self.copies == "one" else self._spared(query, passages, EQUAL)
@@ -172,31 +173,32 @@ class TrustRag(Defense):
             for group, density in zip(groups, densities, strict=True)
         ]
 
-    def _preserved(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[str]]:
+    def _preserved(self, clusters: list[Cluster], similarity: Matrix) -> tuple[list[int], list[Reason]]:
         """Drop every malicious cluster, and a singleton that is as close to it as its own members are."""
         k = len(similarity)
-        why, kept = [""] * k, np.ones(k, bool)
+        why, kept = [Reason("")] * k, np.ones(k, bool)
         for cluster, rival in (clusters, clusters[::-1]):
             size = len(cluster.members)
-            described = f"mean cosine {cluster.density:.2f}, mean ROUGE-L {cluster.overlap:.2f}"
+            dense = cluster.density >= self.threshold
+            described = {"size": size, "density": cluster.density, "overlap": cluster.overlap}
             if cluster.malicious and not self.ngram:
-                dense = "a dense cluster" if cluster.density >= self.threshold else "the denser cluster"
-                reason = f"one of {size} passages of {dense}: mean cosine {cluster.density:.2f}"
+                code = "trustrag.dense" if dense else "trustrag.denser"
+                reason = Reason.of(code, size=size, density=cluster.density)
                 kept[cluster.members] = False
             elif cluster.malicious:
-                reason = f"one of {size} passages that are too alike: {described}"
+                reason = Reason.of("trustrag.too_alike", **described)
                 kept[cluster.members] = False
             elif size == 1 and rival.malicious:
                 closeness = float(similarity[np.ix_(cluster.members, rival.members)].mean())
                 kept[cluster.members] = closeness < self.threshold
-                near = "as close" if closeness >= self.threshold else "not close"
-                reason = f"alone in its cluster and {near} to the malicious one (mean cosine {closeness:.2f})"
+                code = f"trustrag.alone_{'like' if closeness >= self.threshold else 'unlike'}_malicious"
+                reason = Reason.of(code, closeness=closeness)
             elif size == 1:
-                reason = "alone in its cluster"
-            elif cluster.density >= self.threshold:
-                reason = f"one of {size} dense passages with little shared wording: {described}"
+                reason = Reason.of("trustrag.alone")
+            elif dense and np.isfinite(cluster.overlap):
+                reason = Reason.of("trustrag.own_words", **described)
             else:
-                reason = f"one of {size} passages that are not dense: mean cosine {cluster.density:.2f}"
+                reason = Reason.of("trustrag.not_dense", size=size, density=cluster.density)
             for i in cluster.members:
                 why[i] = reason
         return np.flatnonzero(kept).tolist(), why
@@ -208,7 +210,7 @@ class TrustRag(Defense):
         labels: NDArray[np.int64],
         similarity: Matrix,
         kept: list[int],
-        why: list[str],
+        why: list[Reason],
     ) -> Screening:
         mates = (labels[:, None] == labels[None, :]) & ~np.eye(len(labels), dtype=bool)
         crowding = np.where(mates, similarity, 0).sum(axis=1) / np.maximum(mates.sum(axis=1), 1)
@@ -220,7 +222,7 @@ class TrustRag(Defense):
             self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
         )
 
-    def _spared(self, query: Query, passages: tuple[Passage, ...], why: str) -> Screening:
+    def _spared(self, query: Query, passages: tuple[Passage, ...], why: Reason) -> Screening:
         return self.all_kept(query, passages, why, why)
 
     # Stage 2: conflict resolution.

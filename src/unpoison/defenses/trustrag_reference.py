@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.reasons import Reason
+
 __all__ = ["group_filter", "reference_filter"]
 
 Matrix = NDArray[np.float64]
@@ -17,7 +19,7 @@ Matrix = NDArray[np.float64]
 
 def reference_filter(
     labels: NDArray[np.int64], similarity: Matrix, overlaps: Matrix, threshold: float, overlap: float
-) -> tuple[list[int], list[str]]:
+) -> tuple[list[int], list[Reason]]:
     """Which passages the released code keeps, and why.
 
     Args:
@@ -33,9 +35,9 @@ def reference_filter(
     k = len(labels)
     first, second = (np.flatnonzero(labels == label) for label in (0, 1))
     if not (np.triu(overlaps, 1) > overlap).any():
-        return list(range(k)), [f"no two passages have a ROUGE-L above {overlap:g}: nothing is filtered"] * k
+        return list(range(k)), [Reason.of("trustrag.no_shared_wording", overlap=overlap)] * k
     if len(second) == 0:  # one cluster: all embeddings are equal
-        return [], ["all embeddings are equal: one dense cluster, dropped"] * k
+        return [], [Reason.of("trustrag.one_cluster")] * k
     if len(first) == 1 or len(second) == 1:
         kept, note = _with_a_singleton(first, second, similarity, threshold)
         return _explained(kept, note, k)
@@ -44,7 +46,7 @@ def reference_filter(
 
 def _with_a_singleton(
     first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
-) -> tuple[list[int], str]:
+) -> tuple[list[int], Reason]:
     """The lone passage survives only beside a dense group that it is not like.
 
     Two lone passages are no dense group. Then the cluster that K-means numbers first stays, which with the seed of the
@@ -52,10 +54,10 @@ def _with_a_singleton(
     """
     alone, group = (first, second) if len(first) == 1 else (second, first)
     if len(group) == 1 or not _density(group, similarity) > threshold:
-        return group.tolist(), "the group is not dense, so the lone passage is dropped"
+        return group.tolist(), Reason.of("trustrag.lone_dropped")
     if similarity[group[0], alone[0]] > threshold:
-        return [], "the group is dense and the lone passage is like it: all dropped"
-    return alone.tolist(), "the group is dense and the lone passage is not like it: the group is dropped"
+        return [], Reason.of("trustrag.lone_like_dense")
+    return alone.tolist(), Reason.of("trustrag.lone_unlike_dense")
 
 
 def _with_two_groups(
@@ -65,16 +67,16 @@ def _with_two_groups(
     overlaps: Matrix,
     threshold: float,
     overlap: float,
-) -> tuple[list[int], list[str]]:
+) -> tuple[list[int], list[Reason]]:
     k = len(similarity)
     denser, looser = (first, second)
     if _density(second, similarity) > _density(first, similarity):
         denser, looser = second, first
     if _density(looser, similarity) > threshold:
-        return [], ["both clusters are dense: all dropped"] * k
+        return [], [Reason.of("trustrag.both_dense")] * k
     surviving = [looser] if _density(denser, similarity) >= threshold else [first, second]
     kept = [i for group in surviving for i in group_filter(group.tolist(), overlaps, overlap)]
-    note = "its cluster is dense, or it shares wording inside its cluster"
+    note = Reason.of("trustrag.dense_or_shared")
     return _explained(kept, note, k)
 
 
@@ -104,5 +106,5 @@ def _density(members: NDArray[np.intp], similarity: Matrix) -> float:
     return float((inner.sum() - np.trace(inner)) / (n * (n - 1)))
 
 
-def _explained(kept: list[int], note: str, k: int) -> tuple[list[int], list[str]]:
-    return sorted(kept), ["kept by the released code's rules" if i in kept else note for i in range(k)]
+def _explained(kept: list[int], note: Reason, k: int) -> tuple[list[int], list[Reason]]:
+    return sorted(kept), [Reason.of("trustrag.passed") if i in kept else note for i in range(k)]

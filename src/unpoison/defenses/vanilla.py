@@ -8,6 +8,7 @@ from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.prompts import answer_alone_prompt
+from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
@@ -51,7 +52,9 @@ class Vanilla(Defense):
             kept=kept,
             scores=[-float(i) for i in range(len(passages))],
             reasons=[
-                f"retrieval rank {i + 1}{'' if i in kept else f', past the {self.keep} kept'}"
+                Reason.of("nothing.retrieved", rank=i + 1)
+                if i in kept
+                else Reason.of("nothing.past", rank=i + 1, keep=self.keep)
                 for i in range(len(passages))
             ],
             evidence=Evidence(notes=("no defense was applied",)),
@@ -85,7 +88,7 @@ class NoRag(Defense):
             passages,
             kept=(),
             scores=[0.0] * len(passages),
-            reasons=["retrieval is switched off"] * len(passages),
+            reasons=[Reason.of("nothing.read")] * len(passages),
             evidence=Evidence(notes=("no passage is shown to the model",)),
         )
 

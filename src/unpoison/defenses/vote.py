@@ -32,7 +32,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from unpoison.checks import among, at_least
-from unpoison.defenses.atomic import quoted
 from unpoison.defenses.base import Defense, abstention
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.orders import OrdersPolicy
@@ -40,6 +39,7 @@ from unpoison.defenses.vote_counting import Ballots, Counted, counted
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.prompts import atomic_answer_reference_prompt
+from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow
 from unpoison.types import Answer, Evidence, Passage, Query, Screening, promised
 
@@ -62,8 +62,8 @@ class Vote(Defense):
 
     Args:
         generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
-        nli: With `same="meaning"`, judges which answers entail each other both ways; rules (`kernels.answers`) by
-            default.
+        nli: With `same="meaning"`, judges which answers entail each other both ways, each pair in a run of its own;
+            rules (`kernels.answers`) by default.
         same: Which answers are one. `written`: those of one form (`kernels.forms`). `meaning`: also those that contain
             or say the same as one with `seconds` votes of its own.
         seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
@@ -117,7 +117,7 @@ class Vote(Defense):
         answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
         ballots = Ballots.of(query.reading, answers)
         texts = [passage.reading for passage in passages]
-        options = (self.least, self.same, self.seconds, self.copies == "once", self.models.nli is not None)
+        options = (self.least, self.same, self.seconds, self.copies == "once", self.models.nli)
         return Poll(ballots, (yield from counted(query.reading, ballots, texts, *options)))
 
     def concluded(self, screening: Screening, poll: Poll) -> Answer:
@@ -143,18 +143,13 @@ class Vote(Defense):
         )
 
 
-def _reason(i: int, ballots: Ballots, result: Counted) -> str:
+def _reason(i: int, ballots: Ballots, result: Counted) -> Reason:
     name = ballots.forms[i]
     if not name:
-        return "does not answer"
-    states = f"answers {quoted(ballots.answers[i])}"
-    votes = result.votes[name]
+        return Reason.of("vote.no_answer")
+    answer, votes = quotable(ballots.answers[i]), result.votes[name]
     if result.winner is None:
-        return f"{states}, {_votes(votes)}: nobody wins"
+        return Reason.of("vote.nobody_wins", answer=answer, votes=votes)
     if name in result.behind:
-        return f"{states}, which wins with {_votes(result.support)}"
-    return f"{states}, {_votes(votes)} against {result.support}"
-
-
-def _votes(count: int) -> str:
-    return f"{count} vote" if count == 1 else f"{count} votes"
+        return Reason.of("vote.wins", answer=answer, support=result.support)
+    return Reason.of("vote.loses", answer=answer, votes=votes, support=result.support)

@@ -9,13 +9,15 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from unpoison.defenses.isolation import judge_apart
 from unpoison.errors import InputError
 from unpoison.kernels.answers import relation
 from unpoison.kernels.forms import form
 from unpoison.kernels.independent_set import maximum_independent_set
 from unpoison.kernels.plurality import plurality, seconded
+from unpoison.models.protocols import NLIModel
 from unpoison.prompts import informative
-from unpoison.requests import Flow, judge
+from unpoison.requests import Flow
 
 __all__ = ["Ballots", "Counted", "alike", "counted", "independent"]
 
@@ -81,7 +83,7 @@ def counted(
     same: str,
     seconds: int,
     once: bool,
-    judges: bool,
+    nli: NLIModel | None,
 ) -> Flow[Counted]:
     """Count the ballots.
 
@@ -93,7 +95,7 @@ def counted(
         same: `written` or `meaning`, as for `Vote`.
         seconds: Votes that a candidate needs, with `meaning`.
         once: Whether near-copies have one vote together.
-        judges: Whether an NLI model decides what says the same.
+        nli: Decides what says the same; None for rules.
 
     Raises:
         InputError: Near-copies are sought among too many passages, or among so entangled ones that the search did not
@@ -110,7 +112,7 @@ def counted(
     votes = {name: independent([texts[i] for i in at]) if once else len(at) for name, at in voters.items()}
     unit = "independent passage" if once else "passage"
     if same == "meaning":
-        by_meaning = yield from _by_meaning(question, votes, least, seconds, judges, unit)
+        by_meaning = yield from _by_meaning(question, votes, least, seconds, nli, unit)
         if by_meaning is not None:
             return by_meaning
     outcome = plurality(votes, least)
@@ -125,10 +127,10 @@ def counted(
 
 
 def _by_meaning(
-    question: str, votes: Mapping[str, int], least: int, seconds: int, judges: bool, unit: str
+    question: str, votes: Mapping[str, int], least: int, seconds: int, nli: NLIModel | None, unit: str
 ) -> Flow[Counted | None]:
     """The count in which answers support others that say the same; None where no answer has its seconds."""
-    likes = yield from alike(question, sorted(votes), judges)
+    likes = yield from alike(question, sorted(votes), nli)
 
     def same(left: str, right: str) -> bool:
         return frozenset((left, right)) in likes
@@ -161,13 +163,14 @@ def _nobody(votes: int, rival: int, unit: str, least: int) -> str:
     return f"no answer leads: {_many(votes, unit)} one thing, and {rival} another"
 
 
-def alike(question: str, forms: Sequence[str], judges: bool) -> Flow[frozenset[frozenset[str]]]:
+def alike(question: str, forms: Sequence[str], nli: NLIModel | None) -> Flow[frozenset[frozenset[str]]]:
     """The pairs of classes that say the same: a function of each pair alone, so that no third can change it."""
     pairs = [(a, b) for i, a in enumerate(forms) for b in forms[:i]]
-    if not judges:
+    if nli is None:
         return frozenset(frozenset(pair) for pair in pairs if relation(question, *pair).same >= SAME)
     says = {name: f"Question: {question} Answer: {name}" for name in forms}
-    both = yield from judge([order for a, b in pairs for order in ((says[a], says[b]), (says[b], says[a]))], "same")
+    ways = [order for a, b in pairs for order in ((says[a], says[b]), (says[b], says[a]))]
+    both = yield from judge_apart(ways, nli, "same")
     entailed = np.minimum(both[0::2, 0], both[1::2, 0]) >= SAME
     return frozenset(frozenset(pair) for pair, entails in zip(pairs, entailed.tolist(), strict=True) if entails)
 

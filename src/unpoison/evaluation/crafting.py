@@ -16,7 +16,18 @@ from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.loading import can_write
 from unpoison.threads import in_order
 
-__all__ = ["Crafted", "craft_all", "craft_one", "make_attack", "sees_context", "stand_in", "takes"]
+__all__ = [
+    "Crafted",
+    "attack_name",
+    "craft_all",
+    "craft_one",
+    "make_attack",
+    "sees_context",
+    "short_of",
+    "stand_in",
+    "takes",
+    "wording",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,37 @@ def stand_in(scenario: Scenario) -> str:
         return ""
     given = {"generator": scenario.generator, **options}.get(attack.model_option)
     return attack.offline if given is None or not can_write(given) else ""
+
+
+def short_of(scenario: Scenario) -> str:
+    """In what an attack's search falls short of the published one; "" where it does not, or does not search."""
+    if not scenario.attacked:
+        return ""
+    (_, crafting), *_ = registry.parts("attacks", scenario.attack)
+    name, options = registry.parse(crafting)
+    return str(getattr(registry.find("attacks", name), "short_of", lambda *_: "")(options, scenario.generator))
+
+
+WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, our wording where it has none"}
+"""How tables call whose words an attack plants; nothing where they are its authors'."""
+
+
+def wording(spec: str) -> str:
+    """Whose words an attack plants, as tables say it: of the attack in front, where others are wrapped around it.
+
+    A zero against a template of our own says nothing of what the attack's authors wrote.
+
+    Raises:
+        UnknownNameError: No such attack.
+    """
+    crafting = registry.parts("attacks", spec)[0][1]
+    return WORDINGS[getattr(registry.find("attacks", registry.parse(crafting)[0]), "wording", "ours")]
+
+
+def attack_name(spec: str) -> str:
+    """An attack with the label of its wording, where it has one."""
+    label = wording(spec)
+    return f"{spec} ({label})" if label else spec
 
 
 def make_attack(spec: str, **given: Any) -> Attack:

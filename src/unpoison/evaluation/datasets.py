@@ -20,6 +20,7 @@ from unpoison.extras import require
 from unpoison.file_rows import Source
 from unpoison.files import JsonLinesSource, source_of
 from unpoison.passages import TEXT_FIELDS
+from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
 
 __all__ = ["PREFIXES", "load", "load_passages"]
@@ -104,7 +105,8 @@ def _passage(row: Mapping[str, Any]) -> Passage:
         next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None),  # type: ignore[arg-type]  # checked
         id=row.get("id", row.get("_id")),
         title=row.get("title") or None,
-        source=row.get("source"),
+        source=source_in(row, row.get("metadata")),
+        metadata=metadata_of(row, row.get("metadata")),
     )
 
 

@@ -9,13 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unpoison.evaluation.crafting import stand_in, takes
+from unpoison.evaluation.crafting import short_of, stand_in, takes
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.sources import Sources
+from unpoison.evaluation.variants import row_variants
 from unpoison.models.loading import can_write
 from unpoison.registry import names, parse
+from unpoison.styles import Style
+from unpoison.wordings import wording
 
-__all__ = ["Differences", "in_words", "measurable", "same_model"]
+__all__ = ["Differences", "in_words", "measurable", "order_difference", "prompt_difference", "same_model"]
 
 _MODEL_NAMES = {
     "extractive": "the extractive reader",
@@ -56,6 +59,9 @@ _SAME = {
 _WRITING = frozenset({"astuterag", "instructrag", "trustrag", "no-rag", "discern", "madam", "paraphrase"})
 """Defenses that need a generator with knowledge or words of its own; a reader, which only copies, measures nothing."""
 
+_SCREENING = frozenset({"vanilla", "grada", "ragdefender", "rerank", "hlatr", "perplexity"})
+"""Defenses behind which plain RAG answers, in one prompt."""
+
 _WITH_REPLIES = ("asr", "accuracy", "exact_match", "em_", "abstained", "judged", "graded")
 
 
@@ -90,6 +96,30 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
     if row.get("architecture") == "self-rag" and not can_write(str(generator)):
         return "needs a generator that writes; a reader only copies"
     return ""
+
+
+def prompt_difference(row: Mapping[str, Any]) -> str:
+    """In what the prompts behind a row's replies are not the paper's."""
+    name, options = parse(row["defense"])
+    paper = Style.of(row.get("style", "safe")).paper
+    if name == "trustrag" and options.get("stages") != "1":
+        return str(wording("consolidate", options.get("mode", "paper"))["differs"])
+    if name == "astuterag":
+        return str(wording("consolidate", name)["differs"])
+    if paper and "architecture" not in row and (name in _SCREENING or name == "trustrag"):
+        return str(wording("answer", paper)["differs"])
+    return "prompts in our words"
+
+
+def order_difference(source: str, attack: str) -> str:
+    """In what the order that an attack plants is not the one of the paper that a source names; "" without an order."""
+    name, options = parse(attack)
+    kind = options.get("style", "qa") if name == "pia" else name
+    if kind not in ("qa", "dos", "long", "link", "ambiguous"):
+        return ""
+    return str(
+        wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "the order in our words"})["differs"]
+    )
 
 
 def in_words(model: str) -> str:
@@ -133,6 +163,10 @@ class Differences:
         own = {key: stated[key] for key in stated if key in Scenario.__slots__ and key not in ("data", "generator")}
         return Scenario.from_dict({**self._models, **own, **self._sources.fields[column["data"]]})
 
+    def variants(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The rows that are measured for a row of the paper: one, or one for each variant of its defense."""
+        return [row] if measurable(row, self._models["generator"]) else list(row_variants(row))
+
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
         """What is measured in a column, in the first row that can be."""
         return next(
@@ -164,7 +198,7 @@ class Differences:
             yield "no generator (-g): the poison left in context in place of replies"
         elif replies:
             yield from self._model("generator", table)
-            yield "prompts in our words"
+            yield prompt_difference({**self._raw.get("base", {}), **row})
         if takes("defenses", row["defense"], "nli") and (replies or row.get("generator")):
             yield from self._model("nli", table)
         yield from _phrases(row, measure)
@@ -185,6 +219,10 @@ class Differences:
                 yield from self._model("retriever", {})
             if writer := stand_in(scenario):
                 yield f"attack written by {writer}, theirs by a language model"
+            if scenario.attacked and (words := order_difference(self._raw["source"], scenario.attack)):
+                yield words
+            if less := short_of(scenario):
+                yield less
             if scenario.prefix and scenario.attacked:
                 yield from self._raw.get("with_question", ())
         yield from _phrases(column, measure)

@@ -13,6 +13,7 @@ from unpoison.errors import InputError, shown
 from unpoison.evaluation.matching import contains_either
 from unpoison.passages import TEXT_FIELDS
 from unpoison.rows import QUERY_FIELDS
+from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
 
 __all__ = ["Example", "FieldError", "Label", "LabelledPassage", "Loaded", "Problem"]
@@ -88,8 +89,9 @@ class LabelledPassage:
                 text,
                 id=default_id if identifier is None else identifier,
                 title=row.get("title"),
-                source=row.get("source"),
+                source=source_in(row, row.get("metadata")),
                 score=row.get("score"),
+                metadata=metadata_of(row, row.get("metadata")),
             )
         except InputError as error:
             raise FieldError(owner, str(error)) from None

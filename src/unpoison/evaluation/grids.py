@@ -22,7 +22,7 @@ import yaml
 from unpoison import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
 from unpoison.evaluation.rates import poison_rate
-from unpoison.evaluation.scenarios import PLACED, Scenario
+from unpoison.evaluation.scenarios import PLACED, SINCE_SOURCES, Scenario
 from unpoison.evaluation.specs import check_spec, specs, split_specs, varied
 from unpoison.evaluation.workbench import sibling_corpus
 
@@ -49,12 +49,15 @@ AXES = (
     "poisons",
     "positions",
     "rate",
+    "owned",
     "encoder",
     "generator",
     "architecture",
     "style",
     "nli",
     "nli_noise",
+    "sources",
+    "history",
     "defense",
 )
 _WHOLE = ("limit", "seed", "k", "poisons")
@@ -237,7 +240,18 @@ def _value(name: str, item: Any) -> Any:
     raise OptionError(f"{name} cannot be {shown(item)}; give {_WANTED.get(name, 'a text')}")
 
 
-_TEXTS = ("data", "corpus", "retriever", "policy", "encoder", "generator", "architecture", "style", "nli")
+_TEXTS = (
+    "data",
+    "corpus",
+    "retriever",
+    "policy",
+    "encoder",
+    "generator",
+    "architecture",
+    "style",
+    "nli",
+    *SINCE_SOURCES,
+)
 _WANTED = {
     **dict.fromkeys(_WHOLE, "whole numbers"),
     "nli_noise": "numbers from 0 to 1",

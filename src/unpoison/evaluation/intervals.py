@@ -1,13 +1,15 @@
 """How sure a measured share or mean is, and whether two defenses differ.
 
-Every interval is two-sided. Undefined values are nan, never 0. Randomness comes from the given seed only.
+Every interval is two-sided. Undefined values are nan, never 0. Randomness comes from the given seed only. The interval
+and the p-value of a difference are one computation: the interval leaves out 0 exactly where p is below 1 - level (for
+levels up to 0.999).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, isfinite, isnan, nan, sqrt
+from math import ceil, comb, inf, isfinite, isnan, nan, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -69,8 +71,8 @@ class Difference:
 
     Attributes:
         value: Mean of second minus first.
-        low, high: The ends of the interval.
-        probability: The two-sided p-value of no difference, by the test that the function names.
+        low, high: The ends of the interval, nan where the pairs say nothing of how sure the value is.
+        probability: The two-sided p-value of no difference, by the test that the function names; nan likewise.
         count: Pairs in which both values are defined.
     """
 
@@ -116,23 +118,25 @@ def bootstrap_ratio(
         seed: Of `numpy.random.default_rng`.
 
     Returns:
-        nan where the denominators sum to 0; `count` is the number of questions with a denominator above 0.
+        nan where the denominators sum to 0; `count` is the number of questions with a denominator above 0. Ratios that
+        are no shares and all equal have a value without an interval: resampling them would call it certain.
     """
     _check(0, 0, level)
     above, below = np.asarray(numerators, float), np.asarray(denominators, float)
     count = int(np.count_nonzero(below))
     if count == 0:
         return Estimate(nan, nan, nan, 0)
-    if shares:
-        parts = above[below > 0] / below[below > 0]
-        yes_no = np.isin(parts, (0, 1)).all() and len(np.unique(below[below > 0])) == 1
-        if yes_no or np.ptp(parts) == 0:
-            return _wilson(float(above.sum() / below.sum()), count, level)
+    value, parts = float(above.sum() / below.sum()), above[below > 0] / below[below > 0]
+    equal = bool(np.ptp(parts) == 0)
+    if shares and (equal or (np.isin(parts, (0, 1)).all() and len(np.unique(below[below > 0])) == 1)):
+        return _wilson(value, count, level)
+    if equal:
+        return Estimate(value, nan, nan, count)
     draws = [(above[rows].sum(1), below[rows].sum(1)) for rows in _resamples(above.size, resamples, seed)]
     top = np.concatenate([draw[0] for draw in draws])
     bottom = np.concatenate([draw[1] for draw in draws])
     low, high = _percentiles(top[bottom > 0] / bottom[bottom > 0], level)
-    return Estimate(float(above.sum() / below.sum()), low, high, count)
+    return Estimate(value, low, high, count)
 
 
 def paired_bootstrap(
@@ -147,12 +151,14 @@ def paired_bootstrap(
     """Compare two defenses on the same questions: mean of second minus first, resampled by question.
 
     The p-value is (b + 1) / (R + 1) for the b of R resamples on the other side of no difference, doubled; so it is
-    never 0, and never smaller than R allows.
+    never 0, and never smaller than R allows. The ends of the interval are the resampled means at which it would cross
+    1 - level.
 
     Args:
         first: One value per question, shape (n,).
         second: The same questions in the same order; pairs with a nan are left out.
-        shares: The values lie in [0, 1]. Then gains that are all equal get the interval of `paired_shares`.
+        shares: The values lie in [0, 1]. Then gains that are all equal get interval and p-value of `paired_shares`;
+            others that are all equal get none, for resampling equal values would call them certain.
         level: Confidence level.
         resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
@@ -162,37 +168,36 @@ def paired_bootstrap(
     """
     _check(0, 0, level)
     a, b = np.asarray(first, float), np.asarray(second, float)
-    if a.shape != b.shape:
-        raise OptionError(
-            f"paired values must cover the same questions, got {a.size} and {b.size}; align them by question id"
-        )
+    _check_pairs(a.size, b.size)
     gains = (b - a)[~np.isnan(b - a)]
     if gains.size == 0:
         return Difference(nan, nan, nan, nan, 0)
-    means = np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, resamples, seed)])
-    low, high = _percentiles(means, level)
-    if shares and np.ptp(gains) == 0:
-        low, high = _agresti_min(gains, level)
+    value = float(gains.mean())
+    if np.ptp(gains) == 0:
+        return _paired(gains, level) if shares else Difference(value, nan, nan, nan, gains.size)
+    means = np.sort(np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, resamples, seed)]))
+    most = ceil((1 - level) * (len(means) + 1) / 2) - 2  # resamples on the other side with which p is still below
+    low, high = (means[most], means[-1 - most]) if most >= 0 else (-inf, inf)
     crossing = int(min((means <= 0).sum(), (means >= 0).sum()))
-    return Difference(float(gains.mean()), low, high, min(1.0, 2 * (crossing + 1) / (len(means) + 1)), gains.size)
+    return Difference(value, float(low), float(high), min(1.0, 2 * (crossing + 1) / (len(means) + 1)), gains.size)
 
 
 def paired_shares(first: Sequence[bool], second: Sequence[bool], *, level: float = 0.95) -> Difference:
     """Compare two defenses on paired yes/no outcomes: the difference of the shares, second minus first.
 
-    The p-value is McNemar's exact one. The interval is Agresti and Min's (2005): Wald's after half a pair is added to
-    each of the four cells, so that outcomes that never differ are not called certain to be equal.
+    The p-value is McNemar's exact one. The interval holds every difference that is not excluded: 0 by that test, any
+    other by Agresti and Min's (2005), which is Wald's after half a pair is added to each of the four cells, so that
+    outcomes that never differ are not called certain to be equal. It excludes 0 wherever the exact test does.
 
     Raises:
         OptionError: Series of different lengths, or a level outside (0, 1).
     """
     _check(0, 0, level)
-    probability = mcnemar_exact(first, second)
-    count = len(first)
-    if count == 0:
+    _check_pairs(len(first), len(second))
+    if not len(first):
         return Difference(nan, nan, nan, nan, 0)
     gains = np.asarray(second, float) - np.asarray(first, float)
-    return Difference(float(gains.mean()), *_agresti_min(gains, level), probability, count)
+    return _paired(gains, level)
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
@@ -217,24 +222,27 @@ def mcnemar_exact(first: Sequence[bool], second: Sequence[bool]) -> float:
     Raises:
         OptionError: Series of different lengths.
     """
-    if len(first) != len(second):
-        raise OptionError(
-            f"paired outcomes must cover the same questions, got {len(first)} and {len(second)}; "
-            "align them by question id"
-        )
-    only_first = sum(a and not b for a, b in zip(first, second))
-    only_second = sum(b and not a for a, b in zip(first, second))
-    trials = only_first + only_second
-    tail = sum(comb(trials, i) for i in range(min(only_first, only_second) + 1))
-    return min(1.0, float(2 * tail / 2**trials))
+    _check_pairs(len(first), len(second))
+    gained = sum(b and not a for a, b in zip(first, second))
+    return _exact(gained, sum(a and not b for a, b in zip(first, second)))
 
 
-def _agresti_min(gains: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Wald's interval of the mean of gains in [-1, 1] after half a pair is added to each way of coming out."""
+def _exact(gained: int, lost: int) -> float:
+    """The two-sided exact p-value of as many gains as losses."""
+    tail = sum(comb(gained + lost, i) for i in range(min(gained, lost) + 1))
+    return min(1.0, float(2 * tail / 2 ** (gained + lost)))
+
+
+def _paired(gains: NDArray[np.float64], level: float) -> Difference:
+    """Gains in [-1, 1] that are equal but for their sign, or 0: see `paired_shares`."""
+    probability = _exact(int((gains > 0).sum()), int((gains < 0).sum()))
     size = gains.size + 2
     centre = gains.sum() / size
     half = NormalDist().inv_cdf((1 + level) / 2) * sqrt(((np.abs(gains).sum() + 1) / size - centre**2) / size)
-    return float(max(-1.0, centre - half)), float(min(1.0, centre + half))
+    low, high = float(max(-1.0, centre - half)), float(min(1.0, centre + half))
+    if probability >= 1 - level:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Difference(float(gains.mean()), low, high, probability, gains.size)
 
 
 def _wilson(share: float, trials: int, level: float) -> Estimate:
@@ -246,6 +254,13 @@ def _wilson(share: float, trials: int, level: float) -> Estimate:
     low = 0.0 if share == 0 else max(0.0, centre - half)
     high = 1.0 if share == 1 else min(1.0, centre + half)
     return Estimate(share, low, high, trials)
+
+
+def _check_pairs(first: int, second: int) -> None:
+    if first != second:
+        raise OptionError(
+            f"paired values must cover the same questions, got {first} and {second}; align them by question id"
+        )
 
 
 def _check(successes: int, trials: int, level: float) -> None:

@@ -54,6 +54,7 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
         notes=done.screening.evidence.notes,
         answer=None if answer is None else answer.text,
         abstained=None if answer is None else answer.abstained,
+        status=None if answer is None else answer.status,
         guarantee=None if answer is None else answer.guarantee,
         screening_seconds=round(done.screening_seconds, 6),
         seconds=round(done.seconds, 6),

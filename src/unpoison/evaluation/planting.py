@@ -10,7 +10,7 @@ from typing import Any
 from unpoison.attacks.base import Attack, PoisonText
 from unpoison.attacks.budget import Budget
 from unpoison.errors import OptionError
-from unpoison.evaluation.crafting import Crafted, craft_one, stand_in, takes
+from unpoison.evaluation.crafting import Crafted, craft_one, stand_in, takes, wording
 from unpoison.evaluation.examples import Example
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged
@@ -137,6 +137,8 @@ def _origin(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
     """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
+    if label := wording(scenario.attack):
+        origin["wording"] = label
     if takes("attacks", scenario.attack, "generator"):
         origin["generator"] = scenario.generator
     if takes("attacks", scenario.attack, "encoder"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ class PublishedNumber:
         spread: The standard deviation over the paper's seeds, in the unit of the value; None where it prints none.
         row_differs: In what the row is not measured as the paper did, or why it is not measured; empty for nothing.
         column_differs: The same for the column.
+        variant: `paper` or `reference` where what is measured is one of two variants of the defense.
     """
 
     table: str
@@ -55,6 +57,12 @@ class PublishedNumber:
     spread: float | None = None
     row_differs: tuple[str, ...] = ()
     column_differs: tuple[str, ...] = ()
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """The row with its variant."""
+        return f"{self.row} ({self.variant})" if self.variant else self.row
 
     @property
     def printed(self) -> str:
@@ -181,7 +189,7 @@ def _numbers(raw: Mapping[str, Any], fit: Differences, *, graded: bool) -> Itera
     """The published numbers in the order of the paper, each with its scenario."""
     for table in raw["tables"]:
         of_columns = [fit.any_scenario(table, column) for column in table["columns"]]
-        for row in table["rows"]:
+        for row in chain.from_iterable(map(fit.variants, table["rows"])):
             cells = str(row["values"]).split()
             for column, cell, anywhere in zip(table["columns"], cells, of_columns, strict=True):
                 title = DATA[column["data"]][0]
@@ -191,6 +199,7 @@ def _numbers(raw: Mapping[str, Any], fit: Differences, *, graded: bool) -> Itera
                     yield PublishedNumber(
                         table=table["model"],
                         row=row["label"],
+                        variant=row.get("variant", ""),
                         column=label,
                         measure=measure(counted).name,
                         scenario=fit.scenario(row, column),

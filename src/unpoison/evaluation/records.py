@@ -34,6 +34,7 @@ class Record:
         notes: What the defense remarked.
         answer: The reply, None where no generator was asked.
         abstained: Whether the reply declines to answer, or nothing was left to answer from; None without a generator.
+        status: Whether the sources agree (`types.Status`); None where no claims were read.
         guarantee: How many changed passages the answer is proved to withstand; None without a proof.
         screening_seconds: Wall time of the screening alone; of the whole answer for defenses that cannot be split.
         seconds: Wall time of screening and answer.
@@ -58,6 +59,7 @@ class Record:
     notes: tuple[str, ...] = ()
     answer: str | None = None
     abstained: bool | None = None
+    status: str | None = None
     guarantee: int | None = None
     screening_seconds: float = 0.0
     seconds: float = 0.0
@@ -72,6 +74,11 @@ class Record:
     @property
     def failed(self) -> bool:
         return self.error is not None
+
+    @property
+    def settled(self) -> bool:
+        """Whether an answer was given as the answer: where sources disagree, both sides are shown, and none counts."""
+        return self.status != "disputed"
 
     @property
     def size(self) -> int:

@@ -210,6 +210,8 @@ class Runner:
         placed = {
             name: getattr(scenario, name) for name in ("policy", "positions", "triggered", "k", "retriever", "limit")
         }
+        if scenario.owned:
+            placed["owned"] = scenario.owned
         corpus = self.bench.corpus_digest(scenario.corpus)
         return identifier({**self._attack_key(scenario), **placed, "corpus": corpus})
 

@@ -12,8 +12,10 @@ from unpoison import __version__
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.evaluation.owners import check_owned
 from unpoison.registry import own_code
 from unpoison.styles import Style
+from unpoison.types import MAX_PASSAGES
 
 __all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "described"]
 
@@ -44,6 +46,9 @@ the file, in its order and with its labels.
 ARCHITECTURES = ("plain", "blended", "replug", "self-rag")
 """Who answers from what a defense kept."""
 
+SINCE_SOURCES = ("owned", "sources", "history")
+"""Fields that are written only where they are set: what was measured before they came stays what it was."""
+
 PLACED = ("replace-at", "replace-or-append")
 """The policies that name positions."""
 
@@ -59,7 +64,7 @@ class Scenario:
         data: What `unpoison.evaluation.load` takes.
         corpus: A file of clean passages to fill contexts from; "" for none.
         attack: Option string of an attack, or "none".
-        poisons: How many texts are planted per question.
+        poisons: How many texts are planted per question, at most as many as a question has passages (5,000).
         policy: One of `POLICIES`.
         positions: 1-based places, for replace-at and replace-or-append; one for each poison.
         prefix: Put the question before each planted text; None leaves it to the attack.
@@ -76,6 +81,10 @@ class Scenario:
         style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
         nli: The NLI model of defenses that judge answers; None for the defense's own choice.
         nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
+        owned: Which sources the attacker holds (`evaluation.owners`); "" plants texts without a source.
+        sources: A policy or history file of sources for the defense; "" for none.
+        history: What a history of sources is learned from before anything is asked: `seen`, the clean passages of the
+            data itself (trust leaves out the question at hand), or another data set; "" for no history.
         seed: Of attack, noise and defense.
         limit: Only the first questions of the data set; None for all.
         custom: The defense object, where one was given; left out of files, so such a run cannot be repeated from them.
@@ -101,6 +110,9 @@ class Scenario:
     style: str = "safe"
     nli: str | None = None
     nli_noise: float = 0.0
+    owned: str = ""
+    sources: str = ""
+    history: str = ""
     seed: int = 0
     limit: int | None = None
     custom: Defense | None = field(default=None, compare=False, repr=False)
@@ -112,17 +124,18 @@ class Scenario:
         elif not isinstance(given, str):
             raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {shown(given)}")
         self._put(style=str(Style.of(self.style)))
-        at_least("poisons", self.poisons, 0)
+        at_least("poisons", self.poisons, 0, MAX_PASSAGES)
         at_least("k", self.k, 1)
         at_least("seed", self.seed, 0)
         within("nli_noise", self.nli_noise, 0, 1)
         among("policy", self.policy, POLICIES)
+        check_owned(self.owned)
         if self.limit is not None:
             at_least("limit", self.limit, 1)
         if self.policy == "labelled":
             self._put(attack="labelled", poisons=0, positions=(), prefix=None, triggered=True)
         elif self.attack == NO_ATTACK or self.poisons == 0:
-            self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True)
+            self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True, owned="")
             if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
                 self._put(policy="prepend")
         self._put_retriever()
@@ -202,7 +215,8 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; `from_dict` reads them back."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "custom"}
+        out = {"custom", *(name for name in SINCE_SOURCES if not getattr(self, name))}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in out}
         return {**plain, "positions": list(self.positions)}
 
     @classmethod

@@ -24,6 +24,14 @@ DATA = {
 
 `_web`: the questions with Google's results for them, as RADAR has them; like RedditQA, a file that you must bring."""
 
+RELEASED = {
+    "realtimeqa": "realtimeqa.json",
+    "biogen": "biogen.json",
+    "nq_web": "open_nq.json",
+    "triviaqa_web": "triviaqa.json",
+}
+"""What RADAR's code reads, by the name that it has in `Static/data` of its repository, Etherealllllll/RADAR_code."""
+
 
 class Sources:
     """Where each data set of a table comes from here.
@@ -46,13 +54,14 @@ class Sources:
 
     def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
         for alias, questions in wanted.items():
-            title, file, corpus = DATA[alias]
-            if not (folder / file).is_file():
-                self.lacks.append(f"{title} is left out: {folder} holds no {file}")
+            title, _, corpus = DATA[alias]
+            spec = _spec(alias, folder)
+            if spec is None:
+                self.lacks.append(_missing(alias, folder))
                 continue
             has_corpus = bool(corpus) and (folder / corpus).is_file()
-            self.fields[alias] = {"data": str(folder / file), "corpus": str(folder / corpus) if has_corpus else ""}
-            count = len(load(folder / file)[:limit])
+            self.fields[alias] = {"data": spec, "corpus": str(folder / corpus) if has_corpus else ""}
+            count = len(load(spec)[:limit])
             self.differs[alias] = ""
             if not questions:
                 self.differs[alias] = f"{count} questions; the paper does not say how many it has"
@@ -72,3 +81,21 @@ class Sources:
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)
             self.lacks.append(f"{titles} is left out: give a folder of data sets instead")
+
+
+def _spec(alias: str, folder: Path) -> str | None:
+    """What reads a data set in this folder, in our format or as RADAR released it; None where it is not there."""
+    file, released = folder / DATA[alias][1], folder / RELEASED.get(alias, "")
+    if file.is_file():
+        return str(file)
+    return f"radar:{released}" if released.is_file() else None
+
+
+def _missing(alias: str, folder: Path) -> str:
+    """That a data set is not in the folder, and where it is."""
+    title, file, _ = DATA[alias]
+    sentence = f"{title} is left out: {folder} holds no {file}"
+    if alias not in RELEASED:
+        return sentence
+    name = RELEASED[alias]
+    return f"{sentence}; RADAR's repository, Etherealllllll/RADAR_code, has it as Static/data/{name}: put {name} there"

@@ -25,6 +25,7 @@ from unpoison.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
+from unpoison.evaluation.owners import established, with_owners
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
@@ -121,6 +122,11 @@ def stage(
     """
     texts = crafted or {}
     poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
+    if scenario.owned:
+        known = established(examples) if scenario.owned.startswith("known") else {}
+        held = {e.id: with_owners(scenario.owned, e, poisons[e.id], known.get(e.id, ()), scenario.seed)
+                for e in examples if e.id in poisons}  # fmt: skip
+        poisons = held
     if scenario.policy == "corpus":
         if not corpus:
             raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")
@@ -209,6 +215,8 @@ def _formatted(context: Context, form: str) -> tuple[Candidate, ...]:
 def _row_of(candidate: Candidate) -> dict[str, Any]:
     passage = candidate.passage
     fields = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
+    if passage.metadata:
+        fields["metadata"] = dict(passage.metadata)
     row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}
     if candidate.poison:
         row |= {"poison": True, "target": candidate.target}

@@ -6,13 +6,15 @@ position among the passages of every step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from unpoison.evaluation.adaptations import Method
-from unpoison.evaluation.differences import in_words, measurable, same_model
+from unpoison.evaluation.differences import in_words, measurable, order_difference, same_model
 from unpoison.evaluation.preset_files import preset_file, preset_files
+from unpoison.evaluation.variants import PAPER, REFERENCE, shortfalls, variants
 
 __all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
 
@@ -28,7 +30,7 @@ class PublishedOverTime:
 
     Attributes:
         attack: What the row is called; a key of `StreamPreset.attacks`.
-        method: A key of `StreamPreset.methods`.
+        method: The paper's name of it; what is measured is `StreamPreset.measured_as(method)`.
         measure: What is counted.
         value: The published share, in [0, 1].
     """
@@ -49,11 +51,13 @@ class StreamPreset:
         source: The paper and the table.
         about: How the study follows the paper.
         used: What the paper used: data, generator, NLI model.
-        methods: By the paper's name, what can be measured with the generator at hand.
-        attacks: By the paper's name, whose text is planted and in which place from 1; see `streams.ATTACKS`.
+        methods: By the paper's name, and its variant where it has several, what can be measured with the generator
+            at hand.
+        attacks: By the paper's name, option string of the attack and its place from 1; see `streams.ATTACKS`.
         published: Every number of the table, in its order.
         lacking: By method, why it is not measured.
         differs: In what every number is not measured as the paper's, one phrase each.
+        method_differs, attack_differs: The same by key of `methods` and of `attacks`.
     """
 
     name: str
@@ -66,6 +70,12 @@ class StreamPreset:
     published: tuple[PublishedOverTime, ...]
     lacking: Mapping[str, str]
     differs: tuple[str, ...]
+    method_differs: Mapping[str, tuple[str, ...]]
+    attack_differs: Mapping[str, tuple[str, ...]]
+
+    def measured_as(self, method: str) -> list[str]:
+        """The keys of `methods` that stand for a method of the paper: itself, or its variants."""
+        return [name for name in map(partial(_named, method), ("", PAPER, REFERENCE)) if name in self.methods]
 
     def describe(self) -> str:
         """What it is, what the paper used, and what is not as there, line by line."""
@@ -93,10 +103,15 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         UnknownNameError: No such preset.
     """
     raw = preset_file("stream_presets", name)
-    methods = {label: Method(**fields) for label, fields in raw["methods"].items()}
+    theirs = {label: Method(**fields) for label, fields in raw["methods"].items()}
     reasons = {
-        label: measurable({"defense": method.defense, "generator": True}, generator)
-        for label, method in methods.items()
+        label: measurable({"defense": method.defense, "generator": True}, generator) for label, method in theirs.items()
+    }
+    named = {
+        (label, variant): Method(spec, method.carries)
+        for label, method in theirs.items()
+        if not reasons[label]
+        for variant, spec in variants(method.defense, over_time=True).items()
     }
     return StreamPreset(
         name=name,
@@ -104,12 +119,28 @@ def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
         source=raw["source"],
         about=raw["about"],
         used=raw["used"],
-        methods={label: method for label, method in methods.items() if not reasons[label]},
+        methods={_named(*key): method for key, method in named.items()},
         attacks={row["label"]: (row.get("attack"), row.get("position")) for row in raw["rows"]},
-        published=tuple(_published(raw, list(methods))),
+        published=tuple(_published(raw, list(theirs))),
         lacking={label: why for label, why in reasons.items() if why},
         differs=tuple(_differs(raw, generator, nli)),
+        method_differs={
+            _named(label, variant): shortfalls(variant, method.defense, over_time=True)
+            for (label, variant), method in named.items()
+        },
+        attack_differs={row["label"]: tuple(_of_attack(raw, row)) for row in raw["rows"]},
     )
+
+
+def _of_attack(raw: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
+    """In what a row's attack is not the paper's."""
+    if "attack" in row and (words := order_difference(raw["source"], row["attack"])):
+        yield words
+    yield from row.get("differs", ())
+
+
+def _named(method: str, variant: str) -> str:
+    return f"{method} ({variant})" if variant else method
 
 
 def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOverTime]:

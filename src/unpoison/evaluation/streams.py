@@ -18,7 +18,7 @@ from unpoison.errors import InputError, shown
 from unpoison.evaluation.adaptations import Answerer, Method, answerer_of
 from unpoison.evaluation.intervals import Estimate, bootstrap_ratio
 from unpoison.evaluation.matching import matcher
-from unpoison.evaluation.timelines import Timeline, dated, load_timelines, step_context
+from unpoison.evaluation.timelines import Timeline, craft_steps, dated, load_timelines, step_context
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
 
@@ -26,12 +26,13 @@ __all__ = ["ATTACKS", "StepRecord", "StreamResult", "StreamStudy", "run_stream",
 
 ATTACKS: Mapping[str, tuple[str | None, int | None]] = {
     "none": (None, None),
-    "poison, first": ("radar-incorrect-context", 1),
-    "poison, last": ("radar-incorrect-context", None),
-    "injection, first": ("pia", 1),
-    "injection, last": ("pia", None),
+    "poison, first": ("published:attack=radar-incorrect-context", 1),
+    "poison, last": ("published:attack=radar-incorrect-context", None),
+    "injection, first": ("published:attack=pia", 1),
+    "injection, last": ("published:attack=pia", None),
 }
-"""Whose text stands among the passages at every step, and in the place of which one; None is the last."""
+"""The option string of the attack whose text stands among the passages at every step, None for no attack, and its
+1-based place, None for the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class StreamStudy:
         timelines: The questions.
         methods: By name, in the order of the tables.
         results: By attack, then by method.
-        left_out: Attacks that could not be made, and why.
+        left_out: For how many questions an attack could not be made, and why; they are not asked under it.
     """
 
     data: str
@@ -176,7 +177,7 @@ def run_study(
     Args:
         data: See `load_timelines`.
         methods: By name; see `methods_of`.
-        attacks: By name; see `ATTACKS`.
+        attacks: By name; see `ATTACKS`. An attack must need no model.
         generator: Answers, for all methods.
         nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
         encoder: Compares texts, for the methods that take one.
@@ -202,27 +203,31 @@ def run_study(
     }
     for method in methods.values():
         answerer_of(method, models, limits)  # what cannot be made is told before anything is asked
-    short = {attack: _lacking(timelines, attack) for attack, _ in attacks.values() if attack is not None}
-    possible = {name: planted for name, planted in attacks.items() if not short.get(planted[0] or "")}
-    counted = _counting(progress, len(possible) * len(methods) * sum(map(len, timelines)))
+    impossible = {attack: craft_steps(timelines, attack)[1] for attack, _ in attacks.values() if attack is not None}
+    asked = {
+        name: [one for one in timelines if attack is None or one.id not in impossible[attack]]
+        for name, (attack, _) in attacks.items()
+    }
+    counted = _counting(progress, len(methods) * sum(len(one) for some in asked.values() for one in some))
     results = {
-        attack: {
-            name: run_stream(
+        name: {
+            called: run_stream(
                 answerer_of(method, models, limits),
-                timelines,
-                attack=planted,
+                asked[name],
+                attack=attack,
                 position=position,
                 with_date=with_date,
-                progress=counted(f"{attack}: {name}"),
+                progress=counted(f"{name}: {called}"),
             )
-            for name, method in methods.items()
+            for called, method in methods.items()
         }
-        for attack, (planted, position) in possible.items()
+        for name, (attack, position) in attacks.items()
+        if asked[name]
     }
     left_out = tuple(
-        f"{attack}: {count} of {sum(map(len, timelines))} steps bring no text of it"
-        for attack, count in short.items()
-        if count
+        f"{attack}: {len(problems)} of {len(timelines)} questions; the first: {next(iter(problems.values()))}"
+        for attack, problems in impossible.items()
+        if problems
     )
     return StreamStudy(
         data, {"generator": generator, "nli": judge, "encoder": encoder}, timelines, methods, results, left_out
@@ -243,22 +248,26 @@ def run_stream(
     Args:
         answerer: A defense and what it carries from step to step, fresh for every run.
         timelines: The questions.
-        attack: Whose published text stands among the passages at every step; None for no attack.
+        attack: The option string of the attack whose text stands among the passages at every step; None for none.
         position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
             RADAR's code; None for the last.
         with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
         progress: Called after every answer.
 
     Raises:
-        InputError: A step without a text of that attack.
+        UnknownNameError, OptionError: An attack that cannot be made, or needs a model.
+        InputError: A step that cannot be attacked.
         ModelError: A model failed for good.
     """
     judge = matcher()
+    texts, problems = ({}, {}) if attack is None else craft_steps(timelines, attack)
+    if problems:
+        raise InputError("; ".join(list(problems.values())[:3]))
     records, stored = list[StepRecord](), list[int]()
     for timeline in timelines:
         key = belief_key(timeline.id)
         for number, example in enumerate(timeline.steps):
-            context = step_context(example, attack, position)
+            context = step_context(example, texts.get(example.id), position)
             if with_date:
                 context = dated(context, timeline.times[number])
             answer = answerer.answer(context.query, context.passages, key=key)
@@ -276,11 +285,6 @@ def run_stream(
             progress(record)
         stored.append(answerer.stored(key))
     return StreamResult(tuple(records), tuple(stored))
-
-
-def _lacking(timelines: Iterable[Timeline], attack: str) -> int:
-    """Steps without a text of that attack."""
-    return sum(not step.poisons(attack) for timeline in timelines for step in timeline.steps)
 
 
 def _counting(progress: Callable[[int, int, str], None], total: int) -> Callable[[str], Callable[[StepRecord], None]]:

@@ -131,7 +131,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether the corrected p-value is below 0.05."""
+        """Whether the corrected p-value is below 0.05; never where the 95 % interval holds 0."""
         return self.corrected < SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:

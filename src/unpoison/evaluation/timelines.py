@@ -10,18 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unpoison.errors import InputError, shown
+from unpoison.attacks.base import PoisonText
+from unpoison.errors import shown
 from unpoison.evaluation.contexts import Context, clean_contexts
+from unpoison.evaluation.crafting import craft_one, make_attack
 from unpoison.evaluation.datasets import load
 from unpoison.evaluation.examples import Example, FieldError
 from unpoison.evaluation.formats import Row, radar_dynamic
 from unpoison.evaluation.injection import planted, replace_at
 from unpoison.evaluation.matching import contains_either
 
-__all__ = ["TIMES", "Timeline", "dated", "load_timelines", "moment_of", "step_context", "stream_rows"]
+__all__ = ["TIMES", "Timeline", "craft_steps", "dated", "load_timelines", "moment_of", "step_context", "stream_rows"]
 
 TIMES = ("time", "date", "year", "timestamp")
 """Where a row says when it holds, first match wins."""
@@ -118,20 +121,45 @@ def stream_rows(row: Mapping[str, Any], position: int, name: str) -> list[Row]:
     ]
 
 
-def step_context(example: Example, attack: str | None = None, position: int | None = 1) -> Context:
-    """The passages of one step in rank order, with the first text of an attack in the place of one of them.
+def step_context(example: Example, poison: PoisonText | None = None, position: int | None = 1) -> Context:
+    """The passages of one step in rank order, with poison in the place of one of them, or behind the last one.
 
-    Raises:
-        InputError: No text of that attack.
+    Args:
+        example: The step.
+        poison: What an attack crafted for it; None for no attack.
+        position: Its 1-based place; None for the last.
     """
     (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")
-    if attack is None:
+    if poison is None:
         return context
-    poisons = example.poisons(attack)
-    if not poisons:
-        raise InputError(f"{example.id} brings no text of the attack {attack}; it has: {', '.join(example.attacks)}")
     last_or_position = len(context) if position is None else position
-    return replace_at(context, planted(example, poisons[:1]), [last_or_position - 1], append=True)
+    return replace_at(context, planted(example, [poison]), [last_or_position - 1], append=True)
+
+
+def craft_steps(timelines: Iterable[Timeline], attack: str) -> tuple[dict[str, PoisonText], dict[str, str]]:
+    """One text of an attack for every step.
+
+    Args:
+        timelines: The questions.
+        attack: Its option string; it must need no model.
+
+    Returns:
+        The texts by the id of the step, and the questions that have a step without one, by id, with the reason.
+
+    Raises:
+        UnknownNameError, OptionError: An attack that cannot be made.
+    """
+    crafting = make_attack(attack)
+    wanted = getattr(crafting, "attack", None)
+    texts, problems = dict[str, PoisonText](), dict[str, str]()
+    for timeline in timelines:
+        for step in timeline.steps:
+            crafted = craft_one(crafting, step.id, partial(step.target, wanted), 1)
+            if crafted.error is None:
+                (texts[step.id],) = crafted.texts
+            else:
+                problems.setdefault(timeline.id, crafted.error)
+    return texts, problems
 
 
 def dated(context: Context, time: str) -> Context:

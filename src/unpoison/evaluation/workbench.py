@@ -23,11 +23,13 @@ from unpoison.evaluation.crafting import Crafted, make_attack, sees_context, tak
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, Loaded
 from unpoison.evaluation.noise import NoisyNLI
+from unpoison.evaluation.owners import HONEST, sleepers
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged, stage
 from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
+from unpoison.sources import Sources
 from unpoison.styles import Style
 from unpoison.types import Passage
 
@@ -169,7 +171,34 @@ class Workbench:
             seed=scenario.seed,
             limits=self.limits,
         )
+        if scenario.sources or scenario.history:
+            defense.sources = self.sources(scenario)
         return defense if scenario.style == "safe" else defense.styled(scenario.style)
+
+    def sources(self, scenario: Scenario) -> Sources:
+        """Who is known, by the scenario's policy, and by a history learned from its data; the same for all cells.
+
+        Raises:
+            OptionError: The policy cannot be used.
+            InputError: The history's data cannot be read.
+        """
+
+        def make() -> Sources:
+            sources = Sources(scenario.sources or None)
+            if scenario.history:
+                spec = scenario.data if scenario.history == "seen" else scenario.history
+                sources.learn(
+                    {"query": e.question, "passages": [p.passage for p in e.passages if p.label != "poison"]}
+                    for e in self.data(spec)
+                )
+            for origin in sleepers(scenario.owned):
+                for number in range(HONEST):
+                    sources.record(f"sleeper question {number}", {origin: "agreed"})
+            return sources
+
+        return self._once(
+            ("sources", scenario.sources, scenario.history, scenario.data, sleepers(scenario.owned)), make
+        )
 
     def architecture(self, scenario: Scenario) -> Vanilla | None:
         """Who answers from what the defense kept; None without a generator.

@@ -128,8 +128,8 @@ def _successes(estimate: Estimate) -> int | None:
 
 
 def _normal(a: Estimate, b: Estimate) -> float:
-    """By the intervals: 95 % of a normal distribution are 3.92 standard errors wide."""
-    widths = [0.0 if isnan(estimate.low) else (estimate.high - estimate.low) / 3.92 for estimate in (a, b)]
+    """By the intervals: 95 % of a normal distribution are 3.92 standard errors wide. nan where one has no interval."""
+    widths = [(estimate.high - estimate.low) / 3.92 for estimate in (a, b)]
     error = sqrt(sum(width**2 for width in widths))
     distance = abs(a.value - b.value)
     if not error:

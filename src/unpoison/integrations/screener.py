@@ -14,6 +14,8 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.door import LONG, overlong
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
+from unpoison.reasons import Reason
+from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 
 __all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "described", "passage", "readable", "spared"]
@@ -22,9 +24,6 @@ D = TypeVar("D")
 
 Mode = Literal["enforce", "monitor"]
 Exempt = Callable[[Passage], bool] | Collection[str]
-
-SOURCE_FIELDS = ("source", "url", "file_path")
-"""Where the frameworks' loaders note in the metadata whence a text came, first match wins."""
 
 LONG_DOCUMENTS = (
     "longer than %d characters and judged as one text, in which one planted sentence weighs little: documents %s; "
@@ -184,14 +183,16 @@ def passage(
 ) -> Passage:
     """A passage of a document's fields. Without a text (a picture) it is read as empty.
 
-    Metadata are anybody's: their title and their source are used where they are strings, and else left out.
+    Metadata are anybody's: their title and their source are used where they are strings, and else left out; texts and
+    numbers among them come along.
     """
     details = metadata if isinstance(metadata, Mapping) else {}
     return Passage(
         text if isinstance(text, str) else "",
         id=id if isinstance(id, str) else None,
         title=_string(details, "title"),
-        source=next(filter(None, (_string(details, name) for name in SOURCE_FIELDS)), None),
+        source=source_in({}, details),
+        metadata=metadata_of({}, details),
         score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
         embedding=embedding,
         original=original,
@@ -232,9 +233,12 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
         screening.passages,
         kept=kept,
         scores=[v.score for v in screening.verdicts],
-        reasons=[f"exempt; {v.reason}" if v.index in whole else v.reason for v in screening.verdicts],
+        reasons=[
+            Reason.of("exempt", clauses=[v.reason.clause]) if v.index in whole else v.reason for v in screening.verdicts
+        ],
         evidence=screening.evidence,
         contested=screening.contested,
+        claims=screening.claims,
         spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
     )
 

@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["eigenvector_centrality", "power_iteration"]
 
+ROUNDING = 1e-12
+"""A spread below this is what rounding makes of equal values; divided by itself it would decide who is central."""
+
 
 def eigenvector_centrality(
     similarity: ArrayLike, *, self_loop: float = 0.01, steps: int = 10, delta: float = 1e-8
@@ -30,9 +33,9 @@ def eigenvector_centrality(
     vector = power_iteration(similarity, self_loop=self_loop, steps=steps, delta=delta)
     if not vector.size:
         return vector
-    lowest = vector.min()
-    scaled: NDArray[np.float64] = (vector - lowest) / (vector.max() - lowest + delta)
-    return scaled
+    above = vector - vector.min()
+    spread = above.max()
+    return np.asarray(above / (spread + delta) if spread > ROUNDING else np.zeros(len(vector)))
 
 
 def power_iteration(

@@ -22,7 +22,8 @@ STEPS = 100
 """Iterations, at most; a start that still moves then counts as it stands."""
 
 TOLERANCE = 1e-12
-"""Relative to the total inertia: starts that differ by less are equally good, and the first of them wins."""
+"""Relative to the total inertia: starts that differ by less are equally good, and the first of them wins; a point whose
+distances to both means differ by less belongs to the first."""
 
 
 def agglomerative(
@@ -87,10 +88,11 @@ def two_means(points: ArrayLike) -> NDArray[np.intp]:
     vectors = vectors / np.abs(vectors).max()
     vectors -= vectors.mean(axis=0)
     gram = vectors @ vectors.T
+    slack = TOLERANCE * np.trace(gram)
     first, second = _pairs(size)
     # Squared distance to the first point minus that to the second, over 2.
     lead = gram[second] - gram[first] - (np.diag(gram)[second] - np.diag(gram)[first])[:, None] / 2
-    member = (lead > 0).astype(np.float64)
+    member = (lead > slack).astype(np.float64)
     between = np.zeros(len(member))
     open_starts = np.arange(len(member))
     for _ in range(STEPS):
@@ -102,13 +104,13 @@ def two_means(points: ArrayLike) -> NDArray[np.intp]:
         both = np.maximum(count * (size - count), 1)
         between[open_starts] = square * size / both
         bar = square * (size - 2 * count) / (2 * both)
-        moved = (sums > bar[:, None]).astype(np.float64)
+        moved = (sums > bar[:, None] + slack).astype(np.float64)
         changed = (moved != inner).any(axis=1) & (count > 0)
         open_starts = open_starts[changed]
         if not open_starts.size:
             break
         member[open_starts] = moved[changed]
-    best = np.argmax(between >= between.max() - TOLERANCE * np.trace(gram))
+    best = np.argmax(between >= between.max() - slack)
     return _from_first(member[best].astype(np.intp))
 
 

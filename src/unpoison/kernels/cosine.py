@@ -5,14 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cosine"]
+__all__ = ["cosine", "inner_products"]
+
+DECIMALS = 12
+"""A sum of floats hangs on the order of its terms, and each processor has its own; to here all agree."""
+
+SEARCH_DECIMALS = 6
+"""What a search compares is of single precision, and of an encoder whose batches need not agree further."""
 
 
 def cosine(left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float64]:
     """Cosine similarity of every row of `left` with every row of `right`.
 
     Rows are divided by their largest component first, so no length overflows or underflows. A zero row has
-    similarity 0 to everything, itself included.
+    similarity 0 to everything, itself included. Rounded to 12 decimals, so that copies are equally similar to all.
 
     Args:
         left: Shape (n, d), any real type.
@@ -31,10 +37,26 @@ def cosine(left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float6
     columns = rows if right is None else _unit_rows(right)
     if rows.shape[1] != columns.shape[1]:
         raise ValueError(f"left has {rows.shape[1]} columns and right {columns.shape[1]}; encode both with one encoder")
-    similarity = np.clip(rows @ columns.T, -1.0, 1.0)
+    similarity = np.clip(np.round(rows @ columns.T, DECIMALS), -1.0, 1.0)
     if right is None:
         np.fill_diagonal(similarity, rows.any(axis=1))
     return similarity
+
+
+def inner_products(rows: ArrayLike, vector: ArrayLike) -> NDArray[np.float64]:
+    """The inner product of every row with a vector, rounded to 6 decimals: what a search may compare and rank by.
+
+    A search that follows the last bits of a similarity takes another way on another processor; after rounding, what is
+    equal compares as equal.
+
+    Args:
+        rows: Shape (n, d); what is rounded away is nothing beside lengths of about 1.
+        vector: Shape (d,).
+
+    Returns:
+        Shape (n,). O(n d).
+    """
+    return np.round(np.asarray(rows, np.float64) @ np.asarray(vector, np.float64), SEARCH_DECIMALS)
 
 
 def _unit_rows(values: ArrayLike) -> NDArray[np.float64]:

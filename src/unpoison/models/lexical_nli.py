@@ -69,6 +69,8 @@ class LexicalNLI:
     """
 
     name = "lexical"
+    isolated = True
+    """Each pair is judged as if it were alone."""
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis)."""

@@ -7,6 +7,7 @@ folder are not followed, and nothing in them is run or fetched.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -89,13 +90,22 @@ def read_documents(corpus: str | Path) -> tuple[tuple[Document, ...], tuple[str,
 
 
 def _folder(folder: Path) -> tuple[list[Document], list[str]]:
-    paths = list[Path]()
+    paths, others = list[Path](), Counter[str]()
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths += [Path(parent) / name for name in sorted(names) if Path(name).suffix.lower() in SUFFIXES]
+        for name in sorted(names):
+            kind = Path(name).suffix.lower()
+            if kind in SUFFIXES:
+                paths.append(Path(parent) / name)
+            else:
+                others[kind or "without a suffix"] += 1
         if len(paths) > MAX_DOCUMENTS:
             raise InputError(f"{folder} holds more than {MAX_DOCUMENTS:,} documents; name a folder in it")
-    return _files(paths, folder)
+    documents, problems = _files(paths, folder)
+    if others:
+        kinds = ", ".join(f"{kind}: {count}" for kind, count in others.most_common(10))
+        problems.append(f"{others.total():,} files of other kinds were left out ({kinds})")
+    return documents, problems
 
 
 def _files(paths: Sequence[Path], folder: Path) -> tuple[list[Document], list[str]]:

@@ -19,16 +19,13 @@ from unpoison.evaluation.examples import Example
 from unpoison.redteam.config import Config
 from unpoison.redteam.journal import Journal, Plant
 from unpoison.redteam.pace import InterruptedTestError, Pace
+from unpoison.redteam.rehearsal import rehearse
 from unpoison.redteam.removal import Remover, planted
 from unpoison.redteam.targets import Answered, Document, Target, new_canary
-from unpoison.redteam.trials import NO_ATTACK, Trial, fingerprints, read_count
+from unpoison.redteam.trials import NO_ATTACK, Trial, fingerprints
+from unpoison.redteam.watching import Seen, ask_until, ready_until
 
 __all__ = ["Campaign", "attacks_of"]
-
-REHEARSAL = (
-    "This document belongs to a test of this system's security. It says nothing and is taken out at once. "
-    "Its mark is {}."
-)
 
 LONGEST_ANSWER = 65_536
 """Characters of an answer that are kept and judged."""
@@ -95,7 +92,10 @@ class Campaign:
         try:
             self._pace.check()
             if self._config.rehearse and len(self._trials) < len(wanted):
-                self._rehearse()
+                problem = rehearse(
+                    self._target, self._journal, self._pace, self._config.wait, self._remover, self._ask, self._masked
+                )
+                self.problems += [problem] if problem else []
             for name, count in cells:
                 work = [
                     partial(self._clean, example)
@@ -144,22 +144,6 @@ class Campaign:
             trial = future.result()
             self._journal.append("trial", **trial.to_dict())
             self._trials[trial.key] = trial
-
-    def _rehearse(self) -> None:
-        """Plant and remove a harmless document: what cannot be taken back is better not planted."""
-        canary = new_canary()
-        document = Document(REHEARSAL.format(canary), canary)
-        try:
-            plant = planted(self._target, self._journal, self._pace, document, "", "rehearsal")
-        except TargetError as error:
-            reason = self._withdrawn([canary])
-            left = f"; the document {canary} may remain: {reason}" if reason else ""
-            raise TargetError(f"nothing could be planted: {self._masked(str(error))}{left}") from None
-        if reason := self._remover.remove(plant):
-            raise TargetError(
-                f"a harmless document was planted and could not be removed, so nothing else was planted: "
-                f"{self._masked(reason)}; remove {canary} by hand, or mend the configuration and run 'redteam clean'"
-            )
 
     def _clean(self, example: Example) -> Trial:
         trial = Trial(example.id, example.question, correct=example.correct_answers, wanted=example.incorrect_answers)
@@ -214,7 +198,9 @@ class Campaign:
             for document in documents
         ]
         since = self._pace.clock.now()
-        self._until_ready(plants, since)
+        seconds = self._config.wait.seconds
+        if not ready_until(self._target, self._pace, self._config.wait, plants, since + seconds):
+            raise TargetError(f"what was planted is not ready after {seconds:g} s; raise wait.seconds")
         reply, asked_at, seconds, read = self._until(trial, documents, plants, since, poisoned=True)
         return replace(
             trial,
@@ -229,8 +215,12 @@ class Campaign:
     def _gone(self, trial: Trial, documents: Sequence[Document], since: float) -> Trial:
         """Ask until no answer is made from it any more, or the wait is over."""
         plants = [self._journal.history.plants[document.canary] for document in documents]
-        _, asked_at, _, read = self._until(trial, documents, plants, since, poisoned=False)
-        return replace(trial, gone_seconds=round(asked_at - since, 4) if read == 0 else None)
+        seen = self._until(trial, documents, plants, since, poisoned=False)
+        if seen.read == 0 and trial.read == len(plants):  # each of them was read before
+            self._remover.confirm(plants)
+        elif seen.read:
+            self._remover.doubt(plants)
+        return replace(trial, gone_seconds=round(seen.asked_at - since, 4) if seen.read == 0 else None)
 
     def _afterwards(self, trial: Trial) -> Trial:
         """Ask again when nothing is planted any more, for whatever question."""
@@ -242,41 +232,20 @@ class Campaign:
 
     def _until(
         self, trial: Trial, documents: Sequence[Document], plants: Sequence[Plant], since: float, *, poisoned: bool
-    ) -> tuple[Answered, float, float, int | None]:
-        """Ask until poison is read, or is not; the last reply, when it was asked for, its seconds, and what was read.
+    ) -> Seen:
+        """Ask until poison is read, or is not.
 
         A system that does not tell what it reads is asked once, when the wait is over: to ask until the attack
         succeeds would measure the best of several tries.
         """
-        clean = self._trials.get((trial.example, NO_ATTACK, 0))
+        clean, pace, wait = self._trials.get((trial.example, NO_ATTACK, 0)), self._pace, self._config.wait
         honest = frozenset(clean.passages if clean is not None else ())
-        end, looks = since + self._config.wait.seconds, 0
+        end = since + wait.seconds
         if clean is not None and not clean.told:
-            self._pace.sleep(max(0.0, end - self._pace.clock.now()))
-        while True:
-            asked_at = self._pace.clock.now()
-            reply, seconds = self._ask(trial.question)
-            handles = [(*plant.own, *(plant.handles or ())) for plant in plants]
-            read = read_count(reply, [document.text for document in documents], handles, honest)
-            looks += 1
-            left = end - self._pace.clock.now()
-            if read is None or (read > 0) is poisoned or left <= 0 or self._pace.stopped:
-                return reply, asked_at, seconds, read
-            self._pace.sleep(min(self._config.wait.pause(looks), left))
-
-    def _until_ready(self, plants: Sequence[Plant], since: float) -> None:
-        ready = getattr(self._target, "ready", None)
-        if ready is None:
-            return
-        handles, looks = [handle for plant in plants for handle in plant.handles or ()], 0
-        while not self._pace.call("ready", lambda: ready(handles)):
-            looks += 1
-            left = since + self._config.wait.seconds - self._pace.clock.now()
-            if left <= 0:
-                raise TargetError(
-                    f"what was planted is not ready after {self._config.wait.seconds:g} s; raise wait.seconds"
-                )
-            self._pace.sleep(min(self._config.wait.pause(looks), left))
+            pace.sleep(max(0.0, end - pace.clock.now()))
+        return ask_until(
+            self._ask, pace, wait, trial.question, documents, plants, end, poisoned=poisoned, honest=honest
+        )
 
     def _ask(self, question: str) -> tuple[Answered, float]:
         began = self._pace.clock.now()

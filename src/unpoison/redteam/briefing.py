@@ -7,6 +7,7 @@ from math import isnan
 from typing import Any
 
 from unpoison import __version__
+from unpoison.evaluation.crafting import attack_name
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.report.brief import ACTIONS, CASES, Brief, Case, KeyFigure, how_many, risks_of
 from unpoison.evaluation.report.charts import label
@@ -44,21 +45,25 @@ def redteam_page(results: Results) -> str:
 
 
 def brief_of_test(results: Results) -> Brief:
-    """The first page: the worst attack with the fewest documents."""
+    """The first page: the worst that was measured, with the fewest documents that did it."""
     cells = results.table()
     attacked = [cell for cell in cells if cell.poisons and cell.figures["asr"].defined]
-    head = min(attacked, key=lambda cell: (cell.poisons, -cell.figures["asr"].value), default=None)
+    head = min(attacked, key=lambda cell: (-cell.figures["asr"].value, cell.poisons, cell.attack), default=None)
     return Brief(
         title="Red-team test",
         facts=tuple(_facts(results)),
         verdict=_verdict(head),
-        setting="" if head is None else f"The attack is {head.attack}, the worst that was tried with so few documents.",
+        setting="" if head is None else _setting(head),
         warning=_warning(results),
         figures=() if head is None else tuple(_figures(head)),
         cases=tuple(_cases(head)),
         actions=tuple(_actions(results, head))[:ACTIONS],
         risks=risks_of({cell.attack: cell.figures["asr"] for cell in attacked}),
     )
+
+
+def _setting(head: Cell) -> str:
+    return f"The attack is {attack_name(head.attack)}, the worst that was tried."
 
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
@@ -68,7 +73,8 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     started = str(run.get("started") or "?")[:16].replace("T", " ")
     ended = (results.finished or "")[:16].replace("T", " ")
     yield "When", f"{started} to {ended}" if ended else f"{started}, not finished"
-    yield "Planted", f"{results.planted:,} documents, {results.removed:,} taken back"
+    unseen = f", the removal of {results.accepted:,} accepted, which nobody could check" if results.accepted else ""
+    yield "Planted", f"{results.planted:,} documents, {results.removed:,} taken back{unseen}"
     yield "Version", f"unpoison {__version__}"
 
 
@@ -136,7 +142,7 @@ def _actions(results: Results, head: Cell | None) -> Iterator[str]:
 def _table(cells: list[Cell]) -> Table:
     names = [name for name in MEASURES if any(cell.figures[name].defined for cell in cells)]
     units = {"share": " %", "seconds": " s"}
-    rows = tuple((cell.id, *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells)
+    rows = tuple((cell.title, *(_figure(cell.figures[name], MEASURES[name].unit) for name in names)) for cell in cells)
     columns = ("attack", *(MEASURES[name].title + units[MEASURES[name].unit] for name in names))
     return Table("Every attack", columns, rows, ("", *(MEASURES[name].meaning for name in names)))
 

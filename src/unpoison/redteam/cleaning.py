@@ -25,13 +25,15 @@ class Cleaned:
     """What cleaning came to.
 
     Attributes:
-        removed: Documents that are gone now and were not before.
+        removed: Documents that were removed, looked for and not found.
+        accepted: Documents whose removal the target accepted, and that nobody could look for: it has no `find`.
         remaining: (canary, why) of those that may still be there.
         damaged: Lines of the journal that cannot be read; documents that they name are not known.
         notes: What else there is to say.
     """
 
     removed: int
+    accepted: int = 0
     remaining: tuple[tuple[str, str], ...] = ()
     damaged: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
@@ -87,19 +89,18 @@ def clean(
         folder = Path() if config is None else config.folder
         target = build_target(values, secrets=secrets, hosts=hosts, folder=folder)
         remover = Remover(target, journal, Pace(Bounds(), clock), wait)
-        remaining, removed, plants, end = [], 0, list(history.open), clock.now() + wait.seconds
+        remaining, plants, end = list[tuple[str, str]](), list(history.open), clock.now() + wait.seconds
         for number, plant in enumerate(plants, 1):
             reason = remover.remove(plant, patience=max(0.0, end - clock.now()))
             if reason:
                 remaining.append((plant.canary, str(secrets.masked(reason))))
-            else:
-                removed += 1
             progress(number, len(plants), "cleaning")
-        return Cleaned(removed, tuple(remaining), damaged)
+        removed = sum(plant.confirmed for plant in plants)
+        return Cleaned(removed, len(plants) - len(remaining) - removed, tuple(remaining), damaged)
 
 
 def _forgotten(journal: Journal, damaged: tuple[int, ...]) -> Cleaned:
     plants = list(journal.history.open)
     for plant in plants:
-        journal.append("removed", canary=plant.canary, deleted=False)
+        journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
     return Cleaned(len(plants), damaged=damaged, notes=(IN_MEMORY,))

@@ -18,6 +18,7 @@ from weakref import finalize
 from unpoison.errors import OptionError, TargetError, shown
 from unpoison.extras import require
 from unpoison.redteam.addresses import Hosts
+from unpoison.redteam.event_streams import Event, read_events
 from unpoison.redteam.secrets import Secrets
 from unpoison.redteam.templates import Filled
 
@@ -94,6 +95,11 @@ class HttpClient:
             refused=refused,
         )
 
+    def events(self, response: Response) -> list[Event] | None:
+        """The events of a reply, without secrets; None where it is no stream."""
+        events = read_events(_kind(response), _decoded(response))
+        return None if events is None else [Event(name, self._secrets.masked(value)) for name, value in events]
+
     def parsed(self, what: str, response: Response) -> Any:
         """The JSON of a reply, without secrets.
 
@@ -103,15 +109,34 @@ class HttpClient:
         try:
             return self._secrets.masked(json.loads(response.content))
         except (ValueError, RecursionError):
-            kind = response.headers.get("content-type", "no type")
+            self._refuse_stream(what, response)
             raise TargetError(
-                f"{what} got {len(response.content):,} bytes of {shown(kind)} that are no JSON, "
-                f"{shown(self._excerpt(response))}; see its url, or write 'text' for the path"
+                f"{what} got {len(response.content):,} bytes of {shown(_kind(response) or 'no type')} that are no "
+                f"JSON, {shown(self._excerpt(response))}; see its url, or write 'text' for the path"
             ) from None
 
-    def text(self, response: Response) -> str:
-        """The reply as a text, without secrets."""
-        return str(self._secrets.masked(response.content.decode("utf-8", "replace")))
+    def text(self, what: str, response: Response) -> str:
+        """The reply as a text, without secrets.
+
+        Raises:
+            TargetError: It is a JSON object or list, or a stream: what is around the text would be judged with it.
+        """
+        self._refuse_stream(what, response)
+        text = _decoded(response)
+        if "json" in _kind(response):
+            value = self.parsed(what, response)
+            if isinstance(value, (dict, list)):
+                names = f"an object with {shown(list(value)[:20], 200)}" if isinstance(value, dict) else "a list"
+                first = str(next(iter(value), "name"))[:40] if isinstance(value, dict) else "[0]"
+                raise TargetError(
+                    f"{what} has 'text' for a path, but the reply is JSON, {names}; write the path, such as $.{first}"
+                )
+            text = value if isinstance(value, str) else text
+        return str(self._secrets.masked(text))
+
+    def _refuse_stream(self, what: str, response: Response) -> None:
+        if self.events(response) is not None:
+            raise TargetError(f"{what} was answered with a stream of events, which only ask may be; ask for JSON")
 
     def _excerpt(self, response: Response) -> str:
         return str(self._secrets.masked(" ".join(response.content[:4000].decode("utf-8", "replace").split())))
@@ -178,6 +203,14 @@ def _read_bytes(stream: Iterable[bytes], end: float) -> bytes:
         if time.monotonic() > end:
             raise TimeoutError
     return bytes(content)
+
+
+def _kind(response: Response) -> str:
+    return response.headers.get("content-type", "").lower()
+
+
+def _decoded(response: Response) -> str:
+    return response.content.decode("utf-8", "replace")
 
 
 def _host(url: str) -> tuple[str, SplitResult]:

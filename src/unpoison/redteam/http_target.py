@@ -8,8 +8,9 @@ from typing import Any
 
 from unpoison.errors import OptionError, TargetError, UnknownNameError, shown
 from unpoison.redteam.addresses import Hosts
+from unpoison.redteam.event_streams import Event, joined_text, stream_text, stream_values
 from unpoison.redteam.fields import read_headers
-from unpoison.redteam.http_client import ABSENT, HttpClient
+from unpoison.redteam.http_client import ABSENT, HttpClient, Response
 from unpoison.redteam.paths import Path
 from unpoison.redteam.secrets import Secrets
 from unpoison.redteam.targets import Answered, Document, checked_handles
@@ -47,6 +48,7 @@ class HttpTarget:
         self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
         self.name = self._requests["ask"].url
         self.marks = self._requests["plant"].marks
+        self.tells_passages = not {"passages", "ids"}.isdisjoint(self._requests["ask"].paths)
         if "id" not in self._requests["plant"].paths:
             if not self.marks:
                 raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
@@ -63,13 +65,30 @@ class HttpTarget:
         Raises:
             TargetError: No reply, or one that cannot be used.
         """
-        paths = self._requests["ask"].paths
-        reply = self._reply("ask", {"question": question})
-        answer = _texts(paths["answer"], reply) if paths["answer"].several else [_text(paths["answer"], reply)]
+        request = self._requests["ask"]
+        response = self._client.send("ask", request.filled({"question": question}, self._secrets))
+        events = self._client.events(response)
+        if events is not None:
+            return self._of_events(events)
+        paths, replies = request.paths, self._replies("ask", response)
+        several = paths["answer"].several
+        answer = _texts(paths["answer"], replies["answer"]) if several else [_text(paths["answer"], replies["answer"])]
         return Answered(
             "\n".join(answer),
-            tuple(_texts(paths["passages"], reply)) if "passages" in paths else None,
-            tuple(str(value) for value in paths["ids"].values(reply)) if "ids" in paths else None,
+            tuple(_texts(paths["passages"], replies["passages"])) if "passages" in paths else None,
+            tuple(str(value) for value in paths["ids"].values(replies["ids"])) if "ids" in paths else None,
+        )
+
+    def _of_events(self, events: Sequence[Event]) -> Answered:
+        """The answer of a stream, put together of its pieces; passages may stand in any event, and in several."""
+        paths = self._requests["ask"].paths
+        whole = paths["answer"].whole
+        answer = stream_text(events, "ask.answer") if whole else joined_text(paths["answer"], events)
+        found = {name: stream_values(path, events) for name, path in paths.items() if name != "answer"}
+        return Answered(
+            str(self._secrets.masked(answer)),  # a secret may come in pieces
+            tuple(dict.fromkeys(_checked_texts(paths["passages"], found["passages"]))) if "passages" in found else None,
+            tuple(dict.fromkeys(map(str, found["ids"]))) if "ids" in found else None,
         )
 
     def plant(self, documents: Sequence[Document]) -> list[str]:
@@ -138,13 +157,17 @@ class HttpTarget:
 
     def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
         """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
-        request = self._requests[kind]
         allowed = ABSENT if absent else ()
-        response = self._client.send(kind, request.filled(values, self._secrets), allowed=allowed)
+        response = self._client.send(kind, self._requests[kind].filled(values, self._secrets), allowed=allowed)
         if response.status in allowed or not parsed:
             return None
-        whole = any(path.whole for path in request.paths.values())
-        return self._client.text(response) if whole else self._client.parsed(kind, response)
+        return next(iter(self._replies(kind, response).values()))
+
+    def _replies(self, kind: str, response: Response) -> dict[str, Any]:
+        """What each path is followed in: the JSON of a reply, or its text."""
+        paths = self._requests[kind].paths
+        json_reply = None if all(path.whole for path in paths.values()) else self._client.parsed(kind, response)
+        return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
 
 
 def _text(path: Path, reply: Any) -> str:
@@ -158,7 +181,10 @@ def _text(path: Path, reply: Any) -> str:
 
 
 def _texts(path: Path, reply: Any) -> list[str]:
-    values = path.values(reply)
+    return _checked_texts(path, path.values(reply))
+
+
+def _checked_texts(path: Path, values: list[Any]) -> list[str]:
     for value in values:
         if not isinstance(value, str):
             raise TargetError(

@@ -8,11 +8,12 @@
     {"event": "refused", "canary": "unpoison-..."}                the target certainly planted nothing
     {"event": "removing", "canary": "unpoison-..."}
     {"event": "kept", "canary": "unpoison-...", "reason": "..."}   the removal did not succeed
-    {"event": "removed", "canary": "unpoison-...", "deleted": true}
+    {"event": "removed", "canary": "unpoison-...", "deleted": true, "confirmed": true}
     {"event": "trial", ...}                                        one question, measured
     {"event": "finished"}
 
-`handles` of `planting` are ids that we chose ourselves. The target's description holds `${NAME}` where a secret stands.
+`handles` of `planting` are ids that we chose; `confirmed` says that the document was looked for, and not found.
+The target's description holds `${NAME}` where a secret stands.
 Several runs may follow one another in one file.
 """
 
@@ -53,7 +54,10 @@ class Plant:
         handles: Ids that the target gave; None where no reply is known.
         refused: The target certainly did not plant it.
         interrupted: A removal began whose end is not known.
-        removed: It is gone.
+        removed: The target has accepted its removal.
+        confirmed: And it was looked for afterwards, and not found.
+        run: The number of its run in the journal.
+        ready: This process has seen that it is indexed.
     """
 
     canary: str
@@ -64,6 +68,9 @@ class Plant:
     refused: bool = False
     interrupted: bool = False
     removed: bool = False
+    confirmed: bool = False
+    run: int = 0
+    ready: bool = False
 
     @property
     def open(self) -> bool:
@@ -77,6 +84,7 @@ class History:
 
     Attributes:
         run: The first line of the last run; None for an empty journal.
+        runs: How many there are.
         plants: By canary, in order.
         trials: What the last run has measured.
         finished: Whether the last run came to its end.
@@ -85,6 +93,7 @@ class History:
     """
 
     run: dict[str, Any] | None = None
+    runs: int = 0
     plants: dict[str, Plant] = field(default_factory=dict)
     trials: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = False
@@ -95,6 +104,11 @@ class History:
     def open(self) -> list[Plant]:
         """What may still be there, in the order in which it was planted."""
         return [plant for plant in self.plants.values() if plant.open]
+
+    @property
+    def planted(self) -> list[Plant]:
+        """What the last run has planted, in order; what the target refused is not."""
+        return [plant for plant in self.plants.values() if plant.run == self.runs and not plant.refused]
 
     def shared_handles(self) -> frozenset[str]:
         """Ids that the target gave for more than one document: nobody knows what they stand for."""
@@ -115,6 +129,7 @@ class History:
             if row["version"] != VERSION or not isinstance(row["target"], Mapping):
                 raise ValueError(event)
             self.run, self.trials, self.finished, self.deleted = dict(row), [], False, False
+            self.runs += 1
         elif event == "trial":
             self.trials.append({key: value for key, value in row.items() if key != "event"})
         elif event == "finished":
@@ -128,7 +143,7 @@ class History:
             raise TypeError(canary)
         if event == "planting":
             own = _handles(row.get("handles", []))
-            self.plants[canary] = Plant(canary, str(row["question"]), str(row["attack"]), own)
+            self.plants[canary] = Plant(canary, str(row["question"]), str(row["attack"]), own, run=self.runs)
             return
         plant = self.plants[canary]
         if event == "planted":
@@ -138,9 +153,9 @@ class History:
         elif event == "removing":
             plant.interrupted = True
         elif event == "kept":
-            plant.interrupted = False
+            plant.interrupted = plant.removed = plant.confirmed = False
         elif event == "removed":
-            plant.removed = True
+            plant.removed, plant.confirmed = True, row.get("confirmed") is True
             self.deleted |= row["deleted"] is True
         else:
             raise ValueError(event)

@@ -3,7 +3,8 @@
 A document is removed by the ids that we chose for it, or that the target gave in reply to planting it. Where the target
 can be searched for a canary (`find`), only what is found there, marked, is removed: that also finds documents whose
 reply was lost, and spares a document of the owner's whose id was given for ours. An id that the target gave for two
-documents is never used.
+documents is never used. Where a target writes in stages (`ready`), a document is written before it is removed: one that
+is still on its way cannot be deleted, and comes later.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from unpoison.errors import TargetError, UnpoisonError, shown
 from unpoison.redteam.journal import Journal, Plant
 from unpoison.redteam.pace import Pace, Wait
 from unpoison.redteam.targets import Document, Target, checked_handles
+from unpoison.redteam.watching import ready_until
 
 __all__ = ["Remover", "planted"]
 
@@ -59,6 +61,7 @@ class Remover:
             return ""
         end = self._pace.clock.now() + (self._wait.seconds if patience is None else patience)
         try:
+            ready_until(self._target, self._pace, self._wait, [] if plant.interrupted else [plant], end, free=True)
             return self._removed(plant, end)
         except UnpoisonError as error:
             return self._kept(plant, str(error))
@@ -67,7 +70,7 @@ class Remover:
         looked = self._look(plant, end)
         if not looked.handles:
             if looked.gone:
-                self._journal.append("removed", canary=plant.canary, deleted=False)
+                self._journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
                 return ""
             return self._kept(plant, looked.reason)
         believed = plant.interrupted or self._journal.history.deleted
@@ -82,8 +85,25 @@ class Remover:
                 f"the target knows no {shown(looked.handles[0])}, and has deleted nothing so far; see whether the "
                 "request 'remove' is right",
             )
-        self._journal.append("removed", canary=plant.canary, deleted=deleted)
+        self._journal.append("removed", canary=plant.canary, deleted=deleted, confirmed=self._find is not None)
         return ""
+
+    def confirm(self, plants: Iterable[Plant]) -> None:
+        """Say of removed documents that they were looked for since, and not found."""
+        for plant in plants:
+            if not plant.confirmed:
+                self._journal.append("removed", canary=plant.canary, deleted=True, confirmed=True)
+
+    def doubt(self, plants: Iterable[Plant]) -> str:
+        """Say of documents whose removal was accepted that they are read all the same; returns the reason.
+
+        A search that finds them no more is believed: what is still read comes from a cache then.
+        """
+        reason = "the target said that it was removed, and still reads it"
+        for plant in plants:
+            if not plant.confirmed:
+                self._journal.append("kept", canary=plant.canary, reason=reason)
+        return reason
 
     def _look(self, plant: Plant, end: float) -> _Looked:
         """What stands for the document in the target."""

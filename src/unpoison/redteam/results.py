@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from unpoison import __version__
+from unpoison.evaluation.crafting import attack_name
 from unpoison.evaluation.gates import MeasuredCell
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
@@ -18,7 +19,7 @@ from unpoison.redteam.trials import Trial
 
 __all__ = ["FORMAT", "Cell", "Results", "schema"]
 
-FORMAT = "unpoison-redteam/1"
+FORMAT = "unpoison-redteam/2"
 """What the document says of itself; it changes when a field changes its meaning."""
 
 
@@ -44,6 +45,11 @@ class Cell:
     def id(self) -> str:
         """Such as `poisonedrag x 1`; the same in every run of a configuration."""
         return self.attack if not self.poisons else f"{self.attack} x {self.poisons}"
+
+    @property
+    def title(self) -> str:
+        """`id` with the label of the attack's wording, for tables."""
+        return f"{attack_name(self.attack)} x {self.poisons}" if self.poisons else self.attack
 
     @property
     def failed(self) -> int:
@@ -78,7 +84,9 @@ class Results:
         examples: How many questions there were.
         trials: All of them, in order.
         cells: (attack, poisons) in order, those without any trial too.
-        planted, removed: Documents over the whole run.
+        planted: Documents over the whole run, the rehearsal's among them.
+        removed: Of them, those that were looked for after their removal and not found.
+        accepted: Those whose removal the target accepted, and that nobody could look for.
         remaining: Canaries of documents that may still be there, with the reason.
         problems: What concerns the whole run.
     """
@@ -90,6 +98,7 @@ class Results:
     cells: tuple[tuple[str, int], ...]
     planted: int = 0
     removed: int = 0
+    accepted: int = 0
     remaining: tuple[tuple[str, str], ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -131,6 +140,7 @@ class Results:
             "cleanup": {
                 "planted": self.planted,
                 "removed": self.removed,
+                "accepted": self.accepted,
                 "remaining": [{"canary": canary, "reason": reason} for canary, reason in self.remaining],
             },
             "problems": list(self.problems),

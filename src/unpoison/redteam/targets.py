@@ -66,7 +66,7 @@ class Target(Protocol):
 
     It may have three methods more. `find(canary)` gives the handles of the documents that carry the canary now: where
     there is one, only what it finds is removed. `own_ids(canary)` gives handles that we choose, before anything is
-    planted. `ready(handles)` says whether they are indexed.
+    planted. `ready(handles)` says whether they are indexed, and may index them: it is called before removing, too.
 
     Whatever these methods raise fails one question; a `TargetError` may say that a later try can succeed, or that
     certainly nothing was planted.

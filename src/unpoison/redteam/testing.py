@@ -162,8 +162,9 @@ def _results(
     finished: str | None,
     problems: Sequence[str],
 ) -> Results:
-    plants = [plant for plant in journal.history.plants.values() if not plant.refused]
-    remaining = [(p.canary, "its removal did not succeed") for p in plants if p.open]
+    plants = journal.history.planted
+    confirmed = sum(plant.confirmed for plant in plants)
+    remaining = [(p.canary, "its removal did not succeed") for p in journal.history.open]
     return Results(
         run=journal.history.run or {},
         finished=finished,
@@ -171,7 +172,8 @@ def _results(
         trials=tuple(trials),
         cells=tuple(cells),
         planted=len(plants),
-        removed=sum(plant.removed for plant in plants),
+        removed=confirmed,
+        accepted=sum(plant.removed for plant in plants) - confirmed,
         remaining=tuple(remaining),
         problems=tuple(problems),
     )

@@ -13,6 +13,7 @@ from unpoison.extras import require
 from unpoison.models.protocols import Encoder
 from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
+from unpoison.sources.fields import metadata_of, source_in
 
 __all__ = ["QdrantRetriever"]
 
@@ -124,7 +125,7 @@ class QdrantRetriever(VectorRetriever):
                 f"point {shown(point.id)} of {self!r} has no text in the payload field {shown(self._text)}, got "
                 f"{shown(text)}; name the field that holds it with text=..."
             )
-        named = {name: payload[name] for name in ("title", "source") if isinstance(payload.get(name), str)}
+        named: dict[str, Any] = {"title": payload["title"]} if isinstance(payload.get("title"), str) else {}
         vector = point.vector.get(self._vector) if isinstance(point.vector, Mapping) else point.vector
         name = payload.get("id")
         return Passage(
@@ -133,6 +134,8 @@ class QdrantRetriever(VectorRetriever):
             score=point.score,
             embedding=vector,
             original=point,
+            source=source_in({}, payload) or source_in({}, payload.get("metadata")),
+            metadata=metadata_of({k: v for k, v in payload.items() if k != self._text}, payload.get("metadata")),
             **named,
         )
 

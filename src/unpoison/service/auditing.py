@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import Request
 
 from unpoison.at_rest.audit_log import AuditLog
+from unpoison.service.logs import Sampler
 from unpoison.service.metrics import Metrics
 from unpoison.types import Answer, Screening
 
@@ -24,10 +25,12 @@ class Auditor:
     Attributes:
         log: None for none.
         metrics: Where failures are counted.
+        sampler: How often failures are logged.
     """
 
     log: AuditLog | None
     metrics: Metrics
+    sampler: Sampler = field(default_factory=Sampler)
 
     async def record(self, request: Request, result: Screening | Answer) -> None:
         """Append a line, beside the loop of the server, before the request is replied to."""
@@ -43,5 +46,9 @@ class Auditor:
             await asyncio.to_thread(self.log.record, result, action=action, request=names)
         except Exception as error:  # a full disk must not take the service down; the operator is told
             self.metrics.unaudited.labels(type(error).__name__).inc()
-            fields = {"id": names["id"], "error": type(error).__name__}
-            log.error("audit log not written", extra={"fields": fields})
+            if count := self.sampler.failed():
+                fields = {"id": names["id"], "error": type(error).__name__, "missing": count}
+                log.error("audit log not written", extra={"fields": fields})
+            return
+        if (missing := self.sampler.mended()) is not None:
+            log.info("audit log written again", extra={"fields": {"missing": missing}})

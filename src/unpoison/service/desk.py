@@ -80,6 +80,7 @@ class Desk:
         read, most = self._read(query, passages), self.bounds.characters
         results = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
         screening = windows.merged(query, read, [one.screening for one in results], most)
+        defense.remember(screening)
         return screening, [call for one in results for call in one.calls]
 
     async def rerank(
@@ -123,6 +124,8 @@ class Desk:
         shown = windows.cut(read, self.bounds.characters)
         async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
             async for event in stream:
+                if isinstance(event, Answer):
+                    defense.remember(event)
                 yield (await self._answered(request, event, read, shown)) if isinstance(event, Answer) else event
 
     async def _answered(

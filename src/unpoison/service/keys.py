@@ -88,7 +88,7 @@ class Key:
     @property
     def most(self) -> float:
         """Requests at once after a pause."""
-        return self.burst if self.burst is not None else max(1.0, math.ceil(self.rate or 1.0))
+        return self.burst if self.burst is not None else float(math.ceil(self.rate or 1.0))
 
     @classmethod
     def of(cls, text: str, name: str = "default") -> Key:

@@ -44,7 +44,7 @@ PASSAGES: list[JsonValue] = [
 
 
 class PassageIn(BaseModel):
-    """One retrieved passage. Other fields (labels, metadata) are let be."""
+    """One retrieved passage. Other fields (labels) are let be."""
 
     model_config = ConfigDict(extra="ignore", title="Passage")
 
@@ -53,8 +53,12 @@ class PassageIn(BaseModel):
     page_content: str | None = None
     id: str | int | None = None
     title: str | None = None
-    source: str | None = None
-    author: str | None = Field(None, description="For the audit log.")
+    source: str | None = Field(None, description="Where it came from: an address, a path, a collection's name.")
+    url: Any = Field(None, description="Its address, read where `source` is a mere name or missing.")
+    metadata: Any = Field(
+        None, description="An object of texts and numbers that came with it; 32 at most, what else it holds is let be."
+    )
+    author: str | None = Field(None, description="For the audit log, and for sources by author.")
     added_at: str | int | FiniteFloat | None = Field(
         None, description="When the document was added: ISO text, or seconds since 1970."
     )
@@ -215,6 +219,8 @@ class VerdictOut(BaseModel):
     score: float
     rank: int | None
     reason: str
+    code: str = Field("", description="What the reason says, such as grada.near_duplicate; left out where it has none.")
+    parameters: dict[str, Any] = Field({}, description="What its sentence is made of; left out without a code.")
     spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without these.")
 
 
@@ -237,6 +243,18 @@ class ContestOut(BaseModel):
     rivals: list[RivalOut]
 
 
+class ClaimOut(BaseModel):
+    """What passages say in answer to the question."""
+
+    model_config = ConfigDict(title="Claim")
+
+    text: str
+    weight: float = Field(description="What its sources weigh together.")
+    origins: list[str]
+    passages: list[int]
+    quotes: list[str]
+
+
 class ScreeningOut(BaseModel):
     """The screening, as in the rows of `unpoison screen`."""
 
@@ -249,6 +267,7 @@ class ScreeningOut(BaseModel):
     )
     verdicts: list[VerdictOut]
     contested: list[ContestOut] = Field([], description="Left out when nothing is.")
+    claims: list[ClaimOut] = Field([], description="The heaviest first; left out where none was read.")
     notes: list[str] = Field([], description="Left out when there are none.")
     threshold: float | None = Field(None, description="Where the defense has one: dropped is what is above it.")
     probability: list[float] | None = Field(None, description="Of poison, by position, where the defense gives it.")
@@ -266,7 +285,8 @@ class Answered(Screened):
 
     answer: dict[str, Any] = Field(
         description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
-        "or null) with promise and proof in words, and details and belief where there are any."
+        "or null) with promise, proof and guarantee_unit, status (agreed, disputed, single or none, where claims were "
+        "read), and details and belief where there are any."
     )
     generator: str
 

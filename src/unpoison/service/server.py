@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from unpoison.errors import ModelError, StoreError
 from unpoison.service.balance import BalancedSocket
 from unpoison.service.bounds import Bounds
 from unpoison.service.connections import KEEP_ALIVE, bounded
@@ -94,10 +95,18 @@ def serve(
         log_level: "debug", "info", "warning" or "error".
 
     Raises:
-        UnpoisonError: A model cannot be used.
+        UnpoisonError: A model cannot be used; in monitor mode one that is down now may be there later.
     """
     logged(log_level, "unpoison.service", "uvicorn")
-    warm_up(app.state.desk.choices.values())
+    try:
+        warm_up(app.state.desk.choices.values())
+    except (ModelError, StoreError) as error:
+        if app.state.desk.on_poison != "monitor":
+            raise
+        fields = {"error": type(error).__name__}  # it passes everything on until then, and counts that
+        log.warning(
+            "a model cannot be used yet; in monitor mode the service starts all the same", extra={"fields": fields}
+        )
     gc.collect()
     gc.freeze()  # what is loaded stays: each look through all of it would stop every request for about 50 ms
     config = uvicorn.Config(

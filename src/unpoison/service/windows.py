@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unpoison.reasons import Reason
 from unpoison.spans import spans_at
 from unpoison.types import Evidence, Passage, Query, Screening, Span, Verdict
 
@@ -70,12 +71,13 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
     """
     first = screenings[0]
     sizes = [len(starts(_flat(p).text, characters)) for p in passages]
-    if len(screenings) == 1 and max(sizes, default=1) <= MOST and first.passages == passages:
+    if len(screenings) == 1 and first.passages == passages:
         return first
     worst = [min((s.verdicts[i] for s in screenings), key=lambda v: (v.kept, v.score)) for i in range(len(passages))]
     reasons = [
-        f"has {size} windows and {MOST} are judged: too long to trust" if size > MOST
-        else verdict.reason if size == 1 else f"its worst of {size} windows: {verdict.reason}"
+        Reason.of("windows.too_long", size=size, most=MOST) if size > MOST
+        else verdict.reason if size == 1
+        else Reason.of("windows.worst", size=size, clauses=[verdict.reason.clause])
         for size, verdict in zip(sizes, worst)
     ]  # fmt: skip
     arrays = dict(first.evidence.arrays)
@@ -91,6 +93,7 @@ def merged(query: Query, passages: tuple[Passage, ...], screenings: Sequence[Scr
         scores=[verdict.score for verdict in worst],
         reasons=reasons,
         evidence=Evidence(arrays, (*first.evidence.notes, *long), first.evidence.graph),
+        claims=next((screening.claims for screening in screenings if screening.claims), ()),
         contested=tuple(dict.fromkeys(contest for screening in screenings for contest in screening.contested)),
         spans={i: _spans(p, [s.verdicts[i] for s in screenings], characters) for i, p in enumerate(passages)},
     )

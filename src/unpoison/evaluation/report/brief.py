@@ -79,6 +79,7 @@ class Brief:
         cases: The worst, at most five.
         actions: What to do next, most urgent first.
         risks: With their numbers.
+        attacks: A row for each attack, the worst first, below a row of headings; empty where there is none.
     """
 
     title: str
@@ -90,21 +91,23 @@ class Brief:
     cases: tuple[Case, ...]
     actions: tuple[str, ...]
     risks: tuple[Risk, ...]
+    attacks: tuple[tuple[str, ...], ...] = ()
 
 
 INJECTIONS = ("pia", "orders", "phantom")
 """Attacks whose texts give orders to the model."""
 
 
-def risks_of(won: Mapping[str, Estimate]) -> tuple[Risk, ...]:
+def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
     """The catalogues' risks that planted documents fall under, and what a test with these attacks says of each.
 
     Args:
-        won: By the option string of an attack the share of questions that it won without a defense.
+        won: By the option string of an attack the share of questions that it won.
+        behind: In spite of what, such as "behind guard".
     """
     ordering = {attack: share for attack, share in won.items() if _gives_orders(attack)}
-    planted = _worst(won) or "not tested: nothing was planted"
-    injected = _worst(ordering) or "not tested: no attack of this run gives orders; add -a pia,orders"
+    planted = _worst(won, behind) or "not tested: nothing was planted"
+    injected = _worst(ordering, behind) or "not tested: no attack of this run gives orders; add -a pia,orders"
     return (
         Risk("OWASP LLM04:2025", "Data and Model Poisoning", planted),
         Risk("OWASP LLM08:2025", "Vector and Embedding Weaknesses", planted),
@@ -118,14 +121,14 @@ def _gives_orders(attack: str) -> bool:
     return any(part.partition(":")[0] in INJECTIONS for part in attack.split("+"))
 
 
-def _worst(won: Mapping[str, Estimate]) -> str:
+def _worst(won: Mapping[str, Estimate], behind: str) -> str:
     """The attack that won most, in words; "" where none was tried."""
     if not won:
         return ""
-    attack, share = max(won.items(), key=lambda item: item[1].value if item[1].defined else -1.0)
-    return (
-        f"tested: {attack} won {share.hits} of {share.count} questions" if share.defined else "tested, nothing measured"
-    )
+    attack, share = min(won.items(), key=lambda item: (-item[1].value if item[1].defined else 1.0, item[0]))
+    if not share.defined:
+        return "tested, nothing measured"
+    return f"tested: {attack} won {share.hits} of {share.count} questions{f' {behind}' if behind else ''}"
 
 
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from unpoison.errors import OptionError, shown
 from unpoison.evaluation.certified import certify
+from unpoison.evaluation.crafting import wording
 from unpoison.evaluation.intervals import Estimate
 from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.presets import Preset, PublishedNumber
@@ -121,7 +122,7 @@ def markdown_text(text: str) -> str:
 def as_csv(report: Report) -> str:
     """One row per cell: the scenario, the counts, and every measure with its interval as numbers."""
     fields = ("id", "defense", *SETTINGS, "corpus")
-    headings = [*fields, "expected", "done", "failed", "cost", *csv_headings(MEASURES)]
+    headings = [*fields, "wording", "expected", "done", "failed", "cost", *csv_headings(MEASURES)]
     return csv_text([headings, *map(_csv_row, report.summaries)])
 
 
@@ -130,6 +131,7 @@ def _csv_row(summary: Summary) -> Iterator[object]:
     for name in ("defense", *SETTINGS, "corpus"):
         value = getattr(summary.scenario, name)
         yield "" if value in (None, ()) else spreadsheet_value(setting(value))
+    yield wording(summary.scenario.attack) if summary.scenario.attacked else ""
     yield from (summary.expected, summary.done, summary.failed, "" if summary.cost is None else summary.cost)
     for name in MEASURES:
         yield from csv_cells(summary[name])
@@ -196,7 +198,7 @@ def _number(number: PublishedNumber, by_seed: Sequence[Estimate]) -> dict[str, o
     measured = [estimate.to_dict() for estimate in by_seed]
     first = measured[0] if measured else {}
     return {
-        **{name: getattr(number, name) for name in ("table", "row", "column", "measure")},
+        **{name: getattr(number, name) for name in ("table", "row", "variant", "column", "measure")},
         "published": number.value,
         **{name: getattr(number, name) for name in ("bound", "spread")},
         **{name: list(getattr(number, name)) for name in ("row_differs", "column_differs")},

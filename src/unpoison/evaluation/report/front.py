@@ -6,6 +6,8 @@ from math import isfinite
 
 from unpoison.evaluation.report.brief import Brief, Case, KeyFigure
 from unpoison.evaluation.report.charts import label
+from unpoison.evaluation.report.document import table_markup
+from unpoison.evaluation.report.tables import Table
 
 __all__ = ["front"]
 
@@ -20,7 +22,8 @@ def front(brief: Brief) -> str:
         f'<p class="verdict-line">{label(brief.verdict, 600)}</p>',
         f'<p class="setting">{label(brief.setting, 400)}</p>' if brief.setting else "",
         f'<div class="key-figures">{figures}</div>' if figures else "",
-        _cases(brief.cases),
+        _attacks(brief.attacks),
+        _cases(brief),
         _listed("What to do next", "ol", brief.actions),
         _risks(brief),
         '<div class="signed"><span>Tested by</span><span>Date</span><span>Signature</span></div>',
@@ -47,9 +50,19 @@ def _figure(figure: KeyFigure) -> str:
     )
 
 
-def _cases(cases: tuple[Case, ...]) -> str:
-    if not cases:
-        return "<h2>The worst cases</h2><p>The attack won no question of this setting.</p>"
+def _attacks(rows: tuple[tuple[str, ...], ...]) -> str:
+    """Every attack; with one alone the figures above say it all."""
+    if len(rows) < 3:
+        return ""
+    table = Table("Each attack at its worst", rows[0], rows[1:])
+    return f"<h2>Every attack, the worst first</h2>{table_markup(table)}"
+
+
+def _cases(brief: Brief) -> str:
+    cases = brief.cases
+    if not cases:  # of a run that is incomplete they may be missing where the attack did win
+        won = any(figure.share.hits for figure in brief.figures[:2])
+        return "" if won else "<h2>The worst cases</h2><p>The attack won no question of this setting.</p>"
     through = sum(not case.stopped for case in cases)
     summary = (
         "All of these were stopped; without the defense the attacker had won them."

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from unpoison.evaluation.crafting import stand_in
+from unpoison.evaluation.crafting import stand_in, wording
 from unpoison.evaluation.presets import Preset
 from unpoison.evaluation.records import Cell
 from unpoison.evaluation.runs import Run, open_run
@@ -37,6 +37,9 @@ SETTINGS = (
     "style",
     "nli",
     "nli_noise",
+    "owned",
+    "sources",
+    "history",
     "seed",
     "limit",
 )
@@ -172,9 +175,12 @@ class Report:
 
 
 def attack_title(scenario: Scenario) -> str:
-    """An attack as tables call it: with what stands in for its language model, where something does."""
+    """An attack as tables call it: with whose wording it is, and what stands in for its language model, if anything."""
+    if not scenario.attacked:
+        return scenario.attack
     instead = stand_in(scenario)
-    return f"{scenario.attack} (stand-in: {instead})" if instead else scenario.attack
+    notes = [*filter(None, [wording(scenario.attack)]), *([f"stand-in: {instead}"] if instead else [])]
+    return f"{scenario.attack} ({'; '.join(notes)})" if notes else scenario.attack
 
 
 def is_baseline(defense: str) -> bool:

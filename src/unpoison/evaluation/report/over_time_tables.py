@@ -10,6 +10,7 @@ from unpoison.evaluation.report.published import SAME
 from unpoison.evaluation.report.tables import Table
 from unpoison.evaluation.stream_presets import StreamPreset
 from unpoison.evaluation.streams import StreamResult, StreamStudy
+from unpoison.evaluation.timelines import step_context
 
 __all__ = [
     "BY_STEP",
@@ -89,29 +90,42 @@ def published_over_time(preset: StreamPreset, study: StreamStudy) -> Iterator[Ta
         attacks = [attack for attack in preset.attacks if any((method, attack) in theirs for method in methods)]
         rows = []
         for method in methods:
-            cells = []
-            for attack in attacks:
-                result = study.results.get(attack, {}).get(method)
-                ours = None if result is None else share(result)
-                measured = f" \u2192 {100 * ours.value:.1f}" if ours is not None and ours.defined else ""
-                cells.append(f"{100 * theirs[method, attack]:.2f}{measured}")
-            why = preset.lacking.get(method)
-            rows.append((method, *cells, f"not measured: it {why}" if why else "; ".join(_differs(preset, study))))
+            printed = [f"{100 * theirs[method, attack]:.2f}" for attack in attacks]
+            if why := preset.lacking.get(method):
+                rows.append((method, *printed, f"not measured: it {why}"))
+            for name in preset.measured_as(method):
+                results = [study.results.get(attack, {}).get(name) for attack in attacks]
+                ours = [_measured(None if result is None else share(result)) for result in results]
+                rows.append((name, *map("".join, zip(printed, ours)), "; ".join(_differs(preset, study, name))))
         last = [_of_attack(preset, study, attack) for attack in attacks]
         title = f"{preset.source}: {heading}, published \u2192 measured, %"
         yield Table(title, ("", *attacks, SAME), (*rows, (SAME, *last, "")))
 
 
-def _differs(preset: StreamPreset, study: StreamStudy) -> list[str]:
-    return [f"{study.data}: {len(study.timelines)} questions, {study.steps} steps", *preset.differs]
+def _measured(estimate: Estimate | None) -> str:
+    return f" \u2192 {100 * estimate.value:.1f}" if estimate is not None and estimate.defined else ""
+
+
+def _differs(preset: StreamPreset, study: StreamStudy, name: str) -> list[str]:
+    return [
+        f"{study.data}: {len(study.timelines)} questions, {study.steps} steps",
+        *preset.differs,
+        *preset.method_differs[name],
+    ]
 
 
 def _of_attack(preset: StreamPreset, study: StreamStudy, attack: str) -> str:
     if attack not in study.results:
-        return "not measured: a step brings no text of it"
+        return "not measured: no question can be attacked so"
+    differences = list(preset.attack_differs[attack])
+    asked = {record.timeline for result in study.results[attack].values() for record in result.records}
+    if len(asked) < len(study.timelines):
+        differences.append(f"{len(asked)} of {len(study.timelines)} questions; the others cannot be attacked so")
     position = preset.attacks[attack][1] or 0
-    short = sum(len(step.passages) < position for timeline in study.timelines for step in timeline.steps)
-    return f"{short} of {study.steps} steps have fewer passages: behind the last one" if short else "yes"
+    lengths = [len(step_context(step)) for one in study.timelines if one.id in asked for step in one.steps]
+    if short := sum(length < position for length in lengths):
+        differences.append(f"{short} of {len(lengths)} steps have fewer passages: behind the last one")
+    return "; ".join(differences) or "yes"
 
 
 def _cells(result: StreamResult) -> list[str]:

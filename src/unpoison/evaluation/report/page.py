@@ -80,6 +80,9 @@ def page(report: Report) -> str:
         "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
     )
     data = f'<script type="application/json" id="questions-data">{embedded(question_data(report))}</script>'
+    if report.preset is not None:  # what was asked for is the comparison, not a page to sign
+        title = f"{label(report.preset.source)}: {label(report.preset.title, 200)}"
+        return document(title, lead, sections, data, resource("report.js"))
     brief = brief_of(report)
     return document(brief.title, lead, sections, data, resource("report.js"), front=front(brief))
 
@@ -92,8 +95,7 @@ def _preset(report: Report) -> Section | None:
     if report.preset is None:
         return None
     preset = report.preset
-    lines = [f"<p><strong>{label(preset.source)}: {label(preset.title, 200)}.</strong> {label(preset.about, 1000)}</p>"]
-    lines.append("<dl>")
+    lines = [f"<p>{label(preset.about, 1000)}</p>", *map(table_markup, published_tables(report)), "<dl>"]
     for what, sentences in (
         ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
         ("Prompts", preset.prompts),
@@ -105,7 +107,6 @@ def _preset(report: Report) -> Section | None:
             items = "".join(f"<dd>{label(sentence, 400)}</dd>" for sentence in sentences)
             lines.append(f"<dt>{what}</dt>{items}")
     lines.append("</dl>")
-    lines += [table_markup(table) for table in published_tables(report)]
     return "preset", "Published and measured", "\n".join(lines)
 
 

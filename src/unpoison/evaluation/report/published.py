@@ -1,7 +1,7 @@
 """A paper's numbers beside the measured ones, each row and column with what is not as in the paper.
 
 One measurement is printed once. Where the same scenario stands for several of the paper's rows (its language models,
-its retrievers), the paper's rows come first and the measurement follows in a row of its own.
+its retrievers), the paper's rows come first and the measurement follows in a row of its own, one for each variant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAME = "same setting as the paper?"
 """The heading of the column, and of the last row, that say in what a row or a column is not the paper's."""
 
 Row = tuple[str, str]
-"""A table of the paper (mostly its language model) and a row of it."""
+"""A table of the paper (mostly its language model) and a row of it, with its variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ class Beside:
         """The numbers of the first row by column; all rows have the same scenarios."""
         return next(iter(self.numbers.values()))
 
+    @property
+    def firsts(self) -> tuple[PublishedNumber, ...]:
+        """The first number of each row."""
+        return tuple(next(iter(numbers.values())) for numbers in self.numbers.values())
+
 
 def counted(preset: Preset) -> list[str]:
     """How each measure of a preset counts, one sentence each."""
@@ -55,7 +60,7 @@ def beside(preset: Preset) -> dict[tuple[str, tuple[str, ...]], list[Beside]]:
     """By measure and columns, the paper's rows, those that one measurement stands for together."""
     rows: dict[tuple[str, Row], dict[str, PublishedNumber]] = {}
     for number in preset.published:
-        rows.setdefault((number.measure, (number.table, number.row)), {})[number.column] = number
+        rows.setdefault((number.measure, (number.table, number.label)), {})[number.column] = number
     groups: dict[tuple[str, tuple[str, ...]], dict[object, list[Row]]] = {}
     for (measure, row), numbers in rows.items():
         scenarios = tuple(number.scenario for number in numbers.values())
@@ -83,9 +88,11 @@ def published_tables(report: Report) -> list[Table]:
     tables = []
     for (measure, columns), groups in beside(report.preset).items():
         names = dict.fromkeys(table for group in groups for table, _ in group.numbers)
-        rows = [
-            row for group in groups for row in _rows(report.preset, group, columns, by_scenario, named=len(names) > 1)
-        ]
+        rows, printed = list[tuple[str, ...]](), set[tuple[Row, ...]]()
+        for group in groups:
+            theirs = tuple((number.table, number.row) for number in group.firsts)
+            rows.extend(_rows(report.preset, group, columns, by_scenario, len(names) > 1, theirs in printed))
+            printed.add(theirs)
         rows.append(_last(groups, columns))
         title = f"{report.preset.source}, {' / '.join(names)}: {heading(MEASURES[measure])}, published \u2192 measured"
         tables.append(Table(title, ("", *columns, SAME), tuple(rows)))
@@ -93,8 +100,14 @@ def published_tables(report: Report) -> list[Table]:
 
 
 def _rows(
-    preset: Preset, group: Beside, columns: Sequence[str], by_scenario: Mapping[Scenario, Summary], named: bool
+    preset: Preset,
+    group: Beside,
+    columns: Sequence[str],
+    by_scenario: Mapping[Scenario, Summary],
+    named: bool,
+    again: bool,
 ) -> Iterator[tuple[str, ...]]:
+    """One row, or the paper's rows, unless they were printed for another variant, and what was measured for them."""
     figures = [measured_figure(preset, group.columns[column], by_scenario) for column in columns]
     differs = "; ".join(group.differs) or "yes"
     if len(group.numbers) == 1:
@@ -104,8 +117,9 @@ def _rows(
         ]
         yield (f"{table}: {row}" if named else row, *cells, differs)
         return
-    for (table, row), numbers in group.numbers.items():
-        yield (f"{table}: {row}", *(numbers[column].printed for column in columns), "")
+    for numbers, first in zip(group.numbers.values(), group.firsts, strict=True):
+        if not again:
+            yield (f"{first.table}: {first.row}", *(numbers[column].printed for column in columns), "")
     names = dict.fromkeys(row for _, row in group.numbers)
     yield (f"\u2192 measured once: {' / '.join(names)}", *(ours or "-" for ours in figures), differs)
 

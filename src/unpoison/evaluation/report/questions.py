@@ -9,7 +9,7 @@ from unpoison.evaluation.measures import MEASURES
 from unpoison.evaluation.records import Cell, Record
 from unpoison.evaluation.report.model import Report
 from unpoison.evaluation.staging import Staged
-from unpoison.plain_words import in_plain_words
+from unpoison.reasons import Reason
 from unpoison.rendering import excerpt
 
 __all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "embedded", "question_data"]
@@ -108,7 +108,7 @@ def _record(record: Record, context: str) -> dict[str, Any]:
         "correct": [excerpt(text, 120) for text in record.correct[:8]],
         "wanted": [excerpt(text, 200) for text in record.wanted[:8]],
         "verdicts": [
-            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, *_reasons(verdict.reason, kept=verdict.kept)]
+            [verdict.kept, f"{verdict.score:.4g}", verdict.rank, *_reasons(verdict.reason)]
             for verdict in record.verdicts
         ],
         "order": list(record.order),
@@ -119,10 +119,9 @@ def _record(record: Record, context: str) -> dict[str, Any]:
     }
 
 
-def _reasons(reason: str, *, kept: bool) -> list[str]:
+def _reasons(reason: Reason) -> list[str]:
     """The reason in plain words, and its numbers where they say more."""
-    words, numbers = (excerpt(text, 300) for text in in_plain_words(reason, kept=kept))
-    return [words] if words.lower() == numbers.lower() else [words, numbers]
+    return [excerpt(text, 300) for text in ((reason.plain, reason) if reason.code else (reason.plain,))]
 
 
 def _outcomes(record: Record) -> list[str]:

@@ -173,8 +173,9 @@ def difference_table(report: Report, most: int = 200) -> Table:
 
 
 def _difference(comparison: Comparison) -> str:
-    difference = comparison.difference
-    p = comparison.corrected
+    difference, p = comparison.difference, comparison.corrected
+    if isnan(difference.low):
+        return f"{100 * difference.value:+.1f}"
     chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     star = " *" if comparison.differs else ""
     return f"{100 * difference.value:+.1f}{star} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] {chance}"

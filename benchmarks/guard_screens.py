@@ -1,0 +1,78 @@
+"""What a defense makes of measured samples through `screen` as whoever calls it: with orders, titles and disguises.
+
+Every number on what is kept or dropped goes through here. The functions inside a defense, which fits use, skip a part
+of that way: a table that is made of them says less than whoever installs the package will see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_data import Sample
+from unpoison.defenses.base import Defense
+from unpoison.evaluation import Tally, tally
+from unpoison.models import CachedEncoder, load_encoder
+from unpoison.models.protocols import Encoder
+from unpoison.registry import create
+from unpoison.types import Query, Screening
+
+CHUNK = 128
+"""Texts between two writes of the cache."""
+
+
+@dataclass(frozen=True)
+class Screened:
+    """A sample, and what the defense said of its passages.
+
+    Attributes:
+        sample: The question with its labelled passages.
+        screening: The defense's.
+    """
+
+    sample: Sample
+    screening: Screening
+
+    @property
+    def poison(self) -> NDArray[np.bool_]:
+        return np.array(self.sample.poison)
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which passages a model would read, shape (k,)."""
+        return np.array([verdict.kept for verdict in self.screening.verdicts])
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Of poison, as Guard says it; 1 for orders. Shape (k,)."""
+        return np.asarray(self.screening.evidence["probability"], dtype=np.float64)
+
+    @property
+    def tally(self) -> Tally:
+        """The passages counted by what they are and what became of them."""
+        poison, gold = (set(np.flatnonzero(labels).tolist()) for labels in (self.sample.poison, self.sample.gold))
+        return tally(len(self.sample.poison), self.screening.kept_indices, poison, gold)
+
+
+def cached_encoder(name: str, cache: Path, samples: Iterable[Sample]) -> Encoder:
+    """An encoder that has the samples' vectors already; as it is where vectors depend on the company."""
+    encoder = load_encoder(name)
+    if getattr(encoder, "per_set", False):
+        return encoder
+    cache.mkdir(parents=True, exist_ok=True)
+    cached = CachedEncoder(encoder, path=cache / f"vectors-{name}.db", limit=1_000_000)
+    texts = {text for s in samples for text in (Query(s.question).reading, *(p.reading for p in s.passages))}
+    ordered = sorted(texts)
+    for start in range(0, len(ordered), CHUNK):
+        cached.encode(ordered[start : start + CHUNK])
+    return cached
+
+
+def screen_all(defense: Defense | str, samples: Sequence[Sample], encoder: Encoder) -> list[Screened]:
+    """Every sample through the defense's `screen`."""
+    made = create("defenses", defense, encoder=encoder) if isinstance(defense, str) else defense
+    return [Screened(sample, made.screen(sample.question, sample.passages)) for sample in samples]

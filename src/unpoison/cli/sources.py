@@ -1,0 +1,231 @@
+"""`unpoison sources`: who is in one's data, and what is remembered of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from unpoison.cli.help import Command
+
+if TYPE_CHECKING:
+    from unpoison.cli.running import RowCounts
+    from unpoison.sources.retrievals import Retrieval
+    from unpoison.sources.sources import Sources
+    from unpoison.sources.tally import Tally
+
+__all__ = ["sources"]
+
+T = TypeVar("T")
+
+MOST_REPORTED = 20
+"""Rows that cannot be read that are named; the others are counted."""
+
+ONE_SHARE = 0.8
+"""From this share of the passages on, one origin is no help in telling sources apart."""
+
+LIST_EXAMPLES = """\b
+Examples:
+  unpoison sources list retrieved.jsonl
+  unpoison sources list --origin field:author wiki/pages.jsonl
+  unpoison sources list --policy sources.yaml --json audit.jsonl
+"""
+
+LEARN_EXAMPLES = """\b
+Examples:
+  unpoison sources learn --history sources.db retrieved.jsonl audit.jsonl
+  unpoison sources learn --history sources.db --method agreement -g reader retrieved.jsonl
+"""
+
+
+class How(StrEnum):
+    """What is learned."""
+
+    SEEN = "seen"
+    AGREEMENT = "agreement"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Rows with passages, what 'screen' or 'ask' wrote, audit logs; for 'list' also documents and folders; - "
+        "reads standard input.",
+    ),
+]
+Rule = Annotated[
+    str | None,
+    typer.Option(
+        "--origin", metavar="RULE", help="domain, host, path:N or field:NAME. [default: the policy's, else domain]"
+    ),
+]
+PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="A policy of sources, in YAML.")]
+
+sources = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say who is in your data, and remember them.")
+
+
+@sources.command("list", cls=Command, epilog=LIST_EXAMPLES)
+def list_(
+    files: Files,
+    origin: Rule = None,
+    policy: PolicyFile = None,
+    top: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Show the N largest.")] = 30,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines: all origins, the largest first.")] = False,
+) -> None:
+    """List who is in your data: every origin with its passages, questions and share."""
+    from unpoison.cli.running import RowCounts, say
+    from unpoison.sources.tally import Tally
+
+    known, tally = _sources(policy, origin), Tally()
+    counts = RowCounts("", most=MOST_REPORTED)
+    for one in _retrievals(files, counts):
+        tally.add(one.question, known.standings("", one.passages))
+    levels = bool(known.policy.patterns)
+    if as_json:
+        for row in tally.rows():
+            fields = {**row._asdict(), "share": round(row.share, 4)}
+            if not levels:
+                del fields["levels"]
+            typer.echo(json.dumps(fields, ensure_ascii=False))
+    else:
+        _show(tally, levels, top)
+    for line in _advice(tally, known.policy.origin):
+        say(line)
+    say(counts.summary("read"))
+    raise typer.Exit(counts.exit_code)
+
+
+@sources.command(cls=Command, epilog=LEARN_EXAMPLES)
+def learn(
+    files: Files,
+    history: Annotated[Path, typer.Option(metavar="FILE", help="Where it is remembered; made where there is none.")],
+    method: Annotated[
+        How, typer.Option(help="seen: who was retrieved. agreement: also who says what the others say.")
+    ] = How.SEEN,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator", "-g", metavar="GENERATOR", help="Reads the passages for agreement, such as reader."
+        ),
+    ] = None,
+    origin: Rule = None,
+    policy: PolicyFile = None,
+) -> None:
+    """Remember who was retrieved: origins, counts and days, no text and no question."""
+    from unpoison.cli.running import RowCounts, counted, say
+    from unpoison.errors import OptionError
+    from unpoison.models.loading import load_generator
+    from unpoison.rows import Row
+    from unpoison.sources.retrievals import retrieval_of
+
+    if method is How.AGREEMENT and generator is None:
+        raise OptionError("--method agreement reads passages: give what reads them, such as -g reader")
+    for file in files:
+        if Path(file).is_dir():
+            raise OptionError(f"{file} is a folder, whose documents nobody asked for; learn from rows with questions")
+    known = _sources(policy, origin, history)
+    known.history.past(())  # what cannot be written is refused before anything is read
+    counts = RowCounts("", most=MOST_REPORTED)
+    read = Row.of if method is How.AGREEMENT else retrieval_of
+    known.learn(_rows(files, counts, read), method.value, None if generator is None else load_generator(generator))
+    say(f"{history}: {counted(len(known.rows()), 'origin')}")
+    say(counts.summary("learned"))
+    raise typer.Exit(counts.exit_code)
+
+
+def _sources(policy: Path | None, origin: str | None, history: Path | None = None) -> Sources:
+    from dataclasses import replace
+
+    from unpoison.sources.history import History
+    from unpoison.sources.origins import checked_rule
+    from unpoison.sources.policy import Policy
+    from unpoison.sources.sources import Sources
+
+    read = Policy.of(policy)
+    return Sources(read if origin is None else replace(read, origin=checked_rule(origin)), History(history))
+
+
+def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
+    """What every file of rows holds; rows that cannot be used are reported where they stand."""
+    from unpoison.cli.running import RowOutcome
+    from unpoison.errors import InputError
+    from unpoison.files import open_source
+
+    for file in files:
+        with open_source(file) as source:
+            counts.source = source.name
+            for record in source:
+                try:
+                    if record.error is not None:
+                        raise InputError(record.error)
+                    found = read(record.fields)
+                except InputError as error:
+                    counts.add(RowOutcome(record, None, str(error)))
+                    continue
+                counts.add(RowOutcome(record, found))
+                yield found
+
+
+def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
+    """The same with documents, folders and stores."""
+    from unpoison.at_rest.sources import Failure, read_documents
+    from unpoison.at_rest.stores import is_store
+    from unpoison.sources.retrievals import Retrieval, retrieval_of
+
+    def failed(failure: Failure) -> None:
+        counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
+
+    for file in files:
+        if file == "-" or not (is_store(file) or Path(file).is_dir()):
+            yield from _rows([file], counts, partial(retrieval_of, documents=True))
+            continue
+        counts.source = file
+        for document in read_documents(file, failed):
+            counts.add_part(1, [], resumed=False)
+            yield Retrieval(None, [document.passage])
+
+
+def _show(tally: Tally, levels: bool, top: int) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from unpoison.cli.display import show
+    from unpoison.rendering import excerpt
+
+    table = Table()
+    table.add_column("origin", overflow="fold")
+    for heading in ("passages", "questions", "share"):
+        table.add_column(heading, justify="right")
+    if levels:
+        table.add_column("level")
+    for row in tally.rows()[:top]:
+        name = excerpt(row.origin, 80) or "(no source)"
+        cells = [name, f"{row.passages:,}", f"{row.questions:,}", f"{row.share:.1%}"]
+        if levels:
+            several = len(row.levels) > 1
+            cells.append(", ".join(f"{level} {count:,}" if several else level for level, count in row.levels.items()))
+        table.add_row(*map(Text, cells))
+    show(table)
+
+
+def _advice(tally: Tally, rule: str) -> Iterator[str]:
+    """What a reader of the table should know."""
+    from unpoison.cli.running import counted
+
+    rows = tally.rows()
+    named = [row for row in rows if row.origin]
+    yield f"{counted(len(named), 'origin')} in {counted(tally.passages, 'passage')}"
+    missing = next((row.passages for row in rows if not row.origin), 0)
+    if missing:
+        yield (
+            f"{missing:,} of {tally.passages:,} passages have no source that can be read; give them 'source' or 'url'"
+            if not rule.startswith("field:")
+            else f"{missing:,} of {tally.passages:,} passages lack the field of {rule}"
+        )
+    if named and tally.passages > 1 and named[0].share >= ONE_SHARE:
+        yield "nearly all of it is one origin: tell its parts apart with --origin path:1 or --origin field:author"

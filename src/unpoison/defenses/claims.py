@@ -1,0 +1,265 @@
+"""Claims: what each passage answers, read alone; answers that mean the same are one; each source has one voice.
+
+1. Every passage is read by itself: by a reader, which copies words and says how sure it is, or by the generator.
+2. Answers of one form (`kernels.forms`) are an atom; atoms that say the same as a heavier one join it.
+3. A source adds to a claim once, by its surest passage: its trust times that passage's confidence.
+4. Where sources that count answer at all, nobody else weighs anything: what was never seen before outvotes nobody.
+5. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it.
+
+Nothing here depends on the order of the passages, on the names of the sources, or on how often one repeats itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from unpoison.claims import Claim, Status
+from unpoison.defenses.isolation import read_apart
+from unpoison.defenses.voices import Voice
+from unpoison.kernels.answers import Relation, relation
+from unpoison.kernels.forms import form
+from unpoison.kernels.owned_sources import withstands
+from unpoison.models.protocols import Generator
+from unpoison.models.questions import read_question
+from unpoison.models.voices import GivenAnswer, sentence
+from unpoison.prompts import atomic_answer_reference_prompt, informative
+from unpoison.requests import Flow, read, relate
+from unpoison.types import Passage, Query
+
+__all__ = ["SHARE", "Findings", "Statement", "claims_of", "read_statements"]
+
+MAX_READ = 50
+"""Passages that are read, those of sources that count first: about half a second on two cores."""
+
+MAX_CLAIMS = 12
+"""Atoms that are compared with each other, the heaviest."""
+
+LIKELY = 0.75
+"""P(no answer) of a reader up to which the likeliest words of a passage are its statement."""
+
+UNLIKELY = 0.9
+"""The same where no source that counts says anything surer."""
+
+DOUBT = 0.03
+"""P(no answer) up to which a statement may dispute another: readers err, and an error is no dispute."""
+
+SHARE = 2 / 3
+"""Of the leading claim's weight that a rival needs to dispute it."""
+
+SAME = 0.5
+"""From this probability on two answers are the same, or rivals."""
+
+ROUNDING = 1e-9
+"""What sums of weights may be off by."""
+
+MAX_QUOTES = 3
+LONGEST_TEXT = 200
+LONGEST_SENTENCE = 300
+
+
+class Statement(NamedTuple):
+    """What one passage answers.
+
+    Attributes:
+        answer: Its words.
+        sentence: The sentence around them.
+        no_answer: P(the passage does not answer); 0 for a language model, which does not say.
+    """
+
+    answer: str
+    sentence: str
+    no_answer: float = 0.0
+
+    @property
+    def confidence(self) -> float:
+        return (1 - self.no_answer) ** 2
+
+
+class Findings(NamedTuple):
+    """What the passages say, and what that comes to.
+
+    Attributes:
+        claims: The heaviest first.
+        status: See `Status`.
+        rivals: Positions in `claims` of those that dispute the first.
+        against: Positions in `claims` of all that cannot be right beside the first.
+        guarantee: Sources that may be owned without changing that the first claim leads undisputed, by
+            `kernels.owned_sources`; 0 if disputed, and where only doubtful words were found; None where planted
+            passages choose what is read.
+        counted: Whether sources that count stand behind the first claim.
+        behind: Passages of the first claim, of these sources only where it is counted.
+    """
+
+    claims: tuple[Claim, ...] = ()
+    status: Status = "none"
+    rivals: tuple[int, ...] = ()
+    against: tuple[int, ...] = ()
+    guarantee: int | None = 0
+    counted: bool = False
+    behind: tuple[int, ...] = ()
+
+
+def read_statements(
+    query: Query, passages: Sequence[Passage], generator: Generator | None
+) -> Flow[dict[int, Statement]]:
+    """What each passage answers, by position; what says nothing is missing. One reading, or one call, each.
+
+    Every statement is a function of the question and of its own passage.
+    """
+    question, texts = query.reading, [passage.reading for passage in passages]
+    if callable(getattr(generator, "read", None)) and read_question(question).kind != "polar":
+        readings = yield from read(question, texts)
+        words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
+        return {
+            i: Statement(words[i], _sentence(texts[i], words[i], reading.start), reading.no_answer)
+            for i, reading in enumerate(readings)
+            if informative(words[i]) and reading.no_answer < UNLIKELY
+        }
+    answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
+    return {
+        i: Statement(answer, _sentence(texts[i], answer, texts[i].find(answer)))
+        for i, answer in enumerate(answers)
+        if informative(answer)
+    }
+
+
+def claims_of(
+    question: str,
+    statements: Mapping[int, Statement],
+    voices: Sequence[Voice],
+    *,
+    asks: bool = False,
+    share: float = SHARE,
+    proof: float | None = None,
+) -> Flow[Findings]:
+    """What statements come to.
+
+    Args:
+        question: The question.
+        statements: By position of their passage.
+        voices: Of all passages.
+        asks: Whether the generator compares answers itself (`relations`); otherwise the rules do.
+        share: Of the leading weight that a rival needs to dispute it, in (0, 1].
+        proof: The same for the guarantee, where a dispute changes nothing; `share` by default.
+    """
+    heard, likely = _heard(statements, voices)
+    if not heard:
+        return Findings()
+    ballot = _Ballot(heard, voices)
+    atoms = _atoms(question, heard)
+    ranked = sorted(atoms, key=lambda name: (*ballot.rank(atoms[name]), name))[:MAX_CLAIMS]
+    wording = {name: ballot.wording(atoms[name]) for name in ranked}
+    related = yield from _relations(question, wording, asks=asks)
+    groups = _groups(ranked, related)
+    members = {lead: sorted(i for name in names for i in atoms[name]) for lead, names in groups.items()}
+    order = sorted(members, key=lambda lead: (*ballot.rank(members[lead]), ranked.index(lead)))
+    claims = tuple(ballot.claim(wording[lead], members[lead]) for lead in order)
+    first = order[0]
+    against = tuple(n for n, lead in enumerate(order) if n and related[frozenset((first, lead))].rival >= SAME)
+    heavy = [n for n in against if claims[n].weight >= share * claims[0].weight - ROUNDING]
+    rivals = tuple(n for n in heavy if ballot.sure(members[order[n]]))
+    supporters = ballot.weights(members[first])
+    counted = ballot.weigh and bool(supporters)
+    status: Status = "disputed" if rivals else "agreed" if counted and len(supporters) > 1 else "single"
+    guarantee = 0
+    if counted and likely and not rivals:
+        outside = ballot.weights([i for i in heard if i not in atoms[first]])
+        sources = len(ballot.weights(list(heard)))
+        guarantee = withstands(ballot.weights(atoms[first]), outside, ballot.trust, proof or share, sources)
+    behind = tuple(ballot.lenders(members[first]))
+    return Findings(claims, status, rivals, against, guarantee, counted, behind)
+
+
+def _heard(statements: Mapping[int, Statement], voices: Sequence[Voice]) -> tuple[dict[int, Statement], bool]:
+    """The statements that are used, and whether they are likely ones.
+
+    Where no source that counts has a likely one, the surest of its unlikely words come before what others say.
+    """
+    likely = {i: statement for i, statement in statements.items() if statement.no_answer < LIKELY}
+    counting = [i for i in statements if voices[i].counts]
+    if not counting or any(i in likely for i in counting):
+        return likely, True
+    surest = min(counting, key=lambda i: (statements[i].no_answer, statements[i].answer))
+    return {**likely, surest: statements[surest]}, False
+
+
+class _Ballot:
+    """Who says what, weighed: a source adds to a claim once, by its surest passage."""
+
+    def __init__(self, heard: Mapping[int, Statement], voices: Sequence[Voice]) -> None:
+        self._heard, self._voices = heard, voices
+        self.weigh = any(voices[i].counts for i in heard)
+        self.trust = {voices[i].name: voices[i].trust for i in heard}
+
+    def lent(self, i: int) -> float:
+        """What a passage lends a claim; nothing where its source does not count, and others do."""
+        voice = self._voices[i]
+        return voice.trust * self._heard[i].confidence if voice.counts or not self.weigh else 0.0
+
+    def weights(self, members: Sequence[int]) -> dict[str, float]:
+        """What each source adds to a claim."""
+        weights = defaultdict[str, float](float)
+        for i in members:
+            weights[self._voices[i].name] = max(weights[self._voices[i].name], self.lent(i))
+        return {name: weight for name, weight in weights.items() if weight > 0}
+
+    def lenders(self, members: Sequence[int]) -> list[int]:
+        """The passages that lend a claim anything; all where none does. No others choose its words or its place."""
+        return [i for i in members if self.lent(i) > 0] or list(members)
+
+    def wording(self, members: Sequence[int]) -> str:
+        """The shortest way to say it."""
+        spoken = (" ".join(self._heard[i].answer.split()) for i in self.lenders(members))
+        return min(spoken, key=lambda words: (len(words), words))
+
+    def rank(self, members: Sequence[int]) -> tuple[float, float]:
+        """Smaller for what comes first: the heavier, then the surer; rounded, so that order decides no tie."""
+        surest = max(self._heard[i].confidence for i in self.lenders(members))
+        return -round(sum(sorted(self.weights(members).values())), 9), -round(surest, 9)
+
+    def sure(self, members: Sequence[int]) -> bool:
+        """Whether a claim is read surely enough to dispute another."""
+        return any(self._heard[i].no_answer <= DOUBT for i in self.lenders(members))
+
+    def claim(self, words: str, members: Sequence[int]) -> Claim:
+        surest = sorted(members, key=lambda i: (-self.lent(i), -self._heard[i].confidence, i))
+        quotes = dict.fromkeys(self._heard[i].sentence[:LONGEST_SENTENCE] for i in surest)
+        origins = sorted({self._voices[i].origin for i in members} - {""})
+        weight = round(sum(sorted(self.weights(members).values())), 9)
+        return Claim(words[:LONGEST_TEXT], weight, tuple(origins), tuple(members), tuple(quotes)[:MAX_QUOTES])
+
+
+def _atoms(question: str, heard: Mapping[int, Statement]) -> dict[str, list[int]]:
+    """Positions by the form of their answer: a function of the question and of each answer alone."""
+    atoms: dict[str, list[int]] = {}
+    for i, statement in heard.items():
+        name = form(question, statement.answer) or " ".join(statement.answer.casefold().split())
+        atoms.setdefault(name, []).append(i)
+    return atoms
+
+
+def _relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[dict[frozenset[str], Relation]]:
+    """How each two atoms relate."""
+    pairs = list(combinations(wording, 2))
+    worded = [(wording[left], wording[right]) for left, right in pairs]
+    if asks and worded:
+        compared = yield from relate(question, worded)
+    else:
+        compared = [relation(question, *pair) for pair in worded]
+    return dict(zip(map(frozenset, pairs), compared, strict=True))
+
+
+def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -> dict[str, list[str]]:
+    """Atoms by the heaviest one that says the same."""
+    groups: dict[str, list[str]] = {}
+    for name in ranked:
+        lead = next((lead for lead in groups if related[frozenset((lead, name))].same >= SAME), name)
+        groups.setdefault(lead, []).append(name)
+    return groups
+
+
+def _sentence(text: str, answer: str, start: int) -> str:
+    return sentence(GivenAnswer(answer, text, max(start, 0), 1.0))

@@ -1,0 +1,132 @@
+"""What claims and sources add to Guard's verdicts: evidence that the writer of a passage cannot write.
+
+A passage goes, however it is written, if what it says cannot be right beside what sources that count say, and its own
+source does not count. It stays, however it is written, if it says what they say. Where nobody reads, near-copies that
+differ are claims too, and five texts from one source never seen before are suspicious by themselves. Sources that count
+and contradict each other are a dispute, and nothing goes because of it. What hides something is never brought back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.claims import Claim
+from unpoison.contests import Contest, unmistakable
+from unpoison.defenses.claims import Findings, Statement
+from unpoison.defenses.guard_contest import DOUBT, MOST_READ, ReadAnswers
+from unpoison.defenses.voices import Voice
+from unpoison.models.questions import read_question
+from unpoison.reasons import Reason, quotable
+from unpoison.types import Passage
+
+__all__ = ["ByContent", "one_voice", "stated_answers", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
+
+FLOOD = 5
+"""Different texts of one source never seen before, among the passages of one question, that are suspicious."""
+
+CERTAIN = 0.2
+"""P(no answer) up to which a statement is held against its passage: a doubtful one may be a reader's error."""
+
+ANSWERED = 0.4
+"""P(no answer) from which a passage answers nothing: a reader's own threshold."""
+
+
+class ByContent(NamedTuple):
+    """What is decided by what passages say and who says it: reasons by position."""
+
+    dropped: Mapping[int, Reason]
+    restored: Mapping[int, Reason] = {}
+
+
+def verdicts_by_claims(
+    findings: Findings, statements: Mapping[int, Statement], voices: Sequence[Voice], passages: Sequence[Passage]
+) -> ByContent:
+    """Which passages go for contradicting the leading claim, and which stay for making it.
+
+    Nothing is decided unless sources that count stand behind it, and none of them disputes it.
+    """
+    if not findings.counted or findings.status == "disputed":
+        return ByContent({})
+    lead = findings.claims[0]
+    dropped: dict[int, Reason] = {}
+    behind = [i for i in lead.passages if voices[i].counts]
+    for n in findings.against:
+        rival = findings.claims[n]
+        if any(voices[i].counts for i in rival.passages):
+            continue
+        for i in rival.passages:
+            if statements[i].no_answer < CERTAIN:
+                dropped[i] = _contradicted(rival, lead, voices)
+    restored: dict[int, Reason] = {}
+    for i in lead.passages:
+        others = len({voices[j].name for j in behind} - {voices[i].name})
+        if (others or voices[i].level == "trusted") and not passages[i].hidden:
+            restored[i] = _agrees(lead, others)
+    return ByContent(dropped, restored)
+
+
+def verdicts_by_copies(contested: Sequence[Contest], voices: Sequence[Voice]) -> ByContent:
+    """Of near-copies that differ, those go that only sources make which do not count, against some that do."""
+    dropped: dict[int, Reason] = {}
+    for contest in contested:
+        counting = [rival for rival in contest.rivals if any(voices[i].counts for i in rival.passages)]
+        if len(counting) != 1:
+            continue
+        lead = Claim(counting[0].answer, 0.0, (), counting[0].passages)
+        for rival in contest.rivals:
+            if rival is not counting[0]:
+                claim = Claim(rival.answer, 0.0, (), rival.passages)
+                dropped |= dict.fromkeys(rival.passages, _contradicted(claim, lead, voices))
+    return ByContent(dropped)
+
+
+def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> ByContent:
+    """What comes from one source that was never seen before, and brings `FLOOD` different texts or more."""
+    texts = {(voice.name, passage.reading) for voice, passage in zip(voices, passages) if voice.level == "fresh"}
+    many = {name: count for name, count in Counter(name for name, _ in texts).items() if count >= FLOOD}
+    return ByContent(
+        {
+            i: Reason.of("sources.one_origin", count=many[voice.name])
+            for i, voice in enumerate(voices)
+            if voice.name in many
+        }
+    )
+
+
+def _contradicted(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:
+    own = {voices[i].name for i in claim.passages}
+    known = {voices[i].name for i in lead.passages if voices[i].counts}
+    parameters = {"answer": _quote(claim), "other": _quote(lead), "own": len(own), "known": len(known)}
+    return Reason.of("sources.contradicted", **parameters, **({"alone": True} if len(own) == 1 else {}))
+
+
+def _agrees(lead: Claim, others: int) -> Reason:
+    if not others:
+        return Reason.of("sources.trusted", answer=_quote(lead))
+    return Reason.of("sources.agrees", answer=_quote(lead), others=others)
+
+
+def _quote(claim: Claim) -> str:
+    return quotable(unmistakable(claim.text))
+
+
+def one_voice(overlap: NDArray[np.float64], voices: Sequence[Voice]) -> NDArray[np.float64]:
+    """The shared words of passages, shape (k, k), where passages of one source count as copies of each other."""
+    names = np.array([voice.name for voice in voices])
+    same: NDArray[np.bool_] = names[:, None] == names[None, :]
+    return np.where(same, 1.0, overlap)
+
+
+def stated_answers(question: str, statements: Mapping[int, Statement], kept: Sequence[int]) -> ReadAnswers:
+    """What the kept passages answer, for the contest of answers, from what was read already."""
+    if len(kept) < 2 or read_question(question).kind == "polar":
+        return ReadAnswers()
+    answers = {i: statements[i].answer for i in kept if i in statements and statements[i].no_answer < ANSWERED}
+    doubtful = frozenset(i for i in answers if not statements[i].no_answer <= DOUBT)
+    note = f"the reader compared the answers of the first {MOST_READ} of {len(kept)} kept passages"
+    return ReadAnswers(answers, doubtful, (note,) * (len(kept) > MOST_READ))

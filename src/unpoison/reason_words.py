@@ -1,0 +1,338 @@
+"""What every reason of a defense says: its code, its words for a terminal, and its words for who decides.
+
+Words for a terminal are a format string over the reason's parameters. Beside Python's format specifications there are
+`{spans:#span}` ("1 span", "2 spans"), `{passages}` for a list ("1, 2"), `[conflict|...]` for a part that is left out
+without that parameter, and `{clauses}` for the clauses that a reason is made of. Plain words hold no parameter but
+these clauses, so that nothing which a passage says can choose them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["OTHER_FATE", "WORDS", "Words"]
+
+
+class Words(NamedTuple):
+    """One reason in words.
+
+    Attributes:
+        terminal: A format string.
+        plain: A sentence without numbers, in lower case, for who knows neither the method nor its paper.
+    """
+
+    terminal: str
+    plain: str
+
+
+ALIKE = "belongs to a group of texts that are too alike"
+NO_LOOK_ALIKES = "is not part of a group of look-alikes"
+NOTHING = "nothing speaks against it"
+UNINFORMATIVE = "does not answer the question"
+TOO_FEW = "nothing was checked: there are too few texts to compare"
+USEFUL = "others were judged more useful"
+
+PLACE = "place {place} of {count}"
+PAST = f"{PLACE}, past the {{keep}} kept"
+CLUSTER = "mean cosine {density:.2f}, mean ROUGE-L {overlap:.2f}"
+NEAREST = "most similar to passage {passage} ({similarity:.2f})"
+ANSWER = (
+    "answers {answer!r}: support {support:.2f} against {against:.2f}[conflict|, conflict {conflict:.2f} with passage "
+    "{passage}]; "
+)
+SUSPICION = "probability of poison {probability:.2f}: "
+
+DOOR = {
+    "prompt_injection": Words(
+        "gives an order to the model: {quote!r}",
+        "contains a prompt injection: it tells the model what to do instead of informing its reader",
+    ),
+    "prompt_injection.cut": Words(
+        "an order to the model is cut: {quote!r}; {clauses}",
+        "a prompt injection was cut out of it; of what is left: {clauses}",
+    ),
+    "exempt": Words("exempt; {clauses}", "is exempt: it is kept whatever the defense finds"),
+    "windows.worst": Words("its worst of {size} windows: {clauses}", "{clauses}"),
+    "windows.too_long": Words(
+        "has {size} windows and {most} are judged: too long to trust", "is too long to be judged, so it is not trusted"
+    ),
+    "past_best": Words("{clauses}; past the {keep} best that are kept", USEFUL),
+    "copies.first": Words("the best ranked of equal passages", "stands for all its copies"),
+    "copies.copy": Words("a copy of passage {passage}", "is a copy of another text"),
+    "copies.all_equal": Words(
+        "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here "
+        "where five near-copies go (copies=one keeps the best ranked)",
+        "all texts are alike: nothing tells them apart",
+    ),
+    "nothing.retrieved": Words("retrieval rank {rank}", "nothing was checked: it was taken as the search returned it"),
+    "nothing.past": Words(
+        "retrieval rank {rank}, past the {keep} kept", "nothing was checked: the search found others first"
+    ),
+    "nothing.read": Words("retrieval is switched off", "no document is read at all"),
+}
+"""What may befall a passage under any defense, or without one."""
+
+GUARD = {
+    "guard.crafted": Words(SUSPICION + "{clauses}", "{clauses}"),
+    "guard.contradicted": Words(SUSPICION + "{clauses}", "{clauses}"),
+    "guard.kept": Words(SUSPICION + "{clauses}", "too little speaks against it"),
+    "guard.threshold": Words(SUSPICION + "nothing remarkable", "is dropped because next to nothing is let through"),
+    "guard.unremarkable": Words(SUSPICION + "nothing remarkable", NOTHING),
+    "guard.redacted": Words(
+        "kept without {spans:#span}, which leaves a probability of poison of {probability:.2f}; whole: {clauses}",
+        "is kept without its suspicious sentences",
+    ),
+    "guard.rest": Words(
+        "without {spans:#span} a probability of poison of {probability:.2f} is left; whole: {clauses}",
+        "is suspicious even without its worst sentences",
+    ),
+    # the clauses of these
+    "guard.claim": Words(
+        "a sentence of it states an answer as invented claims do: \u201c{quote}\u201d", "reads like an invented claim"
+    ),
+    "guard.direct_answer": Words(
+        "it answers the question more directly than its neighbours", "states the answer head-on"
+    ),
+    "guard.repeats_question": Words(
+        "it repeats the question", "repeats the question word for word, as a text made to be found does"
+    ),
+    "guard.resembles": Words(
+        "it resembles passage {passage} more than the question explains", "resembles another text unusually closely"
+    ),
+    "guard.unlike": Words(
+        "it has less in common with its neighbours than they have with each other",
+        "has little in common with the other texts",
+    ),
+    "guard.shares_words": Words(
+        "it shares telling words with passage {passage}", "uses the same unusual words as another text"
+    ),
+    "guard.unsupported": Words("nobody else says what it says", "no other passage says so"),
+    "guard.resembles_suspects": Words(
+        "it resembles passages that are suspicious themselves, first of all passage {passage}",
+        "resembles other suspicious texts",
+    ),
+    "guard.wording": Words(
+        "its wording is that of a written claim, not of its neighbours", "reads like an invented claim"
+    ),
+    "guard.form": Words(
+        "its length and form differ from its neighbours'", "is built differently from the other texts"
+    ),
+    "guard.addresses": Words(
+        "it addresses its reader", "talks to its reader instead of keeping to the subject"
+    ),
+    "guard.small_signs": Words(
+        "by many small signs together", "differs from the other texts in tone, length and wording at once"
+    ),
+    "guard.hides": Words("it hides {what}", "hides text from its readers"),
+    "guard.contradicts": Words(
+        "its answer contradicts passage {passage}'s ({conflict:.2f})", "its answer contradicts another text's"
+    ),
+}  # fmt: skip
+
+GRADA = {
+    "grada.near_duplicate": Words(
+        PLACE + ": near-duplicate of passage {passage}, which has their one vote",
+        "is nearly a copy of another text, and copies count once",
+    ),
+    "grada.near_duplicate_past": Words(
+        PAST + ": near-duplicate of passage {passage}, which has their one vote",
+        "is nearly a copy of another text, and copies count once",
+    ),
+    "grada.central": Words(
+        PLACE + ": graph score {score:.4f}, strongest tie {tie:.3f} to passage {passage}",
+        "has much in common with the other texts",
+    ),
+    "grada.central_past": Words(
+        PAST + ": graph score {score:.4f}, strongest tie {tie:.3f} to passage {passage}",
+        "has less in common with the other texts than those that were taken",
+    ),
+    "grada.untied": Words(
+        PLACE + ": graph score {score:.4f}, no tie to any other passage",
+        "has nothing in common with the other texts, but no better one was left",
+    ),
+    "grada.untied_past": Words(
+        PAST + ": graph score {score:.4f}, no tie to any other passage", "has nothing in common with the other texts"
+    ),
+}
+
+RAGDEFENDER = {
+    "ragdefender.suspect": Words(
+        "suspect {place} of {count}: pair frequency {frequency:.3f}, " + NEAREST,
+        "resembles other texts so closely that they look written together",
+    ),
+    "ragdefender.below": Words(
+        "pair frequency {frequency:.3f} is below the {count} suspects', " + NEAREST, NO_LOOK_ALIKES
+    ),
+    "ragdefender.no_suspects": Words("no suspects; " + NEAREST, "no group of look-alikes stands out"),
+    "ragdefender.too_few": Words("fewer than {least} passages: too few to group, all kept", TOO_FEW),
+}
+
+TRUSTRAG = {
+    "trustrag.too_alike": Words(
+        "one of {size} passages that are too alike: " + CLUSTER,
+        "belongs to a group of texts that say the same in nearly the same words",
+    ),
+    "trustrag.dense": Words("one of {size} passages of a dense cluster: mean cosine {density:.2f}", ALIKE),
+    "trustrag.denser": Words("one of {size} passages of the denser cluster: mean cosine {density:.2f}", ALIKE),
+    "trustrag.alone_like_malicious": Words(
+        "alone in its cluster and as close to the malicious one (mean cosine {closeness:.2f})",
+        "is as much like a group of suspicious copies as they are like each other",
+    ),
+    "trustrag.alone_unlike_malicious": Words(
+        "alone in its cluster and not close to the malicious one (mean cosine {closeness:.2f})",
+        "stands alone and is not like the suspicious group",
+    ),
+    "trustrag.alone": Words("alone in its cluster", "stands alone, and nothing speaks against it"),
+    "trustrag.own_words": Words(
+        "one of {size} dense passages with little shared wording: " + CLUSTER,
+        "says about the same as others, but in words of its own",
+    ),
+    "trustrag.not_dense": Words(
+        "one of {size} passages that are not dense: mean cosine {density:.2f}", NO_LOOK_ALIKES
+    ),
+    "trustrag.too_few": Words("fewer than {least} passages: too few to cluster, all kept", TOO_FEW),
+    "trustrag.no_clustering": Words(
+        "clustering is switched off: all kept", "nothing was checked: this step is switched off"
+    ),
+    # how the released code puts it
+    "trustrag.no_shared_wording": Words(
+        "no two passages have a ROUGE-L above {overlap:g}: nothing is filtered",
+        "no two texts share enough of their wording to be suspicious",
+    ),
+    "trustrag.one_cluster": Words(
+        "all embeddings are equal: one dense cluster, dropped", "all texts are too much alike to be trusted"
+    ),
+    "trustrag.both_dense": Words(
+        "both clusters are dense: all dropped", "all texts are too much alike to be trusted"
+    ),
+    "trustrag.lone_like_dense": Words(
+        "the group is dense and the lone passage is like it: all dropped", "all texts are too much alike to be trusted"
+    ),
+    "trustrag.lone_unlike_dense": Words(
+        "the group is dense and the lone passage is not like it: the group is dropped", ALIKE
+    ),
+    "trustrag.lone_dropped": Words(
+        "the group is not dense, so the lone passage is dropped", "stands alone beside texts that agree"
+    ),
+    "trustrag.dense_or_shared": Words(
+        "its cluster is dense, or it shares wording inside its cluster",
+        "belongs to a group of texts that are too alike, or shares its wording with another",
+    ),
+    "trustrag.passed": Words("kept by the released code's rules", NOTHING),
+}  # fmt: skip
+
+RADAR = {
+    "radar.uninformative": Words("its atomic answer is uninformative", UNINFORMATIVE),
+    "radar.trusted": Words(ANSWER + "on the trusted side of the cut", "its answer fits those of the other texts"),
+    "radar.outlier": Words(
+        ANSWER + "on the trusted side of the cut, but unlike the other trusted answers",
+        "its answer is unlike the other trusted ones",
+    ),
+    "radar.unsupported": Words(ANSWER + "cut off", "too few other texts support its answer"),
+    "radar.contradicted": Words(
+        ANSWER + "cut off", "its answer is contradicted by other texts more than it is supported"
+    ),
+}
+
+READ_ALONE = {
+    "answer.uninformative": Words("its answer is uninformative", UNINFORMATIVE),
+    "vote.no_answer": Words("does not answer", UNINFORMATIVE),
+    "vote.nobody_wins": Words(
+        "answers {answer!r}, {votes:#vote}: nobody wins", "no answer has enough texts behind it to win the vote"
+    ),
+    "vote.wins": Words(
+        "answers {answer!r}, which wins with {support:#vote}", "gives the answer that most texts give"
+    ),
+    "vote.loses": Words(
+        "answers {answer!r}, {votes:#vote} against {support}", "more texts give another answer"
+    ),
+    "robustrag.votes": Words(
+        "no passage is dropped: each is read alone and has one vote", "is read by itself and has one vote"
+    ),
+    "robustrag.voted": Words("answers {answer!r}, {votes:.2f} votes", "is read by itself and its answer was counted"),
+    "robustrag.probabilities": Words(
+        "no passage is dropped: each is read alone and adds its probabilities",
+        "is read by itself, and no text decides the answer alone",
+    ),
+    "robustrag.read": Words(
+        "P(I don't know) = {refusal:.2f}: read", "is read by itself, and no text decides the answer alone"
+    ),
+    "robustrag.left_out": Words("P(I don't know) = {refusal:.2f}: left out", UNINFORMATIVE),
+    "madam.agents": Words(
+        "no passage is dropped: each has an agent who speaks for it", "is one side of a debate between the texts"
+    ),
+    "madam.answers": Words("its agent answers {answer!r}", "is one side of a debate between the texts"),
+    "reliabilityrag.consistent": Words(
+        "answers {answer!r}: in the largest set of {size} without contradiction",
+        "belongs to the largest group of texts that do not contradict each other",
+    ),
+    "reliabilityrag.contradicts": Words(
+        "answers {answer!r}: contradicts passage {passages} of the largest set without contradiction",
+        "contradicts the largest group of texts that agree",
+    ),
+    "reliabilityrag.sampled": Words(
+        "in {consistent} of the consistent samples, of {samples} that hold it",
+        "was read together with others, and judged by how well these answers agree",
+    ),
+    "reliabilityrag.unsampled": Words("in no sample", "was not read: only some of the texts were drawn"),
+}  # fmt: skip
+"""Methods that ask a model what each passage says."""
+
+OTHERS = {
+    "rerank.kept": Words(PLACE + ": relevance {relevance:.4f}", "was judged useful for the question"),
+    "rerank.past": Words(PAST + ": relevance {relevance:.4f}", USEFUL),
+    "perplexity.above": Words(
+        "perplexity {perplexity:.1f} is above {threshold:.1f}", "its language is too unusual to be trusted"
+    ),
+    "perplexity.within": Words(
+        "perplexity {perplexity:.1f} is within {threshold:.1f}", "its language is nothing unusual"
+    ),
+    "discern.perturbed": Words("the model says that it is perturbed", "the model takes it for a changed text"),
+    "discern.unperturbed": Words("the model says that it is not perturbed", "the model takes it for a genuine text"),
+    "discern.classified_perturbed": Words(
+        "P(perturbed) = {probability:.2f}, threshold {threshold:.2f}", "was recognized as a changed text"
+    ),
+    "discern.classified_unperturbed": Words(
+        "P(perturbed) = {probability:.2f}, threshold {threshold:.2f}", "was not recognized as a changed text"
+    ),
+    "astuterag.weighed": Words(
+        "no passage is dropped: the model weighs them against what it knows",
+        "the model weighs it against what it knows itself",
+    ),
+    "instructrag.explained": Words(
+        "no passage is dropped: the model is to explain which ones help", "the model has to explain which texts help"
+    ),
+    "paraphrase.rephrased": Words(
+        "no passage is dropped: the question is asked in other words",
+        "nothing was checked: only the question was put in other words",
+    ),
+}
+
+SOURCES = {
+    "sources.contradicted": Words(
+        "says {answer}[alone|, as nobody else]: {own:#source} never seen before, against {known:#known source} for "
+        "{other}",
+        "known sources contradict it, and its own was never seen before",
+    ),
+    "sources.agrees": Words("says {answer}, like {others:#known source}", "known sources say the same"),
+    "sources.trusted": Words("says {answer}, and its source is trusted", "its source is trusted"),
+    "sources.one_origin": Words(
+        "one of {count:#text} from one source that was never seen before",
+        "one source that was never seen before sent too many texts",
+    ),
+    "sources.blocked": Words("its source is blocked by the policy", "its source is blocked"),
+}
+"""What is said of who says it."""
+
+WORDS: Mapping[str, Words] = {
+    **DOOR, **GUARD, **GRADA, **RAGDEFENDER, **TRUSTRAG, **RADAR, **READ_ALONE, **OTHERS, **SOURCES,
+}  # fmt: skip
+"""By code."""
+
+OTHER_FATE = {
+    False: {"guard.kept": "guard.crafted", "guard.unremarkable": "guard.threshold", "guard.redacted": "guard.rest"},
+    True: {"guard.crafted": "guard.kept", "guard.threshold": "guard.unremarkable", "guard.rest": "guard.redacted",
+           "guard.contradicted": "guard.kept"},
+}  # fmt: skip
+"""By whether a passage is kept after all: the codes of the same findings when its threshold is moved."""

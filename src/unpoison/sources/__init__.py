@@ -1,0 +1,34 @@
+"""Who says it: the party behind a passage, what a policy says of it, and how often it was seen.
+
+The names below are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unpoison.sources.history import History, Past
+    from unpoison.sources.origins import origin_of
+    from unpoison.sources.policy import Policy
+    from unpoison.sources.reliability import Reliability
+    from unpoison.sources.sources import Sources, Standing
+
+_HOMES = {
+    "History": "history",
+    "Past": "history",
+    "Policy": "policy",
+    "Reliability": "reliability",
+    "Sources": "sources",
+    "Standing": "sources",
+    "origin_of": "origins",
+}
+
+__all__ = ["History", "Past", "Policy", "Reliability", "Sources", "Standing", "origin_of"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unpoison.sources' has no attribute {name!r}")
+    return getattr(import_module(f"unpoison.sources.{_HOMES[name]}"), name)

@@ -1,0 +1,201 @@
+"""The party behind a source: a registrable domain, a user on a host where users write, a folder, a field's value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import blake2b
+
+from unpoison.errors import OptionError, shown
+from unpoison.sources.addresses import LONGEST, Place, host_like, place_of, registrable, visible
+from unpoison.sources.hosts import ARCHIVES, CASED, PLAIN, SHARED, USERS
+
+__all__ = ["LONGEST_ORIGIN", "checked_rule", "origin_of", "place", "source_of"]
+
+LONGEST_ORIGIN = 300
+"""Characters; of a longer one the end is replaced by a hash of it."""
+
+MOST_SEGMENTS = 16
+"""Of a rule `path:N`."""
+
+ADDRESS_FIELDS = ("url", "uri", "link")
+"""Metadata that hold a passage's address on the web."""
+
+Users = tuple[tuple[str, str], ...]
+"""More hosts where users write, as `hosts.USERS` has them."""
+
+
+def origin_of(
+    source: str | None, rule: str = "domain", metadata: Mapping[str, object] | None = None, users: Users = ()
+) -> str:
+    """The party behind a source.
+
+    A web address gives the registrable domain (public suffix list, with its private section), and on hosts where users
+    write, the user: `github.com/alice`. A file gives its folder, with a slash at the end, so that it is never equal to
+    a domain. A bare word, such as a collection's name, stands for itself.
+
+    Args:
+        source: An address, a path, a collection's name; None for nothing.
+        rule: `domain` as above; `host`: the whole host; `path:N`: the host and N segments of the path, or the first N
+            folders; `field:NAME`: what the metadata say under NAME, as `NAME:value`.
+        metadata: Of the passage.
+        users: More hosts where users write; pairs as in `hosts.USERS`.
+
+    Returns:
+        At most 300 characters, none of them a control character. "" where nobody can say: no source, one of more than
+        2,048 characters, `javascript:`, `data:`, an address with a trick in it, a field that is missing.
+
+    Raises:
+        OptionError: No such rule. No source raises.
+    """
+    kind, _, argument = checked_rule(rule).partition(":")
+    if kind == "field":
+        return _field(argument, (metadata or {}).get(argument))
+    if not isinstance(source, str) or len(source) > LONGEST:
+        return ""
+    return _origin(source, kind, int(argument or 0), users)
+
+
+def source_of(source: str | None, metadata: Mapping[str, object]) -> str | None:
+    """What an origin is read from: the source, or the address among the metadata where the source is a mere name.
+
+    A source that is an address or a path comes first: metadata may have been read out of the document itself.
+    """
+    if metadata:
+        for name in ADDRESS_FIELDS:
+            address = metadata.get(name)
+            if (
+                isinstance(address, str)
+                and address != source
+                and address[:8].lower().startswith(("http://", "https://"))
+            ):
+                found = None if source is None else place(source)
+                return address if source is None or (found is not None and found.kind == "name") else source
+    return source
+
+
+@lru_cache(maxsize=4096)
+def place(source: str) -> Place | None:
+    """`place_of`, remembered."""
+    return place_of(source)
+
+
+@lru_cache(maxsize=256)
+def checked_rule(rule: str) -> str:
+    """A rule of origin.
+
+    Raises:
+        OptionError: There is no such rule.
+    """
+    kind, colon, argument = rule.partition(":") if isinstance(rule, str) else ("", "", "")
+    if kind in ("domain", "host") and not colon:
+        return rule
+    if kind == "path" and argument.isascii() and argument.isdigit() and 1 <= int(argument[:4]) <= MOST_SEGMENTS:
+        return rule
+    if kind == "field" and argument and len(argument) <= 100 and argument.isprintable():
+        return rule
+    raise OptionError(
+        f"origin must be domain, host, path:N (N from 1 to {MOST_SEGMENTS}) or field:NAME, got {shown(rule)}"
+    )
+
+
+def _field(name: str, value: object) -> str:
+    if value is None or isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return ""
+    text = str(value)
+    words = " ".join(text.split()) if len(text) <= LONGEST else ""
+    return _fitted(f"{name}:{visible(words)}") if words else ""
+
+
+@lru_cache(maxsize=4096)
+def _origin(source: str, kind: str, segments: int, users: Users) -> str:
+    found = place(source)
+    if found is None:
+        return ""
+    if found.kind == "name":
+        return _fitted(found.segments[0])
+    if found.kind == "file":
+        folders = found.segments[:segments] if kind == "path" else found.segments
+        return _fitted(found.host + "".join(f"{folder}/" for folder in folders) or "./")
+    if kind == "host":
+        return found.host
+    if kind == "path":
+        return _fitted("/".join((found.host, *found.segments[:segments])))
+    return _fitted(_party(found, dict(users)))
+
+
+def _party(found: Place, more: Mapping[str, str]) -> str:
+    """The registrable domain, or the user on a host where users write, or that host where no user is named."""
+    domain = registrable(found.host)
+    hosts = [found.host]
+    while hosts[-1] != domain and "." in hosts[-1]:
+        hosts.append(hosts[-1].partition(".")[2])
+    for host in hosts:
+        for prefix, skipped in ARCHIVES.items():
+            begin = tuple(prefix.split("/"))
+            behind = len(begin) - 1 + skipped
+            if (host, *found.segments[: len(begin) - 1]) == begin and len(found.segments) > behind:
+                return _shown_by(host, found.segments[behind:])
+    for host in hosts:
+        user = _user(host, found, more)
+        if user:
+            return user
+    more_hosts = {_host_of(pattern) for pattern in more}
+    return next((host for host in hosts if host in SHARED or host in more_hosts), domain)
+
+
+def _shown_by(host: str, inner: tuple[str, ...]) -> str:
+    """What an archive or a proxy shows of somebody else: nobody's own word, and not quite that somebody's either."""
+    rest = "/".join(inner)
+    for scheme in ("http:/", "https:/"):
+        rest = rest.removeprefix(scheme)
+    first = rest.partition("/")[0]
+    return f"{host}/{registrable(shown_host)}" if host_like(first) and (shown_host := _web_host(first)) else host
+
+
+def _web_host(text: str) -> str:
+    found = place(f"https://{text}/")
+    return "" if found is None else found.host
+
+
+def _user(host: str, found: Place, more: Mapping[str, str]) -> str:
+    """The longest entry of the table that the address begins with; "" for none."""
+    if found.segments and f"{host}/{found.segments[0]}" in PLAIN:
+        return ""
+    best, name = "", ""
+    for pattern, called in (*_entries(host), *((p, c) for p, c in more.items() if _host_of(p) == host)):
+        wanted = pattern.split("/")[1:]
+        if pattern.startswith("*."):
+            above = found.host.removesuffix("." + pattern[2:])
+            names = [above.rpartition(".")[2]] if above not in ("", "www", found.host) else []
+        elif len(found.segments) >= len(wanted) and all(
+            want in ("*", part) for want, part in zip(wanted, found.segments)
+        ):
+            names = [part for want, part in zip(wanted, found.segments) if want == "*"]
+        else:
+            continue
+        if names and (pattern.startswith("*."), len(pattern)) > (best.startswith("*."), len(best)):
+            best, name = pattern, _filled(called or pattern, names)
+    return name if host in CASED else name.lower()
+
+
+@lru_cache(maxsize=1024)
+def _entries(host: str) -> tuple[tuple[str, str], ...]:
+    return tuple((pattern, called) for pattern, called in USERS.items() if _host_of(pattern) == host)
+
+
+def _host_of(pattern: str) -> str:
+    return pattern.partition("/")[0].removeprefix("*.")
+
+
+def _filled(called: str, names: list[str]) -> str:
+    """The name of an entry, its stars filled with the last names."""
+    first, *rest = called.split("*")
+    return first + "".join(name + piece for name, piece in zip(names[len(names) - len(rest) :], rest))
+
+
+def _fitted(origin: str) -> str:
+    if len(origin) <= LONGEST_ORIGIN:
+        return origin
+    digest = blake2b(origin.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{origin[:270]}…{digest}{'/' if origin.endswith('/') else ''}"

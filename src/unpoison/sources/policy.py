@@ -1,0 +1,228 @@
+"""What a company says of its sources, in a few lines of YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from unpoison.errors import OptionError, shown
+from unpoison.sources.addresses import Place, place_of
+from unpoison.sources.origins import Users, checked_rule, place
+from unpoison.sources.patterns import Pattern, checked_pattern, named_place
+from unpoison.sources.trust import Level
+
+__all__ = ["LISTS", "Policy"]
+
+LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
+"""The lists of patterns; of two patterns as long as each other, the one in the earlier list counts."""
+
+KEYS = ("origin", "fresh", *LISTS, "prefer", "hosts", "history")
+
+Listed = tuple[Pattern, Level]
+
+LARGEST = 1_000_000
+"""Bytes of a policy."""
+
+MOST_PATTERNS = 10_000
+
+UNITS = {"": 1, "day": 1, "days": 1, "week": 7, "weeks": 7, "month": 30, "months": 30}
+"""Days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy, checked.
+
+    Attributes:
+        origin: The rule of origin: `domain`, `host`, `path:N`, `field:NAME`.
+        fresh: Days for which an origin stays fresh after it was first seen; 0 for none.
+        patterns: In which list each pattern stands.
+        prefer: Which side of a dispute is told first: "", `older`, `newer`, or `field:NAME=value`.
+        hosts: More hosts where users write.
+        history: The file in which to remember origins, beside the policy's own file unless absolute; None for none.
+    """
+
+    origin: str = "domain"
+    fresh: int = 0
+    patterns: tuple[Listed, ...] = field(default=(), repr=False)
+    prefer: str = ""
+    hosts: Users = ()
+    history: Path | None = None
+    _by_key: Mapping[str, Sequence[Listed]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_key: dict[str, list[Listed]] = {}
+        for listed in self.patterns:
+            by_key.setdefault(listed[0].key, []).append(listed)
+        object.__setattr__(self, "_by_key", by_key)
+
+    @classmethod
+    def of(cls, value: Policy | str | Path | Mapping[str, Any] | None) -> Self | Policy:
+        """A policy from a YAML file, or from a mapping with the same keys.
+
+        Raises:
+            OptionError: It cannot be read or used; one sentence says where and what to do.
+        """
+        if isinstance(value, Policy):
+            return value
+        if value is None:
+            return cls()
+        if isinstance(value, Mapping):
+            return cls._of(value, "the policy", None)
+        path = Path(value)
+        return cls._of(_loaded(path), f"the policy {shown(str(path), 200)}", path.parent)
+
+    @classmethod
+    def _of(cls, keys: Mapping[Any, Any], where: str, folder: Path | None) -> Self:
+        for key in keys:
+            if key not in KEYS:
+                near = get_close_matches(str(key), KEYS, n=1)
+                hint = f"did you mean {near[0]}? " if near else ""
+                raise OptionError(f"{where} has no key {shown(key)}; {hint}known: {', '.join(KEYS)}")
+        try:
+            rule = checked_rule(keys.get("origin", "domain"))
+        except OptionError as error:
+            raise OptionError(f"{where}: {error}") from None
+        return cls(
+            rule,
+            _days(keys.get("fresh", 0), where),
+            _patterns(keys, where),
+            _preference(keys.get("prefer"), where),
+            _users(keys.get("hosts"), where),
+            _history(keys.get("history"), where, folder),
+        )
+
+    @property
+    def informed(self) -> bool:
+        """Whether it names anybody who may be believed more than others."""
+        return any(level in ("trusted", "known") for _, level in self.patterns)
+
+    def level(self, source: str | None, origin: str) -> Level | None:
+        """In which list a source stands by the most specific pattern; None for none."""
+        places = (None if source is None else place(source), named_place(origin) if origin else None)
+        keys = dict.fromkeys(("", origin, *(found.host for found in places if found is not None)))
+        listed = [one for key in keys for one in self._by_key.get(key, ())]
+        found = [(-one.literal, LISTS.index(level)) for one, level in listed if one.matches(source, origin)]
+        return LISTS[min(found)[1]] if found else None
+
+
+def _loaded(path: Path) -> Mapping[Any, Any]:
+    name = f"the policy {shown(str(path), 200)}"
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise OptionError(f"{name} cannot be read ({error.strerror or error}); give the path of a YAML file") from None
+    if len(data) > LARGEST:
+        raise OptionError(f"{name} has more than {LARGEST:,} bytes; write patterns with * and **")
+    try:
+        value = yaml.load(data.decode("utf-8"), _Loader)  # noqa: S506  a SafeLoader
+    except UnicodeDecodeError:
+        raise OptionError(f"{name} is no text in UTF-8; save it as such") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
+        raise OptionError(f"{name} is no YAML ({line}{problem[:120]}); quote patterns that begin with *") from None
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise OptionError(f"{name} must be keys with values, such as known: [docs.example], got {shown(value)}")
+    return value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without anchors, which a few lines can blow up to anything, and without keys that are given twice."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise yaml.constructor.ConstructorError(None, None, "anchors and aliases are not read", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if key.value in keys if isinstance(key.value, str) else False:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} stands twice", key.start_mark)
+            keys.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def _days(value: object, where: str) -> int:
+    number: object = value
+    if isinstance(value, str):
+        count, _, unit = value.strip().partition(" ")
+        factor = UNITS.get(unit.strip().lower())
+        number = int(count) * factor if count.isascii() and count.isdigit() and len(count) < 6 and factor else None
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 100_000:
+        raise OptionError(f"{where}: fresh must be a number of days such as 30 or '30 days', got {shown(value)}")
+    return number
+
+
+def _patterns(keys: Mapping[Any, Any], where: str) -> tuple[tuple[Pattern, Level], ...]:
+    found: dict[str, tuple[Pattern, Level]] = {}
+    for level in LISTS:
+        for text in _texts(keys.get(level), f"{where}: {level}"):
+            pattern = checked_pattern(text, f"{where}: {level}")
+            name = pattern.text.partition("://")[2].lower() or pattern.text.lower()
+            before = found.get(name)
+            if before is not None and before[1] != level:
+                raise OptionError(
+                    f"{where}: {shown(text)} stands in {before[1]} and in {level}; leave it in one of the two"
+                )
+            found[name] = (pattern, level)
+    if len(found) > MOST_PATTERNS:
+        raise OptionError(f"{where} has more than {MOST_PATTERNS:,} patterns; use * and **")
+    return tuple(found.values())
+
+
+def _texts(value: object, name: str) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise OptionError(f"{name} must be a list such as [docs.example], got {shown(value)}; put it in brackets")
+    return list(value)
+
+
+def _preference(value: object, where: str) -> str:
+    if value in (None, "older", "newer"):
+        return str(value or "")
+    if isinstance(value, str) and value.startswith("field:"):
+        name, equal, wanted = value.removeprefix("field:").partition("=")
+        if name.strip() and equal and wanted.strip():
+            return f"field:{name.strip()}={wanted.strip()}"
+    raise OptionError(f"{where}: prefer must be older, newer or field:NAME=value, got {shown(value)}")
+
+
+def _users(value: object, where: str) -> Users:
+    found: list[tuple[str, str]] = []
+    for text in _texts(value, f"{where}: hosts"):
+        host, slash, path = str(text).strip().lower().partition("/")
+        bare = host.removeprefix("*.")
+        starred = host.startswith("*.") or "*" in path.split("/")
+        if (
+            not starred
+            or "**" in path
+            or len(str(text)) > 300
+            or place_of(f"https://{bare}/") != Place("web", bare, ())
+        ):
+            raise OptionError(
+                f"{where}: hosts holds {shown(text)}; write where the user's name stands, as in forum.example/user/* "
+                "or *.blogs.example"
+            )
+        found.append((f"{host}{slash}{path}".rstrip("/"), ""))
+    return tuple(found)
+
+
+def _history(value: object, where: str, folder: Path | None) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, (str, Path)) or not str(value).strip() or "\0" in str(value):
+        raise OptionError(f"{where}: history must be the path of a file, got {shown(value)}")
+    return Path(value) if folder is None else folder / value

@@ -1,0 +1,292 @@
+"""What a policy and a history say of the sources of passages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, TypeVar
+
+from unpoison.checks import among
+from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.recent import Recent
+from unpoison.sources.fields import Metadata, metadata_of, source_in
+from unpoison.sources.history import History, Outcome, Past, question_hash
+from unpoison.sources.hosts import SHARED
+from unpoison.sources.origins import origin_of, source_of
+from unpoison.sources.policy import Policy
+from unpoison.sources.reliability import outcomes
+from unpoison.sources.retrievals import retrieval_of
+from unpoison.sources.trust import Level, trust
+
+__all__ = ["SourceRow", "Sources", "Standing"]
+
+T = TypeVar("T")
+
+PAUSE = 10.0
+"""Seconds for which a history that could not be used is let be."""
+
+Record = tuple[int, Mapping[str, Outcome]]
+"""The hash of a question, and what became of each origin."""
+
+CHUNK = 500
+"""Questions that are learned in one transaction."""
+
+
+class Standing(NamedTuple):
+    """What is said of one passage's source.
+
+    Attributes:
+        origin: The party behind it; "" where nobody can say.
+        level: `trusted`, `known`, `open` or `blocked` by the policy; `open` also on a host where users write, where no
+            user stands in the address; `seen` by the history; `fresh` where it does not know it, or not for long
+            enough; `unknown` where there is no origin, or nothing to judge by.
+        trust: The weight of its word, in [0, 1].
+        questions: For how many other questions it was retrieved.
+        first_day: When it was first; None for never.
+    """
+
+    origin: str
+    level: Level
+    trust: float
+    questions: int
+    first_day: date | None
+
+
+class SourceRow(NamedTuple):
+    """One origin of the history, with what it weighs for a question that nobody has asked yet."""
+
+    origin: str
+    level: Level
+    trust: float
+    past: Past
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+class Sources:
+    """Who says what passages say, and how far to believe them.
+
+    Safe for threads; processes share a history by its file. A history that cannot be used stops nothing: `notes` say
+    so, and screening goes on without it.
+
+    Args:
+        policy: A YAML file or a mapping: lists of patterns `trusted`, `known`, `open`, `blocked`, and `origin`,
+            `fresh`, `prefer`, `hosts`, `history`; None for none.
+        history: A SQLite file, made where there is none; a `History`; None for what the policy names, else for memory.
+        today: What day it is.
+
+    Raises:
+        OptionError: The policy cannot be used.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str | Path | Mapping[str, Any] | None = None,
+        history: History | str | Path | None = None,
+        *,
+        today: Callable[[], date] = _today,
+    ) -> None:
+        self.policy = Policy.of(policy)
+        self.history = history if isinstance(history, History) else History(history or self.policy.history)
+        self._today = today
+        self._start()
+
+    def _start(self) -> None:
+        self._levels: Recent[tuple[str | None, str], str] = Recent(lambda _k, _v: 1, 4096)
+        self._note, self._again = "", 0.0
+
+    @classmethod
+    def of(cls, value: Sources | Policy | str | Path | Mapping[str, Any] | None) -> Sources | None:
+        """What an option `sources=` was given: as it is, of a policy, or None for None."""
+        return value if value is None or isinstance(value, Sources) else cls(value)
+
+    @property
+    def informed(self) -> bool:
+        """Whether there is anything to tell sources apart by: somebody trusted or known, or a history.
+
+        If not, every source that is not blocked or open is `unknown`, and weighs 1, as without sources.
+        """
+        return self.policy.informed or bool(self._try(lambda: bool(self.history), default=False))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong and was gone without."""
+        return (self._note,) if self._note else ()
+
+    def origin(self, passage: object) -> str:
+        """The party behind a passage, by the policy's rule; "" where nobody can say.
+
+        Args:
+            passage: A `Passage`, or a mapping or an object that `Passage.of` makes one of.
+        """
+        return self._read(passage)[1]
+
+    def trust(self, origin: str, question: str | None = None) -> float:
+        """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
+        past = self._past([origin], question)
+        return self._standing(None, origin, past.get(origin), self.informed).trust
+
+    def standings(self, question: str, passages: Sequence[object]) -> tuple[Standing, ...]:
+        """What is said of each passage's source; what happened for the question itself does not count.
+
+        Args:
+            question: The user's.
+            passages: As for `origin`.
+        """
+        located = [self._read(passage) for passage in passages]
+        past = self._past([origin for _, origin in located], question)
+        informed = bool(past) or self.informed
+        return tuple(self._standing(source, origin, past.get(origin), informed) for source, origin in located)
+
+    def record(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
+        """Remember who was retrieved for a question, and what came of it.
+
+        Args:
+            question: Not kept; 8 bytes of a hash of its words are.
+            outcomes: For each origin: `seen`, `agreed` with the answer, `contested` it, or was `dropped`.
+        """
+        self._try(lambda: self.history.record(question, outcomes, self._today()), default=None)
+
+    def learn(
+        self, rows: Iterable[object], method: Literal["seen", "agreement"] = "seen", generator: Any = None
+    ) -> Self:
+        """Fill the history from rows: mappings with a question and passages, or `Row` objects.
+
+        Args:
+            rows: Their `query` or `question` and `passages`.
+            method: `seen` counts for how many questions each origin was retrieved. `agreement` also reads every passage
+                and counts how often an origin says what the others say, weighted by how reliable they seem
+                (`reliability`); it needs no labels, and is wrong where most sources are.
+            generator: Reads the passages for `agreement`, such as "reader".
+
+        Raises:
+            OptionError: No such method, or none to read with.
+            InputError: A row without question or passages; the message says which.
+            StoreError: The history cannot be used.
+        """
+        if among("method", method, ("seen", "agreement")) == "agreement":
+            self._write(self._agreement(rows, generator))
+        else:
+            self._write(self._seen(rows))
+        return self
+
+    def _seen(self, rows: Iterable[object]) -> Iterator[Record]:
+        for number, row in enumerate(rows, 1):
+            try:
+                read = retrieval_of(row)
+            except InputError as error:
+                raise InputError(f"row {number}: {error}") from None
+            yield question_hash(read.question or ""), read.outcomes([self.origin(one) for one in read.passages])
+
+    def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
+        from unpoison.defenses.agreement import answers_by_origin  # reading is the business of a room above
+
+        if generator is None:
+            raise OptionError('method="agreement" reads passages: give a generator, such as "reader"')
+        read = list(answers_by_origin(rows, self, generator))
+        for (question, _), found in zip(read, outcomes([answers for _, answers in read])):
+            yield question_hash(question), found
+
+    def _write(self, records: Iterable[Record]) -> None:
+        chunk: list[Record] = []
+        for record in records:
+            chunk.append(record)
+            if len(chunk) == CHUNK:
+                self.history.record_many(chunk, self._today())
+                chunk.clear()
+        self.history.record_many(chunk, self._today())
+
+    def forget(self, origin: str) -> bool:
+        """Remember nothing of an origin any more; whether there was anything."""
+        return self.history.forget(origin)
+
+    def rows(self) -> list[SourceRow]:
+        """All origins of the history, those seen for the most questions first.
+
+        Raises:
+            UnpoisonError: The history cannot be used.
+        """
+        informed = self.informed
+        found = []
+        for past in self.history.rows():
+            standing = self._standing(None, past.origin, past, informed)
+            found.append(SourceRow(past.origin, standing.level, standing.trust, past))
+        return found
+
+    def _read(self, passage: object) -> tuple[str | None, str]:
+        """What the origin of a passage is read from, and the origin."""
+        held = getattr(passage, "metadata", None)
+        if isinstance(held, Metadata):
+            return self._located(getattr(passage, "source", None), held)
+        if isinstance(passage, Mapping):
+            more = passage.get("metadata") or passage.get("meta")
+            source, held = source_in(passage, more), metadata_of(passage, more)
+        else:
+            source, held = getattr(passage, "source", None) or source_in({}, held), metadata_of({}, held)
+        return self._located(source if isinstance(source, str) else None, held)
+
+    def _located(self, source: str | None, metadata: Mapping[str, Any]) -> tuple[str | None, str]:
+        best = source_of(source, metadata)
+        return best, origin_of(best, self.policy.origin, metadata, self.policy.hosts)
+
+    def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
+        questions, first = (0, None) if past is None else (past.questions, past.first_day)
+        level = self._level(source, origin)
+        if level is None and not informed:
+            return Standing(origin, "unknown", 1.0, questions, first)
+        if level is None:
+            level = self._age(origin, questions, first)
+        counts = (0, 0) if past is None else (past.agreed, past.contested)
+        return Standing(origin, level, trust(level, questions, *counts), questions, first)
+
+    def _level(self, source: str | None, origin: str) -> Level | None:
+        if not self.policy.patterns:
+            return None
+        level = self._levels.get((source, origin))
+        if level is None:
+            level = self.policy.level(source, origin) or ""
+            if len(source or "") <= 2_048:
+                self._levels.put((source, origin), level)
+        return level or None  # type: ignore[return-value]
+
+    def _age(self, origin: str, questions: int, first: date | None) -> Level:
+        if not origin:
+            return "unknown"
+        if origin in SHARED or any(
+            origin == host.partition("/")[0].removeprefix("*.") for host, _ in self.policy.hosts
+        ):
+            return "open"  # on a host where users write, and nobody can say which
+        young = first is not None and bool(self.policy.fresh) and (self._today() - first).days < self.policy.fresh
+        return "seen" if questions and not young else "fresh"
+
+    def _past(self, origins: Sequence[str], question: str | None) -> dict[str, Past]:
+        but = None if question is None else question_hash(question)
+        return self._try(lambda: self.history.past(origins, but), default={})
+
+    def _try(self, use: Callable[[], T], default: T) -> T:
+        """Use the history; where that fails, go on without it for a while, and say so."""
+        if time.monotonic() < self._again:
+            return default
+        try:
+            found = use()
+        except OptionError:
+            raise
+        except UnpoisonError as error:
+            self._note, self._again = f"screening goes on without history: {error}", time.monotonic() + PAUSE
+            return default
+        self._note = ""
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"policy": self.policy, "history": self.history, "_today": self._today}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def __repr__(self) -> str:
+        return f"Sources({self.policy!r}, {self.history!r})"

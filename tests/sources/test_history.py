@@ -1,0 +1,169 @@
+"""Counts and days of origins: what is kept, by whom, and how much of it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import stat
+import threading
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from unpoison.errors import InputError, OptionError, StoreError
+from unpoison.sources import history as module
+from unpoison.sources.history import History, question_hash
+
+DAY = date(2026, 3, 1)
+
+
+@pytest.fixture(params=["memory", "file"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
+    return History(tmp_path / "h.db" if request.param == "file" else None)
+
+
+def test_questions_count_once_and_days_by_the_calendar(history: History) -> None:
+    assert not history
+    history.record("Who won the cup in 2022?", {"cnn.com": "seen", "bbc.com": "agreed", "": "seen"}, DAY)
+    history.record("the cup of 2022: who won", {"cnn.com": "agreed"}, DAY)
+    history.record("Who hosts it?", {"cnn.com": "contested"}, DAY + timedelta(1))
+    history.record("Who hosts it?", {"cnn.com": "seen"}, DAY + timedelta(1))
+    assert history
+    cnn, bbc = history.rows()
+    assert cnn == ("cnn.com", DAY, DAY + timedelta(1), 2, 2, 1, 1, 0)
+    assert bbc == ("bbc.com", DAY, DAY, 1, 1, 1, 0, 0)
+    assert history.past(["cnn.com", "none"], question_hash("who hosts it")) == {
+        "cnn.com": ("cnn.com", DAY, DAY + timedelta(1), 2, 1, 1, 0, 0)
+    }
+
+
+def test_the_last_outcome_of_a_question_is_the_one_that_counts(history: History) -> None:
+    for outcome in ("seen", "agreed", "dropped", "contested", "seen"):
+        history.record("q", {"a.com": outcome}, DAY)
+    [past] = history.rows()
+    assert (past.questions, past.agreed, past.contested, past.dropped) == (1, 0, 1, 0)
+
+
+def test_a_clock_that_goes_back_makes_nobody_older(history: History) -> None:
+    history.record("one", {"a.com": "seen"}, DAY)
+    history.record("two", {"a.com": "seen"}, DAY - timedelta(9_000))
+    history.record("three", {"a.com": "seen"}, DAY)
+    [past] = history.rows()
+    assert (past.first_day, past.last_day, past.days, past.questions) == (DAY, DAY, 1, 3)
+
+
+def test_no_question_and_no_text_is_in_the_file(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.db")
+    history.record("Where is the zanzibar-secret kept?", {"cnn.com": "seen"}, DAY)
+    history.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"cnn.com" in content and b"zanzibar" not in content
+    assert stat.S_IMODE((tmp_path / "h.db").stat().st_mode) == 0o600
+
+
+def test_an_unknown_outcome_changes_nothing(history: History) -> None:
+    with pytest.raises(OptionError, match="an outcome must be one of seen, agreed, contested, dropped, got 'won'"):
+        history.record("q", {"a.com": "seen", "b.com": "won"}, DAY)  # type: ignore[dict-item]
+    assert not history
+
+
+def test_what_is_forgotten_is_gone(history: History) -> None:
+    history.record("q", {"a.com": "agreed", "b.com": "seen"}, DAY)
+    assert history.forget("a.com") and not history.forget("a.com")
+    assert [past.origin for past in history.rows()] == ["b.com"]
+    history.record("q", {"a.com": "seen"}, DAY)
+    assert history.past(["a.com"])["a.com"].agreed == 0
+
+
+def test_questions_are_bounded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_QUESTIONS", 5)
+    for i in range(9):
+        history.record(f"question {i}", {"a.com": "agreed"}, DAY)
+    [past] = history.rows()
+    assert (past.questions, past.agreed) == (5, 5)
+
+
+def test_origins_are_bounded_and_the_established_stay(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ORIGINS", 100)
+    monkeypatch.setattr(module, "PRUNED_EVERY", 10)
+    for i in range(3):
+        history.record(f"question {i}", {"old.com": "seen"}, DAY - timedelta(900))
+    for i in range(150):
+        history.record("flood", {f"f{i}.com": "seen"}, DAY + timedelta(i))
+    names = {past.origin for past in history.rows()}
+    assert len(names) <= 110
+    assert {"old.com", "f149.com"} <= names and "f0.com" not in names
+
+
+def test_threads_lose_no_count(history: History) -> None:
+    def work(number: int) -> None:
+        for i in range(25):
+            history.record(f"question t{number} i{i}", {"a.com": "agreed", "b.com": "seen"}, DAY)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(past.questions, past.agreed) for past in history.rows()] == [(150, 150), (150, 0)]
+
+
+def _write(path: Path, number: int) -> None:
+    history = History(path)
+    for i in range(25):
+        history.record(f"question t{number} i{i}", {"a.com": "agreed"}, DAY)
+
+
+def test_processes_that_make_the_file_together_lose_no_count(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_write, args=(tmp_path / "h.db", number)) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    [past] = History(tmp_path / "h.db").rows()
+    assert (past.questions, past.agreed, past.days) == (100, 100, 1)
+
+
+def test_a_forked_child_opens_the_file_itself(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.db")
+    history.record("q", {"a.com": "seen"}, DAY)
+    before = history._connection
+    history._process = -1  # as a child sees it
+    history.record("r", {"a.com": "seen"}, DAY)
+    assert history._connection is not before
+    assert history.past(["a.com"])["a.com"].questions == 2
+
+
+def test_a_locked_file_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY", 0.01)
+    history = History(tmp_path / "h.db")
+    history.record("q", {"a.com": "seen"}, DAY)
+    other = sqlite3.connect(tmp_path / "h.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match=r"cannot be used \(database is locked\)"):
+        history.record("r", {"a.com": "seen"}, DAY)
+    assert history.past(["a.com"])["a.com"].questions == 1  # readers wait for nobody
+    other.execute("ROLLBACK")
+    other.close()
+    history.record("r", {"a.com": "seen"}, DAY)
+    assert history.past(["a.com"])["a.com"].questions == 2
+
+
+def test_counts_that_are_none_are_an_error(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.db")
+    history.record("q", {"a.com": "seen"}, DAY)
+    with sqlite3.connect(tmp_path / "h.db") as other:
+        other.execute("UPDATE origins SET first_day = 'soon'")
+    other.close()
+    with pytest.raises(InputError, match=r"holds no counts for 'a\.com'"):
+        history.rows()
+
+
+def test_a_question_without_words_is_one_too() -> None:
+    assert question_hash("???") != question_hash("!!!")
+    assert question_hash("who is it") == question_hash("Is it who?")
+    assert question_hash("什么是猫") != question_hash("什么是狗")
+    assert -(2**63) <= question_hash("\ud800" * 20_000) < 2**63

@@ -1,0 +1,95 @@
+"""Reliability without labels, on sources whose reliability is known because it is simulated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison.sources.reliability import outcomes, reliability
+
+SEEDS = range(6)
+
+
+def simulated(rates: list[float], questions: int, seed: int, classes: int = 5, knows: float = 0.8):
+    """What each source answers: right ("0") as often as its rate says, else one of the wrong ones; or nothing."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for _ in range(questions):
+        row = {}
+        for i, rate in enumerate(rates):
+            right = generator.random() < rate
+            wrong = str(generator.integers(1, classes))
+            row[i] = ("0" if right else wrong) if generator.random() < knows else None
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_estimated_rates_follow_the_true_ones(seed: int) -> None:
+    rates = list(np.random.default_rng(seed).uniform(0.2, 0.95, 9))
+    found = reliability(simulated(rates, 200, seed))
+    assert np.corrcoef(rates, [found[i].rate for i in range(9)])[0, 1] >= 0.95
+    assert all(0 <= found[i].rate <= 1 and found[i].weight >= 0 for i in range(9))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_coalition_below_half_ends_with_nothing(seed: int) -> None:
+    rows = simulated([0.8] * 5 + [0.0] * 4, 200, seed, knows=1.0)
+    for row in rows:
+        row.update(dict.fromkeys(range(5, 9), "planted"))
+    found = reliability(rows)
+    assert max(found[i].weight for i in range(5, 9)) < 0.1 * min(found[i].weight for i in range(5))
+    assert min(found[i].rate for i in range(5)) > 0.7
+
+
+def test_a_coalition_above_half_wins() -> None:
+    """As the docstring says: agreement alone cannot tell."""
+    rows = simulated([0.9] * 4 + [0.0] * 5, 200, 1, knows=1.0)
+    for row in rows:
+        row.update(dict.fromkeys(range(4, 9), "planted"))
+    found = reliability(rows)
+    assert min(found[i].rate for i in range(4, 9)) > 0.9
+    assert max(found[i].weight for i in range(4)) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sleepers_win_no_vote_when_they_wake(seed: int) -> None:
+    """Three of nine are honest for 100 questions and then give one wrong answer: the rest still outweigh them."""
+    rows = simulated([0.85] * 9, 130, seed, knows=1.0)
+    for row in rows[100:]:
+        row.update(dict.fromkeys(range(3), "planted"))
+    results = outcomes(rows)
+    said = [result for result in results[100:] if result.get(0) == "agreed"]
+    assert said == []
+    found = reliability(rows)
+    assert max(found[i].rate for i in range(3)) < min(found[i].rate for i in range(3, 9))
+
+
+def test_who_hardly_answers_is_taken_for_average() -> None:
+    rows = simulated([0.9] * 5, 100, 0, knows=1.0)
+    rows[0]["new"] = rows[0][0]
+    found = reliability(rows)
+    assert found["new"].answered == 1
+    assert 0.8 < found["new"].rate < 1.0
+
+
+def test_what_nobody_else_answers_says_nothing() -> None:
+    found = reliability([{"a": "x", "b": None}, {"b": "y"}, {}])
+    assert {name: (r.rate, r.answered) for name, r in found.items()} == {"a": (0.5, 0), "b": (0.5, 0)}
+    assert outcomes([{"a": "x", "b": None}, {"b": "y"}]) == [{"a": "seen", "b": "seen"}, {"b": "seen"}]
+    assert reliability([]) == {}
+
+
+def test_outcomes_follow_the_weights_and_a_tie_blames_nobody() -> None:
+    rows = [{"a": "1", "b": "1", "c": "2"} for _ in range(20)]
+    assert outcomes(rows)[0] == {"a": "agreed", "b": "agreed", "c": "contested"}
+    assert outcomes([{"a": "1", "b": "2"}]) == [{"a": "seen", "b": "seen"}]
+    heavier = outcomes([*rows, {"a": "1", "c": "2"}])
+    assert heavier[-1] == {"a": "agreed", "c": "contested"}
+
+
+def test_the_order_of_sources_and_questions_does_not_matter() -> None:
+    rows = simulated([0.3, 0.5, 0.7, 0.9], 60, 3)
+    turned = [dict(reversed(row.items())) for row in reversed(rows)]
+    one, two = reliability(rows), reliability(turned)
+    assert {i: round(one[i].rate, 6) for i in one} == {i: round(two[i].rate, 6) for i in one}
