@@ -286,7 +286,7 @@ class Answered(Screened):
     answer: dict[str, Any] = Field(
         description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
         "or null) with promise, proof and guarantee_unit, status (agreed, disputed, single or none, where claims were "
-        "read), and belief where there is one."
+        "read), and details and belief where there are any."
     )
     generator: str
 
