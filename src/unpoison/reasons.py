@@ -140,12 +140,13 @@ class Reason(str):
         Raises:
             ValueError: A field is missing or malformed.
         """
+        text: Any = data.get("reason")
         parameters = data.get("parameters") or {}
         try:
             parameters = json.loads(parameters) if isinstance(parameters, str) else parameters
         except RecursionError:
             raise ValueError("the parameters of a reason are nested too deep") from None
-        return cls(data.get("reason"), data.get("code") or "", parameters)
+        return cls(text, data.get("code") or "", parameters)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a reason does not change, so {name} cannot be set")
