@@ -115,7 +115,9 @@ def test_a_code_of_another_version_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(
     "data",
     [
+        {},
         {"reason": 3},
+        {"reason": "x", "code": "guard.crafted", "parameters": "[" * 100_000},
         {"reason": "x", "code": 3},
         {"reason": "x", "code": "c" * 1000},
         {"reason": "x", "code": "guard.crafted", "parameters": [1]},
@@ -126,7 +128,7 @@ def test_a_code_of_another_version_is_shown_as_it_is() -> None:
     ],
 )
 def test_a_malformed_reason_is_refused(data: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"reason|clauses"):
+    with pytest.raises(ValueError, match=r"reason|clauses|nested|Expecting"):
         Reason.from_dict(data)
 
 

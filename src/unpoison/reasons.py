@@ -6,6 +6,7 @@ reads a sentence back. A string of somebody's own is a reason without a code, an
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -134,12 +135,18 @@ class Reason(str):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote, from among other fields.
+        """Read what `to_dict` wrote, from among other fields; of a table, where parameters are JSON text, as well.
 
         Raises:
-            KeyError, ValueError: A field is missing or malformed.
+            ValueError: A field is missing or malformed.
         """
-        return cls(data["reason"], data.get("code") or "", data.get("parameters") or {})
+        text: Any = data.get("reason")
+        parameters = data.get("parameters") or {}
+        try:
+            parameters = json.loads(parameters) if isinstance(parameters, str) else parameters
+        except RecursionError:
+            raise ValueError("the parameters of a reason are nested too deep") from None
+        return cls(text, data.get("code") or "", parameters)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a reason does not change, so {name} cannot be set")

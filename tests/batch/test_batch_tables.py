@@ -12,6 +12,7 @@ from unpoison.batch import Screener, run
 from unpoison.batch import parts as parts_module
 from unpoison.batch import tables as tables_module
 from unpoison.errors import InputError
+from unpoison.types import Verdict
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -29,12 +30,20 @@ def without_nulls(row: dict) -> dict:
     return {name: value for name, value in row.items() if value is not None}
 
 
+def as_lines(screening: dict) -> dict:
+    """A screening of a table as it stands in JSON Lines; as text only what a reason was made of differs."""
+    for verdict in screening["verdicts"]:
+        assert Verdict.from_dict(verdict).reason.parameters
+        verdict["parameters"] = json.loads(verdict["parameters"])
+    return without_nulls(screening)
+
+
 def test_from_lines_to_a_table_and_back(tmp_path: Path):
     rows = [{**PLAIN, "n": n, "score": n / 2, "kept": n % 2 == 0, "tags": ["x"] * (n % 3)} for n in range(200)]
     lines = convert(write(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl")
     table = convert(tmp_path / "in.jsonl", tmp_path / "out.parquet")
     for row_read, expected in zip(table, lines, strict=True):
-        row_read["screening"] = without_nulls(row_read["screening"])
+        row_read["screening"] = as_lines(row_read["screening"])
         assert without_nulls(row_read) == expected
     assert convert(tmp_path / "out.parquet", tmp_path / "again.jsonl")[0]["screening"]["kept"] == [0, 1, 2]
 
@@ -49,6 +58,7 @@ def test_the_types_of_the_results(tmp_path: Path):
     assert str(schema.field("screening").type) == (
         "struct<defense: string, kept: list<element: int64>, texts: list<element: string>, "
         "verdicts: list<element: struct<index: int64, kept: bool, score: double, rank: int64, reason: string, "
+        "code: string, parameters: string, "
         "spans: list<element: struct<start: int64, end: int64, probability: double, reason: string, field: string>>>>, "
         "contested: list<element: struct<says: string, "
         "rivals: list<element: struct<answer: string, passages: list<element: int64>, voices: int64>>>>, "
@@ -63,7 +73,7 @@ def test_spans_texts_and_contests_are_in_tables(tmp_path: Path):
     source = write(tmp_path / "in.jsonl", [{"query": "what is the fee", "passages": texts}])
     screener = Screener("guard:action=redact")
     (table,), (line,) = (convert(source, tmp_path / name, screener) for name in ("out.parquet", "out.jsonl"))
-    assert without_nulls(table["screening"]) == line["screening"]
+    assert as_lines(table["screening"]) == line["screening"]
     (span,) = line["screening"]["verdicts"][2]["spans"]
     assert texts[2][span["start"] : span["end"]] == order
     assert "It is due. [removed] Pay it." in line["screening"]["texts"]
@@ -120,7 +130,7 @@ def test_the_columns_of_a_table_are_kept_as_they_are(tmp_path: Path, monkeypatch
     assert [n for n, error in enumerate(errors) if error] == [5, 7]
     assert "passages[0].embedding must be one vector" in errors[7]
     lines = convert(tmp_path / "in.parquet", tmp_path / "out.jsonl")
-    screenings = [screening and without_nulls(screening) for screening in row_read.column("screening").to_pylist()]
+    screenings = [screening and as_lines(screening) for screening in row_read.column("screening").to_pylist()]
     assert screenings == [row.get("screening") for row in lines]
 
 

@@ -1,6 +1,7 @@
 """Finished parts as a Parquet file.
 
-What was found has a fixed type: `screening` is a struct, so that `screening.kept` can be queried, `error` is text.
+What was found has a fixed type: `screening` is a struct, so that `screening.kept` can be queried, `error` is text, and
+the parameters of a reason are JSON text.
 Fields of a Parquet input keep their types, for its columns are taken over untouched. Fields of a JSON Lines input get
 the type that fits all their values; where there is none, because numbers and texts are mixed, say, the column holds
 JSON text.
@@ -117,7 +118,7 @@ def _result_types(arrow: Any, *, answers: bool) -> dict[str, Any]:
     text, whole = arrow.string(), arrow.int64()
     span = {"start": whole, "end": whole, "probability": arrow.float64(), "reason": text, "field": text}
     verdict = {"index": whole, "kept": arrow.bool_(), "score": arrow.float64(), "rank": whole, "reason": text}
-    verdict |= {"code": text}
+    verdict |= {"code": text, "parameters": text}
     verdict |= {"spans": arrow.list_(_struct(arrow, span))}
     rival = {"answer": text, "passages": arrow.list_(whole), "voices": whole}
     contest = {"says": text, "rivals": arrow.list_(_struct(arrow, rival))}
@@ -144,7 +145,14 @@ def _struct(arrow: Any, fields: dict[str, Any]) -> Any:
 
 
 def _rows(finished: Finished) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in finished.lines.splitlines()]
+    rows: list[dict[str, Any]] = [json.loads(line) for line in finished.lines.splitlines()]
+    for row in rows:
+        screening = row.get("screening")
+        verdicts = screening.get("verdicts") if isinstance(screening, dict) else None
+        for verdict in verdicts if isinstance(verdicts, list) else ():
+            if isinstance(verdict, dict) and "parameters" in verdict:  # every code has others
+                verdict["parameters"] = json.dumps(verdict["parameters"])
+    return rows
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
