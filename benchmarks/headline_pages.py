@@ -136,7 +136,13 @@ def stamp(found: Headlines) -> str:
     return f"commit {', '.join(commits)}, {when}"
 
 
+def single(claim: str, encoder: str) -> Callable[[Headlines], str]:
+    """One claim's number with its interval."""
+    return lambda found: dict(zip(ENCODERS, _cells(found, claim)))[encoder]
+
+
 FIGURES: dict[str, Callable[[Headlines], str]] = {
+    **{f"{claim}-{encoder}": single(claim, encoder) for claim in ("front", "plain") for encoder in ENCODERS},
     "front": front,
     "clean-sets": clean_sets,
     "lost": lost,

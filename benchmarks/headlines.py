@@ -52,6 +52,8 @@ def main() -> None:
         standing = load_headlines() if FILE.exists() else {}
         for encoder in arguments.encoders.split(","):
             for name, entry in measure(claims, groups, encoder, arguments.cache):
+                if arguments.limit:
+                    entry["command"] += f" --limit {arguments.limit}"
                 standing[name] = entry
                 print(f"{name}: {entry['value']} [{entry['low']}, {entry['high']}], n = {entry['n']}", flush=True)
                 write(standing)
