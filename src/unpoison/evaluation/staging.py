@@ -210,6 +210,8 @@ def _row_of(candidate: Candidate) -> dict[str, Any]:
     passage = candidate.passage
     fields = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
     row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}
+    if passage.metadata:
+        row["passage"]["metadata"] = dict(passage.metadata)
     if candidate.poison:
         row |= {"poison": True, "target": candidate.target}
     return row | ({"gold": True} if candidate.gold else {})
