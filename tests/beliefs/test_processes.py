@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from unpoison import write_ahead
 from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
 from unpoison.beliefs import postgres as postgres_module
 from unpoison.beliefs import redis as redis_module
@@ -54,9 +55,9 @@ class Switching:
 
 
 def test_a_file_that_another_process_opens_at_the_same_moment_is_waited_for(monkeypatch):
-    monkeypatch.setattr(sqlite_module, "RETRY", 0.0)
+    monkeypatch.setattr(write_ahead, "RETRY", 0.0)
     connection = Switching(3, sqlite3.SQLITE_BUSY_RECOVERY)
-    sqlite_module._write_ahead(connection)
+    write_ahead.write_ahead(connection, sqlite_module.BUSY)
     assert connection.tries == 4
 
 
@@ -65,7 +66,7 @@ def test_what_waiting_does_not_mend_is_raised(monkeypatch, busy, code):
     monkeypatch.setattr(sqlite_module, "BUSY", busy)
     connection = Switching(1, code)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
-        sqlite_module._write_ahead(connection)
+        write_ahead.write_ahead(connection, sqlite_module.BUSY)
     assert connection.tries == 1
 
 

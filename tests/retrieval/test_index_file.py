@@ -64,6 +64,12 @@ def test_any_text_survives(tmp_path_factory, texts):
     assert read_index(path)[2] == passages
 
 
+def test_metadata_are_saved(path):
+    DenseRetriever(FakeEncoder(), [Passage("a", metadata={"author": "ann", "year": 2026})]).save(path)
+    (passage,) = DenseRetriever.load(path, FakeEncoder()).retrieve("a", 1)
+    assert dict(passage.metadata) == {"author": "ann", "year": 2026}
+
+
 def test_an_empty_index(path):
     assert len(DenseRetriever.load(saved(path, []), FakeEncoder())) == 0
 
@@ -177,6 +183,7 @@ LINE = b'{"id": "a", "text": "t"}\n'
         ({"passages_jsonl": b'{"id": "a"}\n' * 4}, "line 1 of passages.jsonl is no passage"),
         ({"passages_jsonl": b'{"id": "a", "text": "t", "original": 1}\n'}, "line 1 of passages.jsonl is no passage"),
         ({"passages_jsonl": b'{"id": "a", "text": 3}\n'}, "must be a string"),
+        ({"passages_jsonl": b'{"id": "a", "text": "t", "metadata": [1]}\n'}, "metadata must be a mapping"),
         ({"passages_jsonl": b'{"id": null, "text": "t"}\n' * 4}, "line 1 of passages.jsonl is no passage"),
         ({"passages_jsonl": b"\xff\xfe\n"}, "no saved index"),
         ({"passages_jsonl": b"[" * 100_000}, "no saved index"),

@@ -60,8 +60,9 @@ def test_no_passages_are_no_error(client, encoder, retriever):
 
 def test_fields_come_back_and_the_point_itself(client, encoder):
     retriever = QdrantRetriever(client, "wiki", encoder, text="body")
-    retriever.add([Passage("a", id="1", title="A", source="https://a")])
+    retriever.add([Passage("a", id="1", title="A", source="https://a", metadata={"author": "ann"})])
     (passage,) = retriever.retrieve("a", 1)
+    assert passage.metadata["author"] == "ann"
     assert (passage.text, passage.id, passage.title, passage.source) == ("a", "1", "A", "https://a")
     assert passage.original.payload["body"] == "a"
 
@@ -84,10 +85,10 @@ def test_an_id_again_or_a_text_again_replaces_the_passage(retriever, client):
 def test_points_that_somebody_else_wrote(client, encoder):
     point = qdrant.models.PointStruct
     vectors = encoder.encode(["a", "b"]).tolist()
-    client.upsert("wiki", [point(id=7, vector=vectors[0], payload={"text": "a", "title": 3})])
+    client.upsert("wiki", [point(id=7, vector=vectors[0], payload={"text": "a", "title": 3, "url": "https://b"})])
     retriever = QdrantRetriever(client, "wiki", encoder)
     (passage,) = retriever.retrieve("a", 5)
-    assert (passage.id, passage.title) == ("7", None)
+    assert (passage.id, passage.title, passage.source) == ("7", None, "https://b")
     for payload in ({}, {"text": None}, {"text": ["list"]}, {"content": "b"}):
         client.upsert("wiki", [point(id=8, vector=vectors[1], payload=payload)])
         with pytest.raises(InputError, match=r"point 8 of .* has no text in the payload field 'text'"):

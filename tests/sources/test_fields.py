@@ -10,6 +10,8 @@ import pytest
 
 from unpoison import Passage
 from unpoison.errors import InputError
+from unpoison.evaluation.examples import LabelledPassage
+from unpoison.integrations.screener import passage
 from unpoison.wire import Exchange
 
 
@@ -119,3 +121,32 @@ def test_metadata_are_read_only_and_travel() -> None:
     assert Exchange("q", [passage], None).body()["passages"] == [{"text": "t", "metadata": {"author": "alice"}}]
     with pytest.raises(InputError, match=r"passage\.metadata must be a mapping"):
         Passage("t", metadata="alice")  # type: ignore[arg-type]
+
+
+def test_the_data_sets_rows_bring_their_addresses() -> None:
+    row = {"text": "t", "source": "RobustRAG", "url": "https://www.cnn.com/x", "label": "poison", "attack": "tan"}
+    labelled = LabelledPassage.of(row, "id")
+    assert labelled.passage.origin == "cnn.com"
+    assert dict(labelled.passage.metadata) == {"url": "https://www.cnn.com/x"}  # no defense may see the label
+
+
+def test_the_adapters_documents_bring_their_metadata() -> None:
+    read = passage("t", {"file_path": "docs/hr/a.md", "author": "ann", "title": "T", "page": 3, "parts": [1]}, None)
+    assert (read.source, read.origin, read.title) == ("docs/hr/a.md", "docs/hr/", "T")
+    assert dict(read.metadata) == {"file_path": "docs/hr/a.md", "author": "ann", "title": "T", "page": 3}
+    assert dict(passage("t", None, None).metadata) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "origin"),
+    [
+        ({"source": "wiki", "url": "https://cnn.com/x"}, "cnn.com"),
+        ({"metadata": {"source": "https://cnn.com/x", "author": "ann"}}, "cnn.com"),
+        ({"url": 7, "metadata": "junk"}, ""),
+        ({"url": None, "metadata": None}, ""),
+    ],
+)
+def test_the_service_takes_them_and_lets_be_what_is_no_use(fields: dict[str, object], origin: str) -> None:
+    schemas = pytest.importorskip("unpoison.service.schemas")
+    given = schemas.PassageIn(text="t", **fields)
+    assert Passage.of(given.model_dump(exclude_unset=True)).origin == origin

@@ -11,6 +11,7 @@ from pathlib import Path
 from unpoison.beliefs.sql import SqlBeliefs, Statements
 from unpoison.errors import InputError, StoreError, shown
 from unpoison.private import private
+from unpoison.write_ahead import write_ahead
 
 __all__ = ["MIGRATIONS", "SqliteBeliefs"]
 
@@ -19,9 +20,6 @@ APPLICATION = int.from_bytes(b"unpb")
 
 BUSY = 10.0
 """Seconds to wait for another process."""
-
-RETRY = 0.005
-"""Seconds between two tries to switch a file to write-ahead mode that another process switches at the moment."""
 
 
 def _first(connection: sqlite3.Connection) -> None:
@@ -88,7 +86,7 @@ class SqliteBeliefs(SqlBeliefs):
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != APPLICATION:
                 raise InputError(f"{self._address} is a database, but no store of beliefs; give another path")
-            _write_ahead(connection)
+            write_ahead(connection, BUSY)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA trusted_schema = OFF")
             self._migrate(connection)
@@ -126,19 +124,6 @@ class SqliteBeliefs(SqlBeliefs):
 
     def __repr__(self) -> str:
         return f"SqliteBeliefs({str(self.path)!r}, namespace={self.namespace!r})"
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead mode. SQLite does not wait for other processes here, as it does everywhere else."""
-    until = time.monotonic() + BUSY
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
-                raise
-            time.sleep(RETRY)
 
 
 _GET = """

@@ -27,7 +27,15 @@ Examples:
 Exit status: 0 when the core works, whatever else is missing; 2 when it does not.
 """
 
-CORE = {"numpy": "numpy", "scipy": "scipy", "rapidfuzz": "rapidfuzz", "Stemmer": "PyStemmer", "yaml": "PyYAML"}
+CORE = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "rapidfuzz": "rapidfuzz",
+    "Stemmer": "PyStemmer",
+    "yaml": "PyYAML",
+    "publicsuffixlist": "publicsuffixlist",
+    "idna": "idna",
+}
 """Module -> package: what every command needs; without typer not even this one would have begun."""
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

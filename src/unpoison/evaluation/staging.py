@@ -218,6 +218,8 @@ def _row_of(candidate: Candidate) -> dict[str, Any]:
     if passage.metadata:
         fields["metadata"] = dict(passage.metadata)
     row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}
+    if passage.metadata:
+        row["passage"]["metadata"] = dict(passage.metadata)
     if candidate.poison:
         row |= {"poison": True, "target": candidate.target}
     return row | ({"gold": True} if candidate.gold else {})

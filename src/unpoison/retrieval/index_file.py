@@ -110,6 +110,7 @@ class _UnusableError(Exception):
 
 def _line(passage: Passage) -> bytes:
     fields = {name: getattr(passage, name) for name in ("id", "text", "title", "source")}
+    fields["metadata"] = dict(passage.metadata) or None
     return json.dumps({name: value for name, value in fields.items() if value is not None}).encode("ascii") + b"\n"
 
 
@@ -150,7 +151,9 @@ def _passages(member: IO[bytes]) -> Iterator[Passage]:
     for number, line in enumerate(TextIOWrapper(member, "ascii"), 1):
         row = json.loads(line)
         fields = row.keys() if isinstance(row, dict) else set()
-        if not {"id", "text"} <= fields <= {"id", "text", "title", "source"} or not isinstance(row["id"], str):
+        if not {"id", "text"} <= fields <= {"id", "text", "title", "source", "metadata"} or not isinstance(
+            row["id"], str
+        ):
             raise _UnusableError(f"line {number} of passages.jsonl is no passage")
         if row["id"] in seen:
             raise _UnusableError(f"line {number} of passages.jsonl has the id {shown(row['id'])} again")

@@ -109,7 +109,11 @@ class QdrantRetriever(VectorRetriever):
         }
 
     def _point(self, passage: Passage, vector: Vector) -> Any:
-        payload = {name: getattr(passage, name) for name in ("id", "title", "source") if getattr(passage, name)}
+        payload = {
+            name: dict(value) if name == "metadata" else value
+            for name in ("id", "title", "source", "metadata")
+            if (value := getattr(passage, name))
+        }
         values = vector.tolist()
         return self._library.models.PointStruct(
             id=_point_id(passage),

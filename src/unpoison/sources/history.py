@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -21,6 +20,7 @@ from unpoison.errors import InputError, OptionError, StoreError, shown
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.tokens import stems
 from unpoison.private import private
+from unpoison.write_ahead import write_ahead
 
 __all__ = ["OUTCOMES", "History", "Outcome", "Past", "question_hash"]
 
@@ -34,9 +34,6 @@ SCHEMA = 1
 
 BUSY = 2.0
 """Seconds to wait for another process: a history is not worth more of a user's time."""
-
-RETRY = 0.005
-"""Seconds between two tries to switch a file to write-ahead mode that another process switches at the moment."""
 
 MOST_QUESTIONS = 1_000
 """Remembered for each origin; it is long known by then."""
@@ -227,7 +224,7 @@ class History:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if used and owner != APPLICATION:
                 raise InputError(f"{self._address} is a database, but no history of sources; give another path")
-            _write_ahead(connection)
+            write_ahead(connection, BUSY)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA trusted_schema = OFF")
             self._prepare(connection)
@@ -324,19 +321,6 @@ def _prune(connection: sqlite3.Connection) -> None:
         (count - MOST_ORIGINS + MOST_ORIGINS // 100,),
     )
     connection.execute("DELETE FROM questions WHERE origin NOT IN (SELECT origin FROM origins)")
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead mode. SQLite does not wait for other processes here, as it does everywhere else."""
-    until = time.monotonic() + BUSY
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
-                raise
-            time.sleep(RETRY)
 
 
 _COLUMNS = "origin, first_day, last_day, days, questions, agreed, contested, dropped"
