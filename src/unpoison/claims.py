@@ -12,7 +12,7 @@ from unpoison.contests import unmistakable
 from unpoison.errors import shown
 from unpoison.passages import Passage
 
-__all__ = ["Claim", "Status", "disagreement"]
+__all__ = ["Claim", "Status", "disagreement", "is_disagreement"]
 
 Status = Literal["agreed", "disputed", "single", "none"]
 """Two or more sources say so; sources contradict each other; one says so; none does."""
@@ -73,11 +73,19 @@ def disagreement(claims: Sequence[Claim], passages: Sequence[Passage]) -> str:
         count = len(claim.passages)
         who = ", ".join(named[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" * (len(named) > MAX_NAMED))
         sides.append(f"{unmistakable(claim.text)} ({who or f'{count} passage' + 's' * (count > 1)})")
-    return f"Sources disagree: {'; '.join(sides)}"
+    return f"{DISAGREE}{'; '.join(sides)}"
 
+
+DISAGREE = "Sources disagree: "
+"""How an answer begins that shows both sides; a measurement counts it as neither right nor wrong."""
 
 MAX_NAMED = 3
 """Sources of a side that are named."""
+
+
+def is_disagreement(answer: str) -> bool:
+    """Whether an answer shows what sources disagree on, as `disagreement` words it."""
+    return answer.startswith(DISAGREE)
 
 
 def _page(passage: Passage) -> str:

@@ -72,6 +72,10 @@ def attack(
             help="For the attack that knows the defense.",
         ),
     ] = "grada",
+    owned: Annotated[
+        str | None,
+        typer.Option(metavar="WHO", help="Which sources the attacker holds: one, each, page or known:N; see evaluate."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Of the attack.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N questions only.")] = None,
     jobs: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Questions at the same time.")] = 1,
@@ -116,6 +120,7 @@ def attack(
         "limit": limit,
         "positions": position or None,
         "poisons": None if position else count,
+        "owned": owned,
     }
     if position and count not in (1, len(position.split("+"))):
         raise OptionError(f"--count {count} needs {count} places, got --position {position}")

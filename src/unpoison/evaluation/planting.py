@@ -116,6 +116,7 @@ def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Craf
         passage = candidate.passage
         fields: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
         fields |= {name: value for name in ("title", "source") if (value := getattr(passage, name)) is not None}
+        fields |= {name: value for name, value in passage.metadata.items() if name not in fields}
         fields["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
         if candidate.poison:
             fields["attack"] = attack.name
@@ -137,6 +138,8 @@ def _origin(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
     """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
     sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
     origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
+    if scenario.owned:
+        origin["owned"] = scenario.owned
     if label := wording(scenario.attack):
         origin["wording"] = label
     if takes("attacks", scenario.attack, "generator"):

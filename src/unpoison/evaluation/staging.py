@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Self
 
 from unpoison.attacks.base import Attack, PoisonText
@@ -25,7 +26,7 @@ from unpoison.evaluation.injection import (
     retrieve,
     retrieve_corpus,
 )
-from unpoison.evaluation.owners import established, with_owners
+from unpoison.evaluation.owners import with_owners
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
@@ -102,6 +103,7 @@ def stage(
     attack: Attack | None = None,
     crafted: Mapping[str, Crafted] | None = None,
     retriever: Encoder | None = None,
+    known: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Staged]:
     """Put the poison where the scenario says.
 
@@ -113,6 +115,7 @@ def stage(
         attack: What was crafted with; None for no attack.
         crafted: The texts for each question, by the example's id.
         retriever: An encoder, alone or with BM25 as the scenario says; None for BM25.
+        known: For each question the established sources that an attacker may own (`owners.established`).
 
     Returns:
         One for each example, in order. Where crafting or placing failed, `error` says why.
@@ -123,10 +126,13 @@ def stage(
     texts = crafted or {}
     poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
     if scenario.owned:
-        known = established(examples) if scenario.owned.startswith("known") else {}
-        held = {e.id: with_owners(scenario.owned, e, poisons[e.id], known.get(e.id, ()), scenario.seed)
-                for e in examples if e.id in poisons}  # fmt: skip
-        poisons = held
+        poisons = {
+            example.id: with_owners(
+                scenario.owned, example, poisons[example.id], known.get(example.id, ()), scenario.seed
+            )
+            for example in examples
+            if example.id in poisons
+        }
     if scenario.policy == "corpus":
         if not corpus:
             raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")

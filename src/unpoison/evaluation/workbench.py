@@ -23,7 +23,7 @@ from unpoison.evaluation.crafting import Crafted, make_attack, sees_context, tak
 from unpoison.evaluation.datasets import load, load_passages
 from unpoison.evaluation.examples import Example, Loaded
 from unpoison.evaluation.noise import NoisyNLI
-from unpoison.evaluation.owners import HONEST, sleepers
+from unpoison.evaluation.owners import HONEST, established, sleepers
 from unpoison.evaluation.scenarios import Scenario
 from unpoison.evaluation.staging import Staged, stage
 from unpoison.models.cache import CachedEncoder, CachedGenerator
@@ -282,7 +282,13 @@ class Workbench:
             poison = [text.text for texts in crafted.values() for text in texts.texts]
             questions = [example.question for example in examples]
             self.remember(retriever, questions, [*(p.text for p in (*corpus, *retrieved)), *poison])
-        return stage(scenario, examples, clean, corpus, attack=attack, crafted=crafted, retriever=retriever)
+        known = self._established(scenario) if scenario.owned.startswith("known") else {}
+        return stage(
+            scenario, examples, clean, corpus, attack=attack, crafted=crafted, retriever=retriever, known=known
+        )
+
+    def _established(self, scenario: Scenario) -> Mapping[str, Sequence[str]]:
+        return self._once(("established", scenario.data), lambda: established(self.data(scenario.data)))
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
         """Have a caching encoder encode what it has not seen, all in one call of each tower."""

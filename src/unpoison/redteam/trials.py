@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any, Self
 
+from unpoison.claims import is_disagreement
 from unpoison.errors import InputError
 from unpoison.evaluation.matching import matcher
 from unpoison.kernels.canonical import canonical
@@ -77,11 +78,15 @@ class Trial:
 
     def is_correct(self, answer: str | None) -> bool | None:
         """Whether an answer is right; None where there is no answer, or nothing to compare it with."""
-        return None if answer is None or not self.correct else matcher().correct(answer, self.correct)
+        if answer is None or not self.correct:
+            return None
+        return not is_disagreement(answer) and matcher().correct(answer, self.correct)
 
     def is_attacked(self, answer: str | None) -> bool | None:
         """Whether an answer says what the attacker wants; None where there is no answer, or nothing is wanted."""
-        return None if answer is None or not self.wanted else matcher().attacked(answer, self.wanted, self.correct)
+        if answer is None or not self.wanted:
+            return None
+        return not is_disagreement(answer) and matcher().attacked(answer, self.wanted, self.correct)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, fields that say nothing left out; `from_dict` reads them back."""
