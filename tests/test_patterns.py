@@ -11,6 +11,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -43,9 +44,15 @@ MADE_WHEN_RUN = {
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""
 
 
+@cache
+def texts() -> dict[Path, str]:
+    """Every file of the package, read once."""
+    return {path: path.read_text() for path in sorted(ROOT.rglob("*.py"))}
+
+
 def sources() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(ROOT.rglob("*.py")):
-        yield path, ast.parse(path.read_text())
+    for path, text in texts().items():
+        yield path, ast.parse(text)
 
 
 def calls(tree: ast.Module) -> Iterator[ast.Call]:
@@ -83,8 +90,8 @@ def _methods(tree: ast.Module, call: ast.Call, path: Path) -> list[str]:
     if name is None:
         return ["search"]
     public = not name.startswith("_") and "." not in name
-    texts = [p.read_text() for p, _ in sources()] if public else [path.read_text()]
-    pairs_found = {m for text in texts for m in re.findall(rf"(?<!\w){re.escape(name)}\.(\w+)\(", text)}
+    places = texts().values() if public else [texts()[path]]
+    pairs_found = {m for text in places for m in re.findall(rf"(?<!\w){re.escape(name)}\.(\w+)\(", text)}
     return sorted(pairs_found & set(METHODS)) or ["search"]
 
 
