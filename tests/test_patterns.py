@@ -38,6 +38,7 @@ MADE_WHEN_RUN = {
     "kernels/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
     "kernels/order_signs.py": "a class of ideographs",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
+    "sources/patterns.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "redteam/secrets.py": "escaped values, joined",
     "models/codec.py": "names, and escaped marks, joined",
 }
