@@ -131,6 +131,7 @@ PUBLISHED = (
         "all texts are alike: nothing tells them apart",
     ),
     (re.compile(r"the best ranked of equal passages", re.DOTALL), "stands for all its copies"),
+    (re.compile(r"its source is blocked", re.DOTALL), "comes from a source that you have blocked"),
     (re.compile(r"a copy of passage \d+", re.DOTALL), "is a copy of another text"),
     # RADAR: what each passage answers, and the cut between those answers
     (re.compile(r"its atomic answer is uninformative", re.DOTALL), "does not answer the question"),

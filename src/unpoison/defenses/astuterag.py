@@ -19,7 +19,7 @@ from unpoison.baseline_prompts import (
     tagged,
 )
 from unpoison.checks import among, at_least, flag
-from unpoison.defenses.base import Defense, answered, unfinished
+from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
@@ -41,6 +41,8 @@ class AstuteRag(Defense):
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -60,9 +62,10 @@ class AstuteRag(Defense):
         rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.merged = flag("merged", merged)
         self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))

@@ -114,6 +114,7 @@ class Defense(ABC):
             trust_embeddings=self.trust_embeddings,
             drop_orders=self.orders == "drop",
             cut_orders=self.action == "redact",
+            sources=self.sources,
         )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
@@ -123,7 +124,7 @@ class Defense(ABC):
         return entry.screening(result_of(screening, Screening, self, "screening"))
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
-        """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
+        """The flow of `answer`; where nothing is let in it abstains, as where a screening kept none."""
         return (yield from self._answered_behind(self.admitted(query, passages)))
 
     def _answered_behind(self, entry: Admitted) -> Flow[Answer]:
@@ -131,7 +132,7 @@ class Defense(ABC):
             screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
             answer = abstention(result_of(screening, Screening, self, "screening"))
             if self.certifies:
-                answer = replace(answer, guarantee=0, proof="all passages give orders: nothing was read")
+                answer = replace(answer, guarantee=0, proof="no passage was let in: nothing was read")
             return entry.answer(answer)
         answer = yield from as_flow(self.answering(entry.query, entry.passages), self, "answering")
         return entry.answer(result_of(answer, Answer, self, "answering"))

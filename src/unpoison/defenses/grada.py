@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, embedded
+from unpoison.defenses.base import Defense, SourcesOption, embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.bm25 import bm25
@@ -69,6 +69,8 @@ class Grada(Defense):
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -97,6 +99,7 @@ class Grada(Defense):
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -105,6 +108,7 @@ class Grada(Defense):
             generator=generator,
             trust_embeddings=trust_embeddings,
             orders=orders,
+            sources=sources,
             limits=limits,
         )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))

@@ -14,7 +14,7 @@ from typing import Any
 from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.checks import at_least
 from unpoison.defenses.atomic import LONGEST_ANSWER, quoted
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import squad
@@ -35,6 +35,8 @@ class Madam(Defense):
         generator: Every agent, and the aggregator.
         rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -53,9 +55,10 @@ class Madam(Defense):
         *,
         rounds: int = 3,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, quoted, read_alone
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, SourcesOption, abstention, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.independent_set import maximum_independent_set
@@ -55,6 +55,8 @@ class ReliabilityRag(Defense):
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -75,9 +77,12 @@ class ReliabilityRag(Defense):
         contradiction: float = 0.5,
         fallback: Fallback = "all",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=answer_judge(nli, generator), orders=orders, limits=limits)
+        super().__init__(
+            generator=generator, nli=answer_judge(nli, generator), orders=orders, sources=sources, limits=limits
+        )
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
 
@@ -147,6 +152,8 @@ class SampledReliabilityRag(ReliabilityRag):
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -170,9 +177,18 @@ class SampledReliabilityRag(ReliabilityRag):
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, orders=orders, limits=limits)
+        super().__init__(
+            generator,
+            nli,
+            contradiction=contradiction,
+            fallback=fallback,
+            orders=orders,
+            sources=sources,
+            limits=limits,
+        )
         self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)

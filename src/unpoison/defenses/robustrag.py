@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.atomic import quoted, read_alone
-from unpoison.defenses.base import Defense, abstention, answered, noted
+from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
 from unpoison.defenses.isolation import isolated
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
@@ -72,6 +72,8 @@ class RobustRag(Defense):
             up to 2^doubtful calls more for each m; 0 proves only what leaves the list of keywords as it is, at no call.
             By default 6 where the generator is a reader, and 0 else.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -96,9 +98,10 @@ class RobustRag(Defense):
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)

@@ -8,13 +8,13 @@ was (`Voice.counts`), and an unknown source that brings many texts to one questi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from unpoison.sources import Sources
 from unpoison.types import Passage
 
-__all__ = ["Voice", "one_voice_each", "voices_of"]
+__all__ = ["Hearing", "Voice", "hearing", "one_voice_each", "voices_of"]
 
 COUNTING = frozenset(("trusted", "known", "seen"))
 """Levels of standing that weigh against others."""
@@ -36,6 +36,36 @@ class Voice(NamedTuple):
     level: str = "unknown"
     trust: float = 1.0
     counts: bool = True
+
+
+class Hearing(NamedTuple):
+    """Which passages a defense hears at all.
+
+    Attributes:
+        read: Their positions, rising.
+        blocked: Those whose source is blocked.
+        copies: Those that repeat another of their source word for word, and which.
+    """
+
+    read: tuple[int, ...]
+    blocked: tuple[int, ...] = ()
+    copies: Mapping[int, int] = {}
+
+
+def hearing(sources: Sources | None, passages: Sequence[Passage]) -> Hearing:
+    """Who is heard: nobody who is blocked, and what a source repeats word for word once."""
+    if sources is None:
+        return Hearing(tuple(range(len(passages))))
+    first: dict[tuple[str, str | None, str], int] = {}
+    blocked, copies = [], {}
+    for i, passage in enumerate(passages):
+        if sources.blocks(passage):
+            blocked.append(i)
+            continue
+        place = first.setdefault((sources.origin(passage), passage.title, passage.text), i)
+        if place != i:
+            copies[i] = place
+    return Hearing(tuple(first.values()), tuple(blocked), copies)
 
 
 def voices_of(sources: Sources | None, question: str, passages: Sequence[Passage]) -> list[Voice]:

@@ -33,7 +33,7 @@ import numpy as np
 
 from unpoison.checks import among, at_least
 from unpoison.defenses.atomic import quoted
-from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.vote_counting import Ballots, Counted, counted
@@ -71,6 +71,8 @@ class Vote(Defense):
             what they say counted; then at most 100 passages.
         least: Votes that the answer needs, at least 1; with fewer it abstains.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -95,9 +97,10 @@ class Vote(Defense):
         copies: Literal["each", "once"] = "each",
         least: int = 1,
         orders: OrdersPolicy = "drop",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=nli, orders=orders, limits=limits)
+        super().__init__(generator=generator, nli=nli, orders=orders, sources=sources, limits=limits)
         self.same = among("same", same, ("written", "meaning"))
         self.seconds = at_least("seconds", seconds, 1)
         self.copies = among("copies", copies, ("each", "once"))

@@ -123,6 +123,12 @@ class Sources:
         """The party behind a passage, by the policy's rule; "" where nobody can say."""
         return self._origin(passage.source, passage.metadata)
 
+    def blocks(self, passage: Located) -> bool:
+        """Whether the policy blocks its source."""
+        if not self.policy.patterns:
+            return False
+        return self._level(source_of(passage.source, passage.metadata), self.origin(passage)) == "blocked"
+
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
         past = self._past([origin], question)
