@@ -107,7 +107,7 @@ def test_where_each_passage_has_its_own_source_nothing_is_otherwise(defense: Def
     if defense.name == "guard":  # with sources it reads what passages claim
         assert with_sources.kept_indices == without.kept_indices
     else:
-        assert with_sources.to_dict() == without.to_dict()
+        assert {**with_sources.to_dict(), "notes": []} == {**without.to_dict(), "notes": []}
     if not needs_another_double(defense) and defense.name != "guard":
         plain = defense.answer(QUERY, APART).to_dict()
         defense.sources = Sources()

@@ -8,13 +8,15 @@ was (`Voice.counts`), and an unknown source that brings many texts to one questi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from unpoison.sources import Sources
 from unpoison.types import Passage
 
-__all__ = ["Hearing", "Voice", "hearing", "one_voice_each", "voices_of"]
+__all__ = ["Hearing", "Voice", "hearing", "one_voice_each", "those_that_count", "voices_of", "votes_of"]
+
+K = TypeVar("K", bound=Hashable)
 
 COUNTING = frozenset(("trusted", "known", "seen"))
 """Levels of standing that weigh against others."""
@@ -36,6 +38,16 @@ class Voice(NamedTuple):
     level: str = "unknown"
     trust: float = 1.0
     counts: bool = True
+
+    @property
+    def weight(self) -> float:
+        """What it weighs in a vote: its trust, and 1 where no source can be told from another."""
+        return 1.0 if self.counts and self.level == "unknown" else self.trust
+
+    @property
+    def most(self) -> float:
+        """The most that its source can weigh in a vote, whatever it writes."""
+        return self.trust if self.level in COUNTING else 1.0
 
 
 class Hearing(NamedTuple):
@@ -95,3 +107,26 @@ def one_voice_each(voices: Sequence[Voice], positions: Iterable[int]) -> list[in
     for i in positions:
         first.setdefault(voices[i].name, i)
     return list(first.values())
+
+
+def those_that_count(voices: Sequence[Voice], speaking: Iterable[int]) -> list[int]:
+    """Of the positions that say anything those whose voice counts; all of them where none does."""
+    positions = list(speaking)
+    return [i for i in positions if voices[i].counts] or positions
+
+
+def votes_of(voices: Sequence[Voice], said: Mapping[int, Iterable[K]]) -> dict[K, dict[str, float]]:
+    """Who votes for what: for each thing that is said the weight of each voice that says it, once.
+
+    Args:
+        voices: Of all passages.
+        said: What each passage says, by position; those that say nothing are missing.
+
+    Returns:
+        In the order in which things are said; empty where only voices say it that do not count, and others do.
+    """
+    votes: dict[K, dict[str, float]] = {thing: {} for things in said.values() for thing in things}
+    for i in those_that_count(voices, said):
+        for thing in said[i]:
+            votes[thing][voices[i].name] = voices[i].weight
+    return votes
