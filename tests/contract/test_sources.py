@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -100,22 +101,33 @@ def test_where_all_are_blocked_it_abstains(defense: Defense) -> None:
     assert not any(LIE.text in prompt for prompt in asked(defense))
 
 
-def test_where_each_passage_has_its_own_source_nothing_is_otherwise(defense: Defense) -> None:
-    with_sources = defense.screen(QUERY, APART)
+@pytest.mark.parametrize("row", range(3))
+def test_where_each_passage_has_its_own_source_nothing_is_otherwise(defense: Defense, row: int) -> None:
+    question, apart = (QUERY, APART) if not row else sample(row)
+    with_sources = defense.screen(question, apart)
     defense.sources = None
-    without = defense.screen(QUERY, APART)
+    without = defense.screen(question, apart)
     if defense.name == "guard":  # with sources it reads what passages claim
         assert with_sources.kept_indices == without.kept_indices
-    else:
-        assert {**with_sources.to_dict(), "notes": []} == {**without.to_dict(), "notes": []}
-    if not needs_another_double(defense) and defense.name != "guard":
-        plain = defense.answer(QUERY, APART).to_dict()
+        return
+    assert {**with_sources.to_dict(), "notes": []} == {**without.to_dict(), "notes": []}
+    if not needs_another_double(defense):
+        plain = defense.answer(question, apart).to_dict()
         defense.sources = Sources()
-        told = defense.answer(QUERY, APART).to_dict()
+        told = defense.answer(question, apart).to_dict()
         counted = ("calls", "proof", "promise", "guarantee_unit")
         assert {k: v for k, v in told.items() if k not in counted} == {
             k: v for k, v in plain.items() if k not in counted
         }
+
+
+def sample(row: int) -> tuple[str, list[Passage]]:
+    """A question of the built-in sample, each passage from a source of its own."""
+    lines = (files("unpoison") / "data" / "sample.jsonl").read_text().splitlines()
+    held = json.loads(lines[row])
+    return held["question"], [
+        Passage(passage["text"], source=f"https://host{i}.example/") for i, passage in enumerate(held["passages"])
+    ]
 
 
 def test_names_of_origins_decide_nothing(defense: Defense) -> None:

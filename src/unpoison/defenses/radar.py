@@ -78,8 +78,9 @@ class Radar(RememberingRadar):
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
+            passages is one answer with one rank, two sources support each other once, by their trust, and those that
+            were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
 
     Raises:

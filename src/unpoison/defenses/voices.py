@@ -11,10 +11,24 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unpoison.sources import Sources
 from unpoison.types import Passage
 
-__all__ = ["Hearing", "Voice", "hearing", "one_voice_each", "those_that_count", "voices_of", "votes_of"]
+__all__ = [
+    "Hearing",
+    "Voice",
+    "hearing",
+    "of_one_voice",
+    "one_voice_each",
+    "ranks_of",
+    "texts_by_voice",
+    "those_that_count",
+    "voices_of",
+    "votes_of",
+]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -113,6 +127,26 @@ def those_that_count(voices: Sequence[Voice], speaking: Iterable[int]) -> list[i
     """Of the positions that say anything those whose voice counts; all of them where none does."""
     positions = list(speaking)
     return [i for i in positions if voices[i].counts] or positions
+
+
+def of_one_voice(voices: Sequence[Voice]) -> NDArray[np.bool_]:
+    """Which two passages share a voice, shape (k, k); every passage shares its own."""
+    names = np.array([voice.name for voice in voices], object)
+    return np.asarray(names[:, None] == names[None, :], bool)
+
+
+def texts_by_voice(voices: Sequence[Voice], passages: Sequence[Passage]) -> dict[str, str]:
+    """What each voice says in all its passages, one text below the other, in the order in which voices first speak."""
+    said: dict[str, list[str]] = {}
+    for voice, passage in zip(voices, passages, strict=True):
+        said.setdefault(voice.name, []).append(passage.reading)
+    return {name: "\n\n".join(texts) for name, texts in said.items()}
+
+
+def ranks_of(voices: Sequence[Voice]) -> list[int]:
+    """For each passage the rank of its voice, from 0: how many others spoke before it."""
+    rank: dict[str, int] = {}
+    return [rank.setdefault(voice.name, len(rank)) for voice in voices]
 
 
 def votes_of(voices: Sequence[Voice], said: Mapping[int, Iterable[K]]) -> dict[K, dict[str, float]]:
