@@ -134,6 +134,17 @@ class Sources:
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
 
+    def agreement(self, origins: Sequence[str], question: str | None = None) -> dict[str, float]:
+        """How often each origin said what was answered, of the questions where that is known; who is new is missing.
+
+        Args:
+            origins: Their names.
+            question: What happened for this one does not count.
+        """
+        past = self._past(origins, question)
+        judged = {name: (p.agreed, p.agreed + p.contested) for name, p in past.items()}
+        return {name: agreed / count for name, (agreed, count) in judged.items() if count}
+
     def standings(self, question: str, passages: Sequence[Located]) -> tuple[Standing, ...]:
         """What is said of each passage's source; what happened for the question itself does not count."""
         located = [(source_of(p.source, p.metadata), self.origin(p)) for p in passages]
