@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from unpoison.models.protocols import (
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.requests import Flow, encode, generate
-from unpoison.sources import Sources
+from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
@@ -44,10 +43,6 @@ EQUAL = (
     "all passages have the same embedding: nothing tells them apart, all kept; five copies of a poison pass here where "
     "five near-copies go (copies=one keeps the best ranked)"
 )
-
-
-SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
-"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
 
 
 class Defense(ABC):

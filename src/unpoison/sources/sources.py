@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from unpoison.errors import InputError, OptionError, UnpoisonError, shown
 from unpoison.recent import Recent
@@ -269,6 +269,10 @@ class Sources:
 
     def __repr__(self) -> str:
         return f"Sources({self.policy!r}, {self.history!r})"
+
+
+SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
+"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
 
 
 def _parts(row: object, number: int) -> tuple[str, Iterable[object]]:
