@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unpoison.defenses.madam import Madam
     from unpoison.defenses.paraphrase import Paraphrasing
     from unpoison.defenses.perplexity import Perplexity
+    from unpoison.defenses.ra_rag import RaRag
     from unpoison.defenses.radar import Radar
     from unpoison.defenses.ragdefender import RagDefender
     from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag
@@ -61,6 +62,7 @@ _HOMES = {
     "Passage": "passages",
     "Perplexity": "defenses.perplexity",
     "Query": "passages",
+    "RaRag": "defenses.ra_rag",
     "Radar": "defenses.radar",
     "Rag": "rag",
     "RagDefender": "defenses.ragdefender",
@@ -83,8 +85,8 @@ _HOMES = {
 
 __all__ = [
     "Answer", "AstuteRag", "Call", "Contest", "Defense", "Discern", "Evidence", "Grada", "Guard", "Hlatr",
-    "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "Radar", "Rag",
-    "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
+    "InstructRag", "Limits", "Madam", "NoRag", "Paraphrasing", "Passage", "Perplexity", "Query", "RaRag", "Radar",
+    "Rag", "RagDefender", "ReliabilityRag", "Reply", "Rerank", "Rival", "RobustRag", "RobustRagDecoding",
     "SampledReliabilityRag", "Screening", "Sources", "Span", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote",
 ]  # fmt: skip
 

@@ -147,6 +147,6 @@ def promised(guarantee: int | None, count: int, unit: Literal["passages", "sourc
     if unit == "sources":
         return (
             f"This answer holds even if {some} of the sources that count {verb} in somebody else's hands, and whatever "
-            "unknown ones say. It may still be wrong: sources that agree can err together."
+            "those that do not count say. It may still be wrong: sources that agree can err together."
         )
     return f"This answer holds even if {some} of the {count} passages {verb} planted."

@@ -233,6 +233,9 @@ RADAR = {
     "radar.contradicted": Words(
         ANSWER + "cut off", "its answer is contradicted by other texts more than it is supported"
     ),
+    "radar.repeated": Words(
+        "answers {answer!r}, as passage {passage} of its source", "says what another text of its source says"
+    ),
 }
 
 READ_ALONE = {
@@ -320,6 +323,25 @@ SOURCES = {
     "sources.one_origin": Words(
         "one of {count:#text} from one source that was never seen before",
         "one source that was never seen before sent too many texts",
+    ),
+    "ra_rag.unknowing": Words("its source does not know", "does not answer the question"),
+    "ra_rag.unsupported": Words(
+        "its source answers {answer!r}, and no passage of its own says so",
+        "no text of its source says so",
+    ),
+    "ra_rag.unreliable": Words(
+        "its source answers {answer!r}, and is not among the {kappa} most reliable that answer",
+        "others are more reliable",
+    ),
+    "ra_rag.wins": Words(
+        "its source answers {answer!r} with weight {weight:.2f}, which wins", "reliable sources say so"
+    ),
+    "ra_rag.loses": Words(
+        "its source answers {answer!r} with weight {weight:.2f}, against {other!r}",
+        "reliable sources say otherwise",
+    ),
+    "sources.uncounted": Words(
+        "answers {answer!r}, and does not count beside known sources", "its source does not count beside known ones"
     ),
     "sources.blocked": Words("its source is blocked by the policy", "its source is blocked"),
 }

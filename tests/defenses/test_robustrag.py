@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unpoison import Query, RobustRag
+from unpoison.defenses.voices import voices_of
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.passages import as_passages
@@ -59,10 +60,11 @@ def test_beta_takes_over_at_ten_answers(count: int, threshold: int) -> None:
 def test_votes_fall_with_rank_and_sum_to_the_number_of_answers() -> None:
     defense = RobustRag(gamma=0.5)
     answers = ["Paris", "Paris", "Lyon", "I don't know", "Paris"]
-    weights = defense._weights(answers)
-    assert weights == pytest.approx({0: 2.2069, 1: 1.1034, 2: 0.5517, 4: 0.1379}, abs=5e-5)
+    voices = voices_of(None, "q", as_passages(passages(answers)))
+    weights = defense._weights(answers, voices)
+    assert weights == pytest.approx({"0": 2.2069, "1": 1.1034, "2": 0.5517, "4": 0.1379}, abs=5e-5)
     assert sum(weights.values()) == pytest.approx(4)
-    assert defense._votes(answers, weights) == pytest.approx({"Paris": 3.4483, "Lyon": 0.5517}, abs=5e-5)
+    assert defense._votes(answers, weights, voices) == pytest.approx({"Paris": 3.4483, "Lyon": 0.5517}, abs=5e-5)
 
 
 def test_an_answer_votes_once_and_the_longest_keyword_comes_first() -> None:

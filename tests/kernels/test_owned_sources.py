@@ -7,7 +7,7 @@ from itertools import combinations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.kernels.owned_sources import withstands
+from unpoison.kernels.owned_sources import outvotes, withstands
 
 
 def test_three_against_nobody_withstand_one_owned_supporter():
@@ -58,3 +58,44 @@ def test_no_counterexample(lead: list[tuple[float, float]], others: list[float],
             added = sum(trust.get(name, 1.0) for name, speaks in zip(owned, moves, strict=True) if speaks)
             if m:
                 assert share * kept > against + added
+
+
+def test_six_against_one_withstand_two_as_a_plurality_does():
+    votes = {"w": dict.fromkeys("abcdef", 1.0), "r": {"g": 1.0}}
+    assert outvotes(votes, "w", dict.fromkeys("abcdefg", 1.0)) == 2
+    assert outvotes(votes, "w", dict.fromkeys("abcdefg", 1.0), least=5) == 1
+
+
+def test_rivals_that_differ_do_not_add_up():
+    votes = {"w": dict.fromkeys("abcd", 1.0), **{name: {name: 1.0} for name in "xyz"}}
+    assert outvotes(votes, "w", dict.fromkeys("abcdxyz", 1.0)) == 1
+
+
+def test_who_votes_for_both_already_can_only_take_away():
+    votes = {"w": dict.fromkeys("abc", 1.0), "r": {"a": 1.0}}
+    assert outvotes(votes, "w", dict.fromkeys("abc", 1.0)) == 0  # b goes over: 2 to 2
+    assert outvotes({"w": dict.fromkeys("abcd", 1.0), "r": {"a": 1.0}}, "w", dict.fromkeys("abcd", 1.0)) == 1
+
+
+@settings(max_examples=150)
+@given(
+    table=st.lists(st.tuples(weight, st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=5),
+    least=st.integers(1, 2),
+)
+def test_no_sources_outvote_the_winner(table: list[tuple[float, bool, bool, bool]], least: int):
+    """Whoever owns m sources, and lets each vote for any set of classes, cannot bring a rival level."""
+    most = {f"s{i}": row[0] for i, row in enumerate(table)}
+    votes = {
+        name: {f"s{i}": row[0] for i, row in enumerate(table) if row[0] and row[place]}
+        for place, name in enumerate("wrq", 1)
+    }
+    totals = {name: sum(row.values()) for name, row in votes.items()}
+    if totals["w"] <= max(totals["r"], totals["q"]) or len(votes["w"]) < least:
+        return
+    m = outvotes(votes, "w", most, least)
+    for owned in combinations([*most, "new", "newer"], m):
+        own = {o: most.get(o, 1.0) for o in owned}
+        after = {name: sum(v for o, v in row.items() if o not in own) for name, row in votes.items()}
+        for rival in ("r", "q", "another"):
+            assert not m or after["w"] > after.get(rival, 0.0) + sum(own.values())
+        assert not m or len([o for o in votes["w"] if o not in own]) >= least

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from unpoison import Rag, Screening
+from unpoison import Rag, Screening, Sources
 from unpoison.errors import InputError, MissingExtraError, OptionError
 from unpoison.retrieval import (
     BM25Retriever,
@@ -153,3 +153,15 @@ def test_importing_them_imports_no_library():
         "print([m for m in ('faiss', 'qdrant_client', 'psycopg', 'torch', 'sklearn', 'scipy') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_with_sources_of_which_nobody_is_known_it_finds_the_same(retriever):
+    before = retriever.retrieve(QUESTION, 5)
+    assert type(retriever).__init__.__annotations__["sources"] == "SourcesOption"
+    retriever.sources = Sources({"origin": "host"})
+    same = retriever.retrieve(QUESTION, 5)
+    assert [p.id for p in same] == [p.id for p in before]
+    assert [p.score for p in same] == pytest.approx([p.score for p in before])
+    retriever.sources = Sources({"known": ["wiki.example"]})
+    weighed = [p.score for p in retriever.retrieve(QUESTION, 5)]
+    assert weighed == pytest.approx([0.05 * p.score if p.score > 0 else 20 * p.score for p in before])

@@ -19,8 +19,9 @@ from unpoison.baseline_prompts import (
     tagged,
 )
 from unpoison.checks import among, at_least, flag
-from unpoison.defenses.base import Defense, answered, unfinished
+from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
 from unpoison.reasons import Reason
@@ -42,6 +43,8 @@ class AstuteRag(Defense):
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the model is shown one document for
+            each source, with all its passages. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -61,9 +64,10 @@ class AstuteRag(Defense):
         rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.merged = flag("merged", merged)
         self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))
@@ -77,7 +81,8 @@ class AstuteRag(Defense):
         screening = yield from self.screening(query, passages)
         (memory,) = yield from generate([memory_prompt(query.reading)], "internal knowledge")
         details, steps = {"internal_knowledge": memory.text}, {"internal knowledge": memory}
-        texts = [passage.reading for passage in passages]
+        voices = voices_of(self.sources, query.text, passages)
+        texts = list(texts_by_voice(voices, passages).values())
         consolidated = ""
         for turn in range(1, self.rounds + (not self.merged)):
             prompt = consolidate_sources_prompt(query.reading, texts, memory.text, consolidated)

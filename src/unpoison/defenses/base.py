@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self
 
 from unpoison.checks import among, flag
 from unpoison.defenses.door import Admitted, admitted
@@ -30,7 +29,7 @@ from unpoison.models.protocols import (
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
-from unpoison.sources import Sources
+from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
@@ -39,10 +38,6 @@ __all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted
 
 
 EQUAL = Reason.of("copies.all_equal")
-
-
-SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
-"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""
 
 
 class Defense(ABC):
@@ -111,6 +106,7 @@ class Defense(ABC):
             trust_embeddings=self.trust_embeddings,
             drop_orders=self.orders == "drop",
             cut_orders=self.action == "redact",
+            sources=self.sources,
         )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
@@ -120,7 +116,7 @@ class Defense(ABC):
         return entry.screening(result_of(screening, Screening, self, "screening"))
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
-        """The flow of `answer`; where all passages give orders it abstains, as where a screening kept none."""
+        """The flow of `answer`; where nothing is let in it abstains, as where a screening kept none."""
         return (yield from self._answered_behind(self.admitted(query, passages)))
 
     def _answered_behind(self, entry: Admitted) -> Flow[Answer]:
@@ -128,7 +124,7 @@ class Defense(ABC):
             screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
             answer = abstention(result_of(screening, Screening, self, "screening"))
             if self.certifies:
-                answer = replace(answer, guarantee=0, proof="all passages give orders: nothing was read")
+                answer = replace(answer, guarantee=0, proof="no passage was let in: nothing was read")
             return entry.answer(answer)
         answer = yield from as_flow(self.answering(entry.query, entry.passages), self, "answering")
         return entry.answer(result_of(answer, Answer, self, "answering"))

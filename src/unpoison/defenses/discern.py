@@ -18,7 +18,7 @@ import numpy as np
 
 from unpoison.baseline_prompts import discern_prompt
 from unpoison.checks import within
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.discriminator import Discriminator
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
@@ -44,6 +44,8 @@ class Discern(Defense):
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -66,6 +68,7 @@ class Discern(Defense):
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         if isinstance(discriminator, (str, Path)):
@@ -74,7 +77,12 @@ class Discern(Defense):
             encoder = encoder or discriminator.encoder
             self.needs = ()
         super().__init__(
-            generator=generator, encoder=encoder, trust_embeddings=trust_embeddings, orders=orders, limits=limits
+            generator=generator,
+            encoder=encoder,
+            trust_embeddings=trust_embeddings,
+            orders=orders,
+            sources=sources,
+            limits=limits,
         )
         self.discriminator = discriminator
         self.threshold = within("threshold", threshold, 0.0, 1.0)

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unpoison.defenses.left_out import Because, put_back
 from unpoison.defenses.orders import Orders, orders_in, with_orders
+from unpoison.defenses.voices import Hearing, hearing
 from unpoison.models.protocols import Encoder
+from unpoison.reasons import Reason
+from unpoison.sources import Sources
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
 __all__ = ["LONG", "Admitted", "admitted", "overlong"]
@@ -19,35 +23,42 @@ in windows of so many, and who calls a defense is told."""
 MOST_NOTES = 10
 """Passages whose hiding is told one by one."""
 
+BLOCKED = Reason.of("sources.blocked")
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """A question and its passages as a defense reads them, and the way back.
 
     Attributes:
-        query, passages: What the defense gets: the same order; passages that give orders, where these are to be
-            dropped or cut, and embeddings that cannot be trusted are out.
+        query, passages: What the defense gets: the same order; passages of blocked sources and what a source repeats,
+            passages that give orders, where these are to be dropped or cut, and embeddings that cannot be trusted are
+            out.
         given: The caller's query and passages.
         notes: What was hidden, and which embeddings are not used.
-        orders: What the passages order, where orders are dropped.
+        heard: Whose sources are heard.
+        orders: What the passages that are heard order, where orders are dropped.
     """
 
     query: Query
     passages: tuple[Passage, ...]
     given: tuple[Query, tuple[Passage, ...]]
     notes: tuple[str, ...]
+    heard: Hearing
     orders: Orders | None = None
 
     @property
     def refused(self) -> bool:
-        """Whether there were passages and all of them give orders."""
+        """Whether there were passages and all of them give orders, or are of blocked sources."""
         return bool(self.given[1]) and not self.passages
 
     def screening(self, screening: Screening) -> Screening:
         """The caller's own question and passages in the defense's screening, and the notes."""
         query, passages = self.given
         if self.orders is not None:
-            screening = with_orders(screening, self.orders, passages)
+            screening = with_orders(screening, self.orders, tuple(passages[i] for i in self.heard.read))
+        blocked = dict.fromkeys(self.heard.blocked, Because(BLOCKED))
+        screening = put_back(screening, passages, self.heard.read, blocked, self.heard.copies)
         evidence = (
             replace(screening.evidence, notes=(*screening.evidence.notes, *self.notes))
             if self.notes
@@ -69,6 +80,7 @@ def admitted(
     trust_embeddings: bool = True,
     drop_orders: bool = False,
     cut_orders: bool = False,
+    sources: Sources | None = None,
 ) -> Admitted:
     """Let a question and its passages in.
 
@@ -82,14 +94,23 @@ def admitted(
             keep theirs. Without an encoder all are used.
         drop_orders: Leave out the passages that give orders to the model.
         cut_orders: With `drop_orders`, let in what is left of those whose orders are confined to a few sentences.
+        sources: Who is blocked, and who repeats himself.
     """
     question, given = as_query(query), as_passages(passages)
+    heard = hearing(sources, given)
+    spoken = tuple(given[i] for i in heard.read)
     if verbatim:
-        whole = tuple(replace(p, verbatim=True) for p in given)
-        return Admitted(replace(question, verbatim=True), whole, (question, given), _too_long(given))
-    notes = (*_hidden(question, given), *_too_long(given), *_cut(given, getattr(encoder, "longest", None)))
-    orders = orders_in(given, cut=cut_orders) if drop_orders else None
-    whole = given if orders is None else orders.passages
+        whole = tuple(replace(p, verbatim=True) for p in spoken)
+        notes = (*_too_long(given), *_unheard(heard, len(given)))
+        return Admitted(replace(question, verbatim=True), whole, (question, given), notes, heard)
+    notes = (
+        *_hidden(question, given),
+        *_too_long(given),
+        *_cut(given, getattr(encoder, "longest", None)),
+        *_unheard(heard, len(given)),
+    )
+    orders = orders_in(spoken, cut=cut_orders) if drop_orders else None
+    whole = spoken if orders is None else orders.passages
     read, unused = (question, whole), 0
     if encoder is not None:
         texts: tuple[Query | Passage, ...] = (question, *whole)
@@ -107,7 +128,15 @@ def admitted(
         alone = trust_embeddings and getattr(encoder, "per_set", False) and unused < sum(brought)
         instead = "they are compared by their words" if alone else "the texts were encoded here"
         notes = (*notes, f"{unused} given embedding{'s are' if unused > 1 else ' is'} not used, for {why}; {instead}")
-    return Admitted(*read, (question, given), notes, orders)
+    return Admitted(*read, (question, given), notes, heard, orders)
+
+
+def _unheard(heard: Hearing, k: int) -> tuple[str, ...]:
+    """How many passages are of blocked sources, and how many are repetitions, in sentences."""
+    notes = [f"not read, for a blocked source: {len(heard.blocked)} of {k} passages"] if heard.blocked else []
+    if heard.copies:
+        notes.append(f"not read again, as a source repeats itself: {len(heard.copies)} of {k} passages")
+    return tuple(notes)
 
 
 def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:

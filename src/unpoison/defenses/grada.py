@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
@@ -71,6 +71,8 @@ class Grada(Defense):
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -99,6 +101,7 @@ class Grada(Defense):
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -107,6 +110,7 @@ class Grada(Defense):
             generator=generator,
             trust_embeddings=trust_embeddings,
             orders=orders,
+            sources=sources,
             limits=limits,
         )
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))

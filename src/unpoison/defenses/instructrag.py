@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.checks import among
-from unpoison.defenses.base import Defense, answered, unfinished
+from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError, shown
@@ -56,6 +56,8 @@ class InstructRag(Defense):
         demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
             `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -76,9 +78,10 @@ class InstructRag(Defense):
         order: Literal["worst-first", "best-first"] = "worst-first",
         demonstrations: Sequence[Demonstration] | Path | str | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
         given = _load_demonstrations(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations

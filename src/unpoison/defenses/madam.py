@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.checks import at_least
 from unpoison.defenses.atomic import LONGEST_ANSWER
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import squad
 from unpoison.models.protocols import Generator
-from unpoison.prompts import answer_alone_prompt
+from unpoison.prompts import answer_alone_prompt, informative
 from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Reply, Screening
@@ -36,6 +38,9 @@ class Madam(Defense):
         generator: Every agent, and the aggregator.
         rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source has one agent, who has
+            read all its passages, and those that were never seen before leave where one that was answers. What is of a
+            blocked source is dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -54,9 +59,10 @@ class Madam(Defense):
         *,
         rounds: int = 3,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -68,30 +74,48 @@ class Madam(Defense):
         if not passages:
             (reply,) = yield from generate([answer_alone_prompt(query.reading)])
             return answered(reply, self.all_kept(query, passages, ()))
-        replies = yield from self._agents(query, passages, [])
+        voices = voices_of(self.sources, query.text, passages)
+        documents = texts_by_voice(voices, passages)
+        replies = yield from self._agents(query, documents, {})
+        first = replies
+        heard = self._heard(replies, voices)
+        documents, replies = ({name: texts[name] for name in heard} for texts in (documents, replies))
         final = yield from self._aggregated(query, replies)
         debate = [replies]
         for _ in range(self.rounds - 1):
-            replies = yield from self._agents(query, passages, debate[-1])
+            replies = yield from self._agents(query, documents, debate[-1])
             debate.append(replies)
-            if all(_unchanged(before, now) for before, now in zip(debate[-2], replies, strict=True)):
+            if all(_unchanged(before, replies[name]) for name, before in debate[-2].items()):
                 break
             final = yield from self._aggregated(query, replies)
-        reasons = [Reason.of("madam.answers", answer=quotable(agents_answer(reply))) for reply in replies]
-        screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds")
-        details: dict[str, Any] = {"rounds": debate, "aggregation": final.text}
+        reasons = [
+            Reason.of("madam.answers", answer=quotable(agents_answer(replies[voice.name])))
+            if voice.name in replies
+            else Reason.of("sources.uncounted", answer=quotable(agents_answer(first[voice.name])))
+            for voice in voices
+        ]
+        notes = self.sources.notes if self.sources else ()
+        screening = self.all_kept(query, passages, reasons, f"{len(debate)} rounds", *notes)
+        details: dict[str, Any] = {"rounds": [list(said.values()) for said in debate], "aggregation": final.text}
         return answered(replace(final, text=", ".join(all_correct_answers(final.text))), screening, details)
 
-    def _agents(self, query: Query, passages: tuple[Passage, ...], before: list[str]) -> Flow[list[str]]:
+    def _agents(self, query: Query, documents: Mapping[str, str], before: Mapping[str, str]) -> Flow[dict[str, str]]:
+        """What the agent of each voice answers."""
         prompts = [
-            agent_prompt(query.reading, passage.reading, [text for j, text in enumerate(before) if j != i])
-            for i, passage in enumerate(passages)
+            agent_prompt(query.reading, text, [said for other, said in before.items() if other != name])
+            for name, text in documents.items()
         ]
         replies = yield from generate(prompts, "agent")
-        return [reply.text[:LONGEST_ANSWER] for reply in replies]
+        return {name: reply.text[:LONGEST_ANSWER] for name, reply in zip(documents, replies, strict=True)}
 
-    def _aggregated(self, query: Query, replies: list[str]) -> Flow[Reply]:
-        (reply,) = yield from generate([aggregator_prompt(query.reading, replies)], "aggregation")
+    def _heard(self, replies: Mapping[str, str], voices: Sequence[Voice]) -> list[str]:
+        """The voices that debate: where one that counts answers, only those that count."""
+        counting = {voice.name for voice in voices if voice.counts}
+        speaks = any(informative(agents_answer(replies[name])) for name in counting)
+        return [name for name in replies if name in counting or not speaks]
+
+    def _aggregated(self, query: Query, replies: Mapping[str, str]) -> Flow[Reply]:
+        (reply,) = yield from generate([aggregator_prompt(query.reading, list(replies.values()))], "aggregation")
         return reply
 
 

@@ -6,14 +6,14 @@ to be cut, it sees what is left of the passages instead.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.defenses.left_out import Because, put_back
 from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_orders
 from unpoison.kernels.meant_orders import order, suspicions
 from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD
@@ -23,11 +23,6 @@ from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 __all__ = ["Orders", "OrdersPolicy", "orders_in", "with_orders"]
 
 OrdersPolicy = Literal["drop", "keep"]
-
-ANSWERING = "answering"
-"""The positions of the passages that answered; where it is given, all flat arrays go by these passages alone."""
-
-_NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
 
 
 class Orders(NamedTuple):
@@ -72,26 +67,15 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
 
 
 def with_orders(screening: Screening, orders: Orders, passages: tuple[Passage, ...]) -> Screening:
-    """The screening of the passages that give no order as a screening of all.
-
-    Positions in reasons, notes and arrays become those of all passages, and cut orders spans. Dropped orders get the
-    lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1.
-    """
-    read = orders.read
-    verdicts, evidence = screening.verdicts, screening.evidence
-    if len(read) < len(passages):
-        lowest = min([0.0, *(v.score for v in verdicts)])
-        moved = {read[v.index]: replace(v, index=read[v.index], reason=_moved(v.reason, read)) for v in verdicts}
-        verdicts = tuple(moved.get(i) or _dropped(i, lowest, orders) for i in range(len(passages)))
-        evidence = replace(
-            evidence,
-            arrays=_spread_all(evidence, read, len(passages)),
-            notes=tuple(_renumbered(note, read) for note in evidence.notes),
-        )
-    verdicts = tuple(_cut(v, orders) if v.index in orders.spans and v.index in read else v for v in verdicts)
-    arrays = {**evidence.arrays, "orders": orders.probability}
-    notes = (*evidence.notes, *_notes(orders, len(passages)))
-    return replace(screening, passages=passages, verdicts=verdicts, evidence=Evidence(arrays, notes, evidence.graph))
+    """The screening of the passages that give no order as a screening of all; cut orders become spans."""
+    read, k = set(orders.read), len(passages)
+    dropped = {i: _given(orders, i) for i in range(k) if i not in read}
+    screening = put_back(screening, passages, orders.read, dropped)
+    verdicts = tuple(_cut(v, orders) if v.index in orders.spans and v.index in read else v for v in screening.verdicts)
+    arrays = {**screening.evidence.arrays, "orders": orders.probability}
+    notes = (*screening.evidence.notes, *_notes(orders, k))
+    evidence = Evidence(arrays, notes, screening.evidence.graph)
+    return replace(screening, passages=passages, verdicts=verdicts, evidence=evidence)
 
 
 def _notes(orders: Orders, k: int) -> list[str]:
@@ -100,9 +84,8 @@ def _notes(orders: Orders, k: int) -> list[str]:
     return [*notes, f"read without the orders that they give to the model: {cut} of {k} passages"] if cut else notes
 
 
-def _dropped(i: int, score: float, orders: Orders) -> Verdict:
-    reason = Reason.of(PROMPT_INJECTION, quote=quotable(orders.quotes[i], LONGEST_QUOTE))
-    return Verdict(i, False, score, None, reason, orders.spans[i])
+def _given(orders: Orders, i: int) -> Because:
+    return Because(Reason.of(PROMPT_INJECTION, quote=quotable(orders.quotes[i], LONGEST_QUOTE)), orders.spans[i])
 
 
 def _cut(verdict: Verdict, orders: Orders) -> Verdict:
@@ -110,40 +93,3 @@ def _cut(verdict: Verdict, orders: Orders) -> Verdict:
     quote = quotable(orders.quotes[verdict.index], LONGEST_QUOTE)
     reason = Reason.of("prompt_injection.cut", quote=quote, clauses=[verdict.reason.clause])
     return replace(verdict, reason=reason, spans=united([*verdict.spans, *orders.spans[verdict.index]]))
-
-
-def _moved(reason: Reason, read: Sequence[int]) -> Reason:
-    """A reason whose positions count only what was read; of somebody's own sentence what it calls "passage 2"."""
-    return reason.moved(lambda n: read[n] if n < len(read) else n, lambda text: _renumbered(text, read))
-
-
-def _renumbered(text: str, read: Sequence[int]) -> str:
-    """A sentence whose "passage 2, 3" count only what was read."""
-
-    def renumbered(match: re.Match[str]) -> str:
-        numbers = [int(number) for number in match[1].split(", ")]
-        return "passage " + ", ".join(str(read[n]) if n < len(read) else str(n) for n in numbers)
-
-    return _NAMED.sub(renumbered, text)
-
-
-def _spread_all(arrays: Mapping[str, NDArray[Any]], read: Sequence[int], k: int) -> dict[str, NDArray[Any]]:
-    if ANSWERING not in arrays:
-        return {name: _spread(name, array, read, k) for name, array in arrays.items()}
-    spread = {name: _spread(name, array, read, k) if array.ndim > 1 else array for name, array in arrays.items()}
-    return {**spread, ANSWERING: np.array(read, int)[arrays[ANSWERING]]}
-
-
-def _spread(name: str, array: NDArray[Any], read: Sequence[int], k: int) -> NDArray[Any]:
-    """An array by passage in the positions of all passages."""
-    if not array.ndim or any(size != len(read) for size in array.shape):
-        return array
-    whole = np.zeros((k,) * array.ndim, array.dtype)
-    if name == "speaker":  # its values are positions too
-        whole, array = np.arange(k), np.array(read, int)[array]
-    elif name == "clusters":
-        whole -= 1
-    elif name == "probability":
-        whole += 1
-    whole[np.ix_(*[list(read)] * array.ndim)] = array
-    return whole

@@ -13,7 +13,7 @@ from typing import Any
 
 from unpoison.baseline_prompts import paraphrases_prompt
 from unpoison.checks import at_least
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import trimmed
@@ -39,6 +39,8 @@ class Paraphrasing(Defense):
             answered from the passages that `answer` was given, which leaves the defense's point out: what was
             retrieved stays, and only the reading varies.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -57,9 +59,10 @@ class Paraphrasing(Defense):
         paraphrases: int = 5,
         retriever: Callable[[str], Iterable[Any]] | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, retriever=retriever, orders=orders, limits=limits)
+        super().__init__(generator=generator, retriever=retriever, orders=orders, sources=sources, limits=limits)
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import at_least, within
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError
@@ -35,6 +35,8 @@ class Perplexity(Defense):
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
         generator: For `answer`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -56,9 +58,12 @@ class Perplexity(Defense):
         language_model: LogProbabilities | str | None = None,
         generator: Generator | str | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(language_model=language_model, generator=generator, orders=orders, limits=limits)
+        super().__init__(
+            language_model=language_model, generator=generator, orders=orders, sources=sources, limits=limits
+        )
         self.threshold = at_least("threshold", threshold, 1.0, whole=False)
         self.window = None if window is None else at_least("window", window, 1)
         self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)

@@ -25,7 +25,7 @@ from unpoison.beliefs.key import belief_key, checked_key
 from unpoison.beliefs.opening import open_beliefs
 from unpoison.beliefs.store import BeliefStore
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import noted
+from unpoison.defenses.base import SourcesOption, noted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar_memory import RememberingRadar
 from unpoison.defenses.streaming import Event, whole
@@ -78,6 +78,9 @@ class Radar(RememberingRadar):
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
+            passages is one answer with one rank, two sources support each other once, by their trust, and those that
+            were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls; a conclusion that is repeated has the whole deadline again.
 
     Raises:
@@ -101,6 +104,7 @@ class Radar(RememberingRadar):
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -109,6 +113,7 @@ class Radar(RememberingRadar):
             nli=answer_judge(nli, generator),
             trust_embeddings=trust_embeddings,
             orders=orders,
+            sources=sources,
             limits=limits,
         )
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs

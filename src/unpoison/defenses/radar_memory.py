@@ -14,6 +14,8 @@ from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
 from unpoison.defenses.atomic import LONGEST_ANSWER, statements
 from unpoison.defenses.base import abstention, answered, noted
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar
+from unpoison.defenses.radar_voices import one_voice_agreement
+from unpoison.defenses.voices import Voice
 from unpoison.kernels.mincut import min_cut
 from unpoison.kernels.ranking import best_first
 from unpoison.prompts import informative
@@ -78,6 +80,8 @@ class RememberingRadar(StaticRadar):
         """The cut with the memory node, which comes last (lines 6 to 13)."""
         m, answers = len(reading.speaking), [*reading.informative, belief.answer]
         agreement, conflict = yield from self._entailment(reading.query.reading, answers)
+        speakers = [*(reading.voices[i] for i in reading.speaking), Voice("memory")] if reading.voices else []
+        agreement = one_voice_agreement(agreement, speakers)
         likelihood = self._likelihood(agreement[m, :m], conflict[m, :m])
         after = Weights(*map(posterior, belief.weights, likelihood))
         graph = self._graph_of_documents(agreement, conflict, reading)
@@ -95,10 +99,10 @@ class RememberingRadar(StaticRadar):
 
     def _graph_of_documents(self, agreement: Matrix, conflict: Matrix, reading: AtomicAnswers) -> Graph:
         """Capacities of the documents: from this step's documents alone (line 7), in the released code from all."""
-        m, k = len(reading.speaking), len(reading.passages)
+        m, k = len(reading.speaking), reading.places
         if self.mode == "paper":
-            return self._graph(agreement[:m, :m], conflict[:m, :m], reading.speaking, k)
-        whole = self._graph(agreement, conflict, np.append(reading.speaking, k), k + 1)
+            return self._graph(agreement[:m, :m], conflict[:m, :m], reading.ranks, k)
+        whole = self._graph(agreement, conflict, np.append(reading.ranks, k), k + 1)
         return Graph(agreement[:m, :m], conflict[:m, :m], whole.centrality[:m], whole.source[:m], whole.sink[:m])
 
     def _likelihood(self, agreement: Matrix, conflict: Matrix) -> Weights:

@@ -9,7 +9,7 @@ The majority wins, whoever that is. Reading costs one model call per passage, al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.atomic import read_alone, statements
 from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.radar_voices import first_of_each_answer, one_voice_agreement
+from unpoison.defenses.voices import Voice, ranks_of, voices_of
 from unpoison.kernels.centrality import ROUNDING, eigenvector_centrality, power_iteration
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.mincut import min_cut
@@ -49,18 +51,32 @@ class AtomicAnswers(NamedTuple):
     Attributes:
         query, passages: The input.
         answers: The atomic answer of every passage.
-        speaking: Positions of the informative ones, shape (m,).
+        speaking: Positions of the informative ones, shape (m,); with sources the first of each that a source gives.
+        voices: For whom the passages speak; empty without sources, where each has a rank and a voice of its own.
+        repeated: The other informative ones, and which of `speaking` says the same for the same source.
     """
 
     query: Query
     passages: tuple[Passage, ...]
     answers: list[str]
     speaking: NDArray[np.int64]
+    voices: Sequence[Voice] = ()
+    repeated: Mapping[int, int] = {}
 
     @property
     def informative(self) -> list[str]:
         """The informative answers."""
         return [self.answers[i] for i in self.speaking]
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """Of the informative answers, from 0, shape (m,)."""
+        return np.array(ranks_of(self.voices), int)[self.speaking] if self.voices else self.speaking
+
+    @property
+    def places(self) -> int:
+        """How many ranks there are."""
+        return len({voice.name for voice in self.voices}) if self.voices else len(self.passages)
 
 
 class Graph(NamedTuple):
@@ -108,19 +124,27 @@ class StaticRadar(Defense):
         prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
         answers = yield from read_alone(query, passages, prompt)
         speaking = np.array([i for i, answer in enumerate(answers) if informative(answer)], dtype=int)
-        return AtomicAnswers(query, passages, answers, speaking)
+        if self.sources is None:
+            return AtomicAnswers(query, passages, answers, speaking)
+        voices = voices_of(self.sources, query.text, passages)
+        firsts = yield from first_of_each_answer(query.reading, answers, speaking.tolist(), voices)
+        repeated = {i: first for i, first in firsts.items() if i != first}
+        own = np.array([i for i in speaking if i not in repeated], dtype=int)
+        return AtomicAnswers(query, passages, answers, own, voices, repeated)
 
     def select(self, reading: AtomicAnswers) -> Flow[Screening]:
         """The cut over what was read, then the outlier filter."""
         agreement, conflict = yield from self._entailment(reading.query.reading, reading.informative)
-        graph = self._graph(agreement, conflict, reading.speaking, len(reading.passages))
+        agreement = one_voice_agreement(agreement, [reading.voices[i] for i in reading.speaking if reading.voices])
+        graph = self._graph(agreement, conflict, reading.ranks, reading.places)
         trusted = np.flatnonzero(min_cut(graph.source, graph.sink, graph.agreement))
         closeness = yield from self._closeness([reading.informative[i] for i in trusted])
         return self._decided(reading, graph, trusted, trusted[self._coherent(closeness)])
 
     def _answer(self, reading: AtomicAnswers, final: str) -> Flow[Answer]:
         screening = yield from self.select(reading)
-        trusted, details = list(screening.kept_indices), {"atomic_answers": reading.answers}
+        trusted = [i for i in screening.kept_indices if i not in reading.repeated]
+        details = {"atomic_answers": reading.answers}
         if reading.passages and not trusted and self.fallback not in ("all", "memory"):
             return abstention(screening, details)
         if trusted and final == "answers":
@@ -155,7 +179,7 @@ class StaticRadar(Defense):
         agreement, conflict = np.sqrt(entails * entails.T)[everyone], np.sqrt(contradicts * contradicts.T)[everyone]
         return np.where(conflict > self.contradiction_cut, 0.0, agreement), conflict
 
-    def _graph(self, agreement: Matrix, conflict: Matrix, speaking: NDArray[np.int64], k: int) -> Graph:
+    def _graph(self, agreement: Matrix, conflict: Matrix, ranks: NDArray[np.int64], k: int) -> Graph:
         """S and F, Eq. 6 and 7; the capacities of Eq. 3."""
         m = len(agreement)
         if m == 1:  # Eq. 36 and 7 are undefined for a single answer; the released code keeps it
@@ -170,7 +194,7 @@ class StaticRadar(Defense):
                 if contested
                 else "all answers are equally central: each counts as fully supported"
             )
-        rank = speaking + (1 if self.mode == "paper" else 0)
+        rank = ranks + (1 if self.mode == "paper" else 0)
         source = v * np.exp(-rank / k) if m else np.zeros(0)
         weight = v.sum() - v
         sink = np.divide(conflict @ v, weight, out=np.zeros(m), where=weight > 0)  # no answer conflicts with itself
@@ -220,11 +244,17 @@ class StaticRadar(Defense):
                 against=graph.sink[m],
                 **against,
             )
+            for copy in (copy for copy, first in reading.repeated.items() if first == i):
+                scores[copy] = scores[i]
+                reasons[copy] = Reason.of("radar.repeated", answer=quotable(reading.answers[copy]), passage=i)
+        chosen = set(reading.speaking[kept].tolist())
+        chosen |= {copy for copy, first in reading.repeated.items() if first in chosen}
         notes: tuple[str, ...] = ()
         if count and not len(kept):
             notes = ("the cut trusts no passage" if len(reading.speaking) else "no passage gave an informative answer",)
         elif graph.note:
             notes = (graph.note,)
+        notes = (*notes, *(self.sources.notes if self.sources else ()))
         evidence = {
             "agreement": _spread(graph.agreement, reading.speaking, count),
             "conflict": _spread(graph.conflict, reading.speaking, count),
@@ -238,7 +268,7 @@ class StaticRadar(Defense):
             self.name,
             reading.query,
             reading.passages,
-            kept=reading.speaking[kept].tolist(),
+            kept=sorted(chosen),
             scores=scores,
             reasons=reasons,
             evidence=Evidence(evidence, notes, graph="agreement"),

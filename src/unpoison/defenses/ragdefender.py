@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least
-from unpoison.defenses.base import EQUAL, Defense
+from unpoison.defenses.base import EQUAL, Defense, SourcesOption
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
@@ -74,6 +74,8 @@ class RagDefender(Defense):
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -104,6 +106,7 @@ class RagDefender(Defense):
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -111,6 +114,7 @@ class RagDefender(Defense):
             generator=generator,
             trust_embeddings=trust_embeddings,
             orders=orders,
+            sources=sources,
             limits=limits,
         )
         self.hops = among("hops", hops, ("single", "multi"))

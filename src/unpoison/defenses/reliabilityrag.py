@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, read_alone
-from unpoison.defenses.base import Defense, abstention, answered
+from unpoison.defenses.base import Defense, SourcesOption, abstention, answered
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.driver import Limits
 from unpoison.kernels.independent_set import maximum_independent_set
 from unpoison.models.loading import answer_judge
@@ -56,6 +57,9 @@ class ReliabilityRag(Defense):
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the largest set is that of the most
+            sources, those that were never seen before only where nobody else answers, and with it go all passages that
+            contradict none of it. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -76,9 +80,12 @@ class ReliabilityRag(Defense):
         contradiction: float = 0.5,
         fallback: Fallback = "all",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=answer_judge(nli, generator), orders=orders, limits=limits)
+        super().__init__(
+            generator=generator, nli=answer_judge(nli, generator), orders=orders, sources=sources, limits=limits
+        )
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
 
@@ -99,7 +106,9 @@ class ReliabilityRag(Defense):
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
-        chosen, conflict, notes = yield from self._consistent(query.reading, answers)
+        voices = None if self.sources is None else voices_of(self.sources, query.text, passages)
+        chosen, conflict, notes = yield from self._consistent(query.reading, answers, voices)
+        notes += self.sources.notes if self.sources else ()
         kept = chosen
         if not chosen:
             kept = list(range(len(passages))) if self.fallback == "all" else []
@@ -113,15 +122,22 @@ class ReliabilityRag(Defense):
         return _Consistent(answers, kept, screening)
 
     def _consistent(
-        self, question: str, answers: Sequence[str]
+        self, question: str, answers: Sequence[str], voices: Sequence[Voice] | None = None
     ) -> Flow[tuple[list[int], NDArray[np.float64], tuple[str, ...]]]:
         """The informative answers of the maximum independent set, and P(contradiction) of all, (n, n)."""
         informative_ones = [i for i, answer in enumerate(answers) if informative(answer)]
         small = yield from contradictions(question, [answers[i] for i in informative_ones])
-        largest = maximum_independent_set(small >= self.contradiction)
         conflict = np.zeros((len(answers), len(answers)))
         conflict[np.ix_(informative_ones, informative_ones)] = small
-        return [informative_ones[i] for i in largest.members], conflict, () if largest.exact else (INEXACT,)
+        apart = conflict >= self.contradiction
+        voters, rivals = informative_ones, apart
+        if voices is not None:
+            voters, rivals = those_that_count(voices, informative_ones), apart | of_one_voice(voices)
+        largest = maximum_independent_set(rivals[np.ix_(voters, voters)])
+        chosen = [voters[i] for i in largest.members]
+        if voices is not None:
+            chosen = _joined(chosen, informative_ones, apart)
+        return chosen, conflict, () if largest.exact else (INEXACT,)
 
     def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> Reason:
         if not informative(answers[i]):
@@ -148,6 +164,8 @@ class SampledReliabilityRag(ReliabilityRag):
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then ranks are those of sources, the
+            passages of one share its weight, and trust multiplies it. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -171,9 +189,18 @@ class SampledReliabilityRag(ReliabilityRag):
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, orders=orders, limits=limits)
+        super().__init__(
+            generator,
+            nli,
+            contradiction=contradiction,
+            fallback=fallback,
+            orders=orders,
+            sources=sources,
+            limits=limits,
+        )
         self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)
@@ -182,7 +209,7 @@ class SampledReliabilityRag(ReliabilityRag):
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
         draw = np.random.default_rng(self.seed)
-        weights = rank_weights(len(passages), self.gamma)
+        weights = self._shares(query, passages)
         count = self.samples if passages else 0
         drawn = [sorted(draw.choice(len(passages), self.size, p=weights).tolist()) for _ in range(count)]
         order = sorted(range(count), key=lambda s: (drawn[s], s))  # ties go to the samples of better rank
@@ -209,9 +236,28 @@ class SampledReliabilityRag(ReliabilityRag):
             kept=kept,
             scores=[float(shown.count(i)) for i in range(len(passages))],
             reasons=[_drawn(i, drawn, chosen) for i in range(len(passages))],
-            evidence=Evidence(arrays, notes),
+            evidence=Evidence(arrays, (*notes, *(self.sources.notes if self.sources else ()))),
         )
         return _Consistent(answers, kept if self.dedupe else shown, screening)
+
+    def _shares(self, query: Query, passages: Sequence[Passage]) -> NDArray[np.float64]:
+        """How likely each passage is drawn; the passages of a source share what it has by its rank and trust."""
+        if self.sources is None:
+            return rank_weights(len(passages), self.gamma)
+        voices = voices_of(self.sources, query.text, passages)
+        ranks = np.array(ranks_of(voices), int)
+        by_rank = rank_weights(int(ranks.max(initial=-1)) + 1, self.gamma)
+        shares = by_rank[ranks] / np.bincount(ranks)[ranks] * [voice.weight for voice in voices]
+        return np.asarray(shares / shares.sum() if len(shares) else shares)
+
+
+def _joined(chosen: Sequence[int], others: Sequence[int], apart: NDArray[np.bool_]) -> list[int]:
+    """The chosen, and of the others in their order those that contradict none of it."""
+    joined = list(chosen)
+    for i in others:
+        if i not in joined and not apart[i, joined].any():
+            joined.append(i)
+    return sorted(joined)
 
 
 def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:

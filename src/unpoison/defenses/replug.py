@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import at_least
-from unpoison.defenses.base import abstention, answered
+from unpoison.defenses.base import SourcesOption, abstention, answered
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag_decoding import MOST_PASSAGES
@@ -45,6 +45,8 @@ class Replug(Vanilla):
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of the reply, at least 1.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -65,9 +67,10 @@ class Replug(Vanilla):
         keep: int | None = None,
         max_tokens: int = 50,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(keep, generator=generator, orders=orders, limits=limits)
+        super().__init__(keep, generator=generator, orders=orders, sources=sources, limits=limits)
         loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.models = replace(self.models, encoder=loaded or LexicalEncoder())
         self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)

@@ -7,7 +7,7 @@ serve as the similarity inside GRADA's HRSIM: `grada:similarity=cross-encoder,cr
 from __future__ import annotations
 
 from unpoison.checks import at_least
-from unpoison.defenses.base import Defense
+from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.ranking import best_first
@@ -32,6 +32,8 @@ class Rerank(Defense):
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
         generator: For `answer`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -54,11 +56,12 @@ class Rerank(Defense):
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         self.keep = at_least("keep", keep, 1)
         scorer = cross_encoder or CrossEncoderScorer(model)
-        super().__init__(cross_encoder=scorer, generator=generator, orders=orders, limits=limits)
+        super().__init__(cross_encoder=scorer, generator=generator, orders=orders, sources=sources, limits=limits)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -96,6 +99,8 @@ class Hlatr(Rerank):
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
         generator: For `answer`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -118,7 +123,10 @@ class Hlatr(Rerank):
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         scorer = cross_encoder or HlatrScorer(model, head=head)
-        super().__init__(keep=keep, cross_encoder=scorer, generator=generator, orders=orders, limits=limits)
+        super().__init__(
+            keep=keep, cross_encoder=scorer, generator=generator, orders=orders, sources=sources, limits=limits
+        )

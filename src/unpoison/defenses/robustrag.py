@@ -7,7 +7,7 @@ for a given number of poisoned ones it can be certified that the answer stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any, Literal, NamedTuple
@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.atomic import read_alone
-from unpoison.defenses.base import Defense, abstention, answered, noted
+from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
 from unpoison.defenses.isolation import isolated
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
+from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.driver import Limits, run
 from unpoison.errors import OptionError
 from unpoison.kernels.keywords import empty, keywords
@@ -66,13 +67,16 @@ class RobustRag(Defense):
         beta: That many answers always suffice, 0 or more; by default 3, `long` 4.
         gamma: The vote of rank i counts gamma^i, scaled so that all votes sum to their number, in (0, 1]. RADAR's runs
             of this method use 0.9.
-        least: With fewer informative answers than this it abstains, at least 1.
+        least: With fewer informative answers than this it abstains, at least 1; with sources so many of them.
         empty_hints: When no keyword has enough votes: `ask` the model with an empty list as the released code does, or
             `abstain`.
         doubtful: For `Answer.guarantee`, so many keywords that m passages may let in or keep out are tried, which takes
             up to 2^doubtful calls more for each m; 0 proves only what leaves the list of keywords as it is, at no call.
             By default 6 where the generator is a reader, and 0 else.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for a
+            keyword, those that were never seen before only where nobody else answers, and rank is the source's. What is
+            of a blocked source is dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -97,9 +101,10 @@ class RobustRag(Defense):
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)
@@ -118,32 +123,43 @@ class RobustRag(Defense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Isolated answers, then aggregation."""
         answers = yield from self._isolated(query, passages)
-        weights = self._weights(answers)
-        reasons = [
-            Reason.of("robustrag.voted", answer=quotable(answer), votes=weights[i])
-            if i in weights
-            else Reason.of("answer.uninformative")
-            for i, answer in enumerate(answers)
-        ]
-        screening = self.all_kept(query, passages, reasons)
+        voices = voices_of(self.sources, query.text, passages)
+        weights = self._weights(answers, voices)
+        reasons = [self._reason(answer, weights.get(voice.name)) for answer, voice in zip(answers, voices, strict=True)]
+        screening = self.all_kept(query, passages, reasons, *(self.sources.notes if self.sources else ()))
         details: dict[str, Any] = {"atomic_answers": answers}
         if len(weights) < self.least:
             short = min(self.least - len(weights) - 1, len(passages))
-            return self._with_proof(abstention(screening, details), short, f"fewer than {self.least} passages answer")
+            return self._with_proof(
+                abstention(screening, details), short, f"fewer than {self.least} {self._unit} answer"
+            )
         threshold = min(self.beta, self.alpha * len(weights))
-        votes = self._votes(answers, weights)
+        votes = self._votes(answers, weights, voices)
         details["keywords"] = hints = self._above(votes, threshold)
         if not hints and self.empty_hints == "abstain":
             answer = abstention(screening, details)
         else:
             (reply,) = yield from generate([self._final(query.reading, hints)], "final answer", screening)
             answer = answered(reply, screening, details)
+        counted = all(voice.counts for voice in voices if voice.name in weights)
         m = (
             (yield from self._withstood(query.reading, answer.text, hints, votes, len(weights)))
-            if self._provable
+            if self._provable and counted
             else 0
         )
-        return self._with_proof(answer, m, f"the keywords that {threshold:g} or more of {len(weights)} answers state")
+        who = "answers" if self.sources is None else "sources"
+        return self._with_proof(answer, m, f"the keywords that {threshold:g} or more of {len(weights)} {who} state")
+
+    def _reason(self, answer: str, votes: float | None) -> Reason:
+        if not informative(answer):
+            return Reason.of("answer.uninformative")
+        if votes is None:
+            return Reason.of("sources.uncounted", answer=quotable(answer))
+        return Reason.of("robustrag.voted", answer=quotable(answer), votes=votes)
+
+    @property
+    def _unit(self) -> Literal["passages", "sources"]:
+        return "passages" if self.sources is None else "sources"
 
     @property
     def _provable(self) -> bool:
@@ -152,7 +168,8 @@ class RobustRag(Defense):
     def _with_proof(self, answer: Answer, guarantee: int, basis: str) -> Answer:
         if not self._provable:
             return answer
-        proved = replace(answer, guarantee=guarantee, proof=f"{basis}, each passage read alone")
+        proof = f"{basis}, each passage read alone"
+        proved = replace(answer, guarantee=guarantee, guarantee_unit=self._unit, proof=proof)
         return noted(proved, proved.promise)
 
     def _withstood(
@@ -175,18 +192,25 @@ class RobustRag(Defense):
         prompt = atomic_answer_reference_prompt if self.form == "short" else phrases_of_passage_prompt
         return (yield from read_alone(query, passages, prompt))
 
-    def _weights(self, answers: Sequence[str]) -> dict[int, float]:
-        """What the vote of each informative answer counts; the sum is their number."""
-        decay = {rank: self.gamma**rank for rank, answer in enumerate(answers) if informative(answer)}
+    def _weights(self, answers: Sequence[str], voices: Sequence[Voice]) -> dict[str, float]:
+        """What the vote of each voice counts that answers anything; the sum is their number."""
+        speaking = (i for i, answer in enumerate(answers) if informative(answer))
+        place = ranks_of(voices)
+        decay = {voices[i].name: self.gamma ** place[i] for i in those_that_count(voices, speaking)}
         scale = len(decay) / sum(decay.values()) if sum(decay.values()) else 0.0
-        return {rank: value * scale for rank, value in decay.items()}
+        return {name: value * scale for name, value in decay.items()}
 
-    def _votes(self, answers: Sequence[str], weights: dict[int, float]) -> dict[str, float]:
-        """The votes of each keyword; an answer votes once for a keyword, however often it states it."""
+    def _votes(self, answers: Sequence[str], weights: Mapping[str, float], voices: Sequence[Voice]) -> dict[str, float]:
+        """The votes of each keyword; a voice votes once for a keyword, however often it states it."""
         votes: dict[str, float] = {}
-        for rank, weight in weights.items():
-            for keyword in keywords(answers[rank]):
-                votes[keyword] = votes.get(keyword, 0.0) + weight
+        stated: set[tuple[str, str]] = set()
+        for answer, voice in zip(answers, voices, strict=True):
+            if voice.name not in weights or not informative(answer):
+                continue
+            for keyword in keywords(answer):
+                if (keyword, voice.name) not in stated:
+                    stated.add((keyword, voice.name))
+                    votes[keyword] = votes.get(keyword, 0.0) + weights[voice.name]
         telling = (keyword for keyword in votes if not empty(keyword) and (self.form == "short" or " " in keyword))
         return {keyword: votes[keyword] for keyword in telling}
 
@@ -218,7 +242,7 @@ class RobustRag(Defense):
                 all answers be the same, up to case and a final period.
 
         Raises:
-            OptionError: `gamma` is not 1, or `poisoned` is not positive.
+            OptionError: `gamma` is not 1, there are sources, or `poisoned` is not positive.
             InputError, ModelError, DeadlineError: As for `answer`.
         """
         self._require_generator()
@@ -231,14 +255,19 @@ class RobustRag(Defense):
         """The flow behind `certify`."""
         if self.gamma != 1:
             raise OptionError(f"only equal votes can be certified: gamma must be 1, got {self.gamma:g}")
+        if self.sources is not None:
+            raise OptionError(
+                "a certificate counts passages, and sources= counts who wrote them; leave out the sources"
+            )
         answers = yield from self._isolated(query, passages[: max(0, len(passages) - poisoned)])
-        weights = self._weights(answers)
+        voices = voices_of(None, query.text, passages[: len(answers)])
+        weights = self._weights(answers, voices)
         threshold = min(self.beta, self.alpha * (len(weights) + poisoned))
         if round(threshold - poisoned, DECIMALS) <= 0:
             return Certificate(False, f"{poisoned} poisoned answers reach the threshold of {threshold:g} votes alone")
         if len(weights) < self.least:
             return Certificate(False, f"{len(weights)} of the other answers are informative, {self.least} must be")
-        votes = self._votes(answers, weights)
+        votes = self._votes(answers, weights, voices)
         sure = self._above(votes, threshold)
         optional = [word for word in self._above(votes, threshold - poisoned) if word not in sure]
         if len(optional) > MOST_OPTIONAL[self.form]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
-from unpoison.defenses.base import Defense, abstention, answered, noted
+from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.driver import Limits, run
@@ -67,6 +67,8 @@ class RobustRagDecoding(Defense):
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
             for the latter, as the released code does.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -90,9 +92,10 @@ class RobustRagDecoding(Defense):
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.eta = at_least("eta", eta, 0.0, 1e6, whole=False)
         self.temperature = at_least("temperature", temperature, 1e-3, 100.0, whole=False)
         self.refusal = within("refusal", refusal, 0.0, 1.0)

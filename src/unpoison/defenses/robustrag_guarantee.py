@@ -13,6 +13,10 @@ answer is the same if it is the same for every set of them beside the sure ones.
 so c'(w) lies between c(w) - min(r, c(w)) and c(w) + a, and the threshold is theta(n - r + a). The list of keywords is
 thus the sure ones and some of the doubtful; the prompt is a function of that set, and equal prompts get equal replies.
 It is not more than this because votes have no weights (`gamma` = 1) and no order.
+
+**With sources** read "source" for "passage" and "source that answers" for "informative answer": a source votes once for
+a keyword, whatever number of its passages state it. Sources that were never seen before have no vote as long as one
+that counts answers, and as n - m >= least >= 1, one does.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least
-from unpoison.defenses.base import abstention, answered
+from unpoison.defenses.base import SourcesOption, abstention, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
@@ -72,6 +72,8 @@ class SelfRag(Vanilla):
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of each answer with reflection tokens.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -94,9 +96,10 @@ class SelfRag(Vanilla):
         keep: int | None = None,
         max_tokens: int = 100,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(keep, generator=generator, orders=orders, limits=limits)
+        super().__init__(keep, generator=generator, orders=orders, sources=sources, limits=limits)
         self.critique: str = among("critique", critique, ("auto", "tokens", "prompt"))
         self.relevance = at_least("relevance", relevance, 0.0, 100.0, whole=False)
         self.support = at_least("support", support, 0.0, 100.0, whole=False)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, flag, within
-from unpoison.defenses.base import EQUAL, Defense, answered, unfinished
+from unpoison.defenses.base import EQUAL, Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.trustrag_reference import reference_filter
@@ -70,6 +70,8 @@ class TrustRag(Defense):
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
 
     Raises:
@@ -98,6 +100,7 @@ class TrustRag(Defense):
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
@@ -105,6 +108,7 @@ class TrustRag(Defense):
             generator=generator,
             trust_embeddings=trust_embeddings,
             orders=orders,
+            sources=sources,
             limits=limits,
         )
         if stages not in (1, 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unpoison.checks import at_least
-from unpoison.defenses.base import Defense, answered
+from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.driver import Limits
 from unpoison.models.protocols import Generator
@@ -22,6 +22,8 @@ class Vanilla(Defense):
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
         generator: For `answer`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
     """
 
@@ -37,9 +39,10 @@ class Vanilla(Defense):
         *,
         generator: Generator | str | None = None,
         orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
         self.keep = None if keep is None else at_least("keep", keep, 1)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -67,6 +70,8 @@ class NoRag(Defense):
     Args:
         generator: For `answer`.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
     """
 
@@ -76,9 +81,14 @@ class NoRag(Defense):
     source = "every paper's baseline"
 
     def __init__(
-        self, *, generator: Generator | str | None = None, orders: OrdersPolicy = "keep", limits: Limits | None = None
+        self,
+        *,
+        generator: Generator | str | None = None,
+        orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, limits=limits)
+        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

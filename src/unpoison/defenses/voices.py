@@ -8,13 +8,29 @@ was (`Voice.counts`), and an unknown source that brings many texts to one questi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.sources import Sources
 from unpoison.types import Passage
 
-__all__ = ["Voice", "one_voice_each", "voices_of"]
+__all__ = [
+    "Hearing",
+    "Voice",
+    "hearing",
+    "of_one_voice",
+    "one_voice_each",
+    "ranks_of",
+    "texts_by_voice",
+    "those_that_count",
+    "voices_of",
+    "votes_of",
+]
+
+K = TypeVar("K", bound=Hashable)
 
 COUNTING = frozenset(("trusted", "known", "seen"))
 """Levels of standing that weigh against others."""
@@ -36,6 +52,46 @@ class Voice(NamedTuple):
     level: str = "unknown"
     trust: float = 1.0
     counts: bool = True
+
+    @property
+    def weight(self) -> float:
+        """What it weighs in a vote: its trust, and 1 where no source can be told from another."""
+        return 1.0 if self.counts and self.level == "unknown" else self.trust
+
+    @property
+    def most(self) -> float:
+        """The most that its source can weigh in a vote, whatever it writes."""
+        return self.trust if self.level in COUNTING else 1.0
+
+
+class Hearing(NamedTuple):
+    """Which passages a defense hears at all.
+
+    Attributes:
+        read: Their positions, rising.
+        blocked: Those whose source is blocked.
+        copies: Those that repeat another of their source word for word, and which.
+    """
+
+    read: tuple[int, ...]
+    blocked: tuple[int, ...] = ()
+    copies: Mapping[int, int] = {}
+
+
+def hearing(sources: Sources | None, passages: Sequence[Passage]) -> Hearing:
+    """Who is heard: nobody who is blocked, and what a source repeats word for word once."""
+    if sources is None:
+        return Hearing(tuple(range(len(passages))))
+    first: dict[tuple[str, str | None, str], int] = {}
+    blocked, copies = [], {}
+    for i, passage in enumerate(passages):
+        if sources.blocks(passage):
+            blocked.append(i)
+            continue
+        place = first.setdefault((sources.origin(passage), passage.title, passage.text), i)
+        if place != i:
+            copies[i] = place
+    return Hearing(tuple(first.values()), tuple(blocked), copies)
 
 
 def voices_of(sources: Sources | None, question: str, passages: Sequence[Passage]) -> list[Voice]:
@@ -65,3 +121,46 @@ def one_voice_each(voices: Sequence[Voice], positions: Iterable[int]) -> list[in
     for i in positions:
         first.setdefault(voices[i].name, i)
     return list(first.values())
+
+
+def those_that_count(voices: Sequence[Voice], speaking: Iterable[int]) -> list[int]:
+    """Of the positions that say anything those whose voice counts; all of them where none does."""
+    positions = list(speaking)
+    return [i for i in positions if voices[i].counts] or positions
+
+
+def of_one_voice(voices: Sequence[Voice]) -> NDArray[np.bool_]:
+    """Which two passages share a voice, shape (k, k); every passage shares its own."""
+    names = np.array([voice.name for voice in voices], object)
+    return np.asarray(names[:, None] == names[None, :], bool)
+
+
+def texts_by_voice(voices: Sequence[Voice], passages: Sequence[Passage]) -> dict[str, str]:
+    """What each voice says in all its passages, one text below the other, in the order in which voices first speak."""
+    said: dict[str, list[str]] = {}
+    for voice, passage in zip(voices, passages, strict=True):
+        said.setdefault(voice.name, []).append(passage.reading)
+    return {name: "\n\n".join(texts) for name, texts in said.items()}
+
+
+def ranks_of(voices: Sequence[Voice]) -> list[int]:
+    """For each passage the rank of its voice, from 0: how many others spoke before it."""
+    rank: dict[str, int] = {}
+    return [rank.setdefault(voice.name, len(rank)) for voice in voices]
+
+
+def votes_of(voices: Sequence[Voice], said: Mapping[int, Iterable[K]]) -> dict[K, dict[str, float]]:
+    """Who votes for what: for each thing that is said the weight of each voice that says it, once.
+
+    Args:
+        voices: Of all passages.
+        said: What each passage says, by position; those that say nothing are missing.
+
+    Returns:
+        In the order in which things are said; empty where only voices say it that do not count, and others do.
+    """
+    votes: dict[K, dict[str, float]] = {thing: {} for things in said.values() for thing in things}
+    for i in those_that_count(voices, said):
+        for thing in said[i]:
+            votes[thing][voices[i].name] = voices[i].weight
+    return votes

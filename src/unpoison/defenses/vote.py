@@ -1,4 +1,4 @@
-"""Vote: the answer that most passages give, each read alone, and how many planted passages it withstands.
+"""Vote: the answer that most passages or sources give, each passage read alone, and how many planted it withstands.
 
 **What an attacker may change.** Of the k passages any m: their text, title, embedding and place; they may be gone, and
 as many as m others may come in, so that there are k - m to k + m passages. The question and the other passages stay,
@@ -20,23 +20,33 @@ proved at `kernels.plurality`. Order is nowhere used: ties go to abstention, and
 commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
 written (case, the form of a date), not what it says.
 
+**With sources.** Each source has one vote in every class in which it says anything, of the weight of its trust; those
+that were never seen before have none beside those that were. Then `guarantee` counts sources, with all that they say
+or withhold: the votes of a source are a function of the question, of its own passages, and of its standing, which
+questions before this one decided. The rest is proved at `kernels.owned_sources.outvotes`. A source that does not count
+has no vote as long as one that does says anything, and behind a winner that withstands m sources one more says so.
+
 **Assumptions.** Equal prompts get equal replies. A model error, a deadline or input beyond its bounds gives no answer,
 which is no other answer. The proof says nothing on truth: a lie that most passages tell wins, and is guaranteed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from unpoison.checks import among, at_least
-from unpoison.defenses.base import Defense, abstention
+from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import Ballots, Counted, counted
+from unpoison.defenses.vote_sources import counted_by_source
 from unpoison.driver import Limits
+from unpoison.errors import OptionError
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.prompts import atomic_answer_reference_prompt
 from unpoison.reasons import Reason, quotable
@@ -47,10 +57,11 @@ __all__ = ["Poll", "Vote"]
 
 
 class Poll(NamedTuple):
-    """What was read, and what came of it."""
+    """What was read, for whom, and what came of it."""
 
     ballots: Ballots
     result: Counted
+    voices: Sequence[Voice]
 
 
 class Vote(Defense):
@@ -69,8 +80,10 @@ class Vote(Defense):
         seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
             what they say counted; then at most 100 passages.
-        least: Votes that the answer needs, at least 1; with fewer it abstains.
+        least: Votes that the answer needs, at least 1; with fewer it abstains. With sources so many of them.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
+            says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -95,13 +108,18 @@ class Vote(Defense):
         copies: Literal["each", "once"] = "each",
         least: int = 1,
         orders: OrdersPolicy = "drop",
+        sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=nli, orders=orders, limits=limits)
+        super().__init__(generator=generator, nli=nli, orders=orders, sources=sources, limits=limits)
         self.same = among("same", same, ("written", "meaning"))
         self.seconds = at_least("seconds", seconds, 1)
         self.copies = among("copies", copies, ("each", "once"))
         self.least = at_least("least", least, 1)
+        if self.sources is not None and copies == "once":
+            raise OptionError(
+                "copies=once counts texts and sources= counts who says them; leave out copies, or the sources"
+            )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Kept are the passages that give the winning answer, in retrieval order."""
@@ -116,28 +134,37 @@ class Vote(Defense):
         """Read each passage alone, and count."""
         answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
         ballots = Ballots.of(query.reading, answers)
-        texts = [passage.reading for passage in passages]
-        options = (self.least, self.same, self.seconds, self.copies == "once", self.models.nli)
-        return Poll(ballots, (yield from counted(query.reading, ballots, texts, *options)))
+        voices = voices_of(self.sources, query.text, passages)
+        rule = self.same, self.seconds
+        nli = self.models.nli
+        if self.sources is not None:
+            result = yield from counted_by_source(query.reading, ballots, voices, self.least, *rule, nli)
+        else:
+            texts, once = [passage.reading for passage in passages], self.copies == "once"
+            result = yield from counted(query.reading, ballots, texts, self.least, *rule, once, nli)
+        return Poll(ballots, result, voices)
 
     def concluded(self, screening: Screening, poll: Poll) -> Answer:
         """The answer that a poll comes to."""
-        ballots, result = poll
+        ballots, result, voices = poll
         details = {"atomic_answers": list(ballots.answers), "votes": dict(result.votes)}
         if result.winner is None:
             answer = abstention(screening, details)
         else:
-            answer = Answer(ballots.wording(result.winner), screening, details=details)
-        return replace(answer, guarantee=min(result.margin, len(ballots.answers)), proof=result.says)
+            answer = Answer(ballots.wording(result.winner, voices), screening, details=details)
+        margin = min(result.margin, len(ballots.answers))
+        return replace(answer, guarantee=margin, guarantee_unit=result.unit, proof=result.says)
 
     def decided(self, query: Query, passages: tuple[Passage, ...], poll: Poll) -> Screening:
         """What a poll says of the passages: those behind the winning answer are kept."""
-        ballots, result = poll
+        ballots, result, _ = poll
         behind = [i for i, name in enumerate(ballots.forms) if name and name in result.behind]
         scores = [float(result.votes.get(name, 0)) for name in ballots.forms]
-        notes = (result.says, promised(min(result.margin, len(passages)), len(passages))) if passages else ()
+        k = len(passages)
+        notes = (result.says, promised(min(result.margin, k), k, result.unit)) if passages else ()
+        notes = (*notes, *(self.sources.notes if self.sources is not None else ()))
         evidence = Evidence({"votes": np.array(scores)}, notes)
-        reasons = [_reason(i, ballots, result) for i in range(len(passages))]
+        reasons = [_reason(i, ballots, result) for i in range(k)]
         return Screening.decided(
             self.name, query, passages, kept=behind, scores=scores, reasons=reasons, evidence=evidence
         )
@@ -147,9 +174,14 @@ def _reason(i: int, ballots: Ballots, result: Counted) -> Reason:
     name = ballots.forms[i]
     if not name:
         return Reason.of("vote.no_answer")
-    answer, votes = quotable(ballots.answers[i]), result.votes[name]
+    answer, votes, support = quotable(ballots.answers[i]), _whole(result.votes[name]), _whole(result.support)
     if result.winner is None:
         return Reason.of("vote.nobody_wins", answer=answer, votes=votes)
     if name in result.behind:
-        return Reason.of("vote.wins", answer=answer, support=result.support)
-    return Reason.of("vote.loses", answer=answer, votes=votes, support=result.support)
+        return Reason.of("vote.wins", answer=answer, support=support)
+    return Reason.of("vote.loses", answer=answer, votes=votes, support=support)
+
+
+def _whole(votes: float) -> float:
+    """Votes as they are said: weighed ones with three digits."""
+    return int(votes) if votes == int(votes) else round(votes, 3)

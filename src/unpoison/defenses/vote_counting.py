@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
 from unpoison.defenses.isolation import judge_apart
+from unpoison.defenses.voices import Voice, those_that_count
 from unpoison.errors import InputError
 from unpoison.kernels.answers import relation
 from unpoison.kernels.forms import form
@@ -49,9 +50,10 @@ class Ballots:
         distinct = {answer: form(question, answer) if informative(answer) else "" for answer in dict.fromkeys(answers)}
         return cls(tuple(answers), tuple(distinct[answer] for answer in answers))
 
-    def wording(self, winner: str) -> str:
-        """How most passages write an answer; of equally common ways the first in the alphabet."""
-        ways = Counter(a.strip() for a, name in zip(self.answers, self.forms, strict=True) if name == winner)
+    def wording(self, winner: str, voices: Sequence[Voice]) -> str:
+        """How most sources write an answer; of equally common ways the first in the alphabet."""
+        behind = those_that_count(voices, (i for i, name in enumerate(self.forms) if name == winner))
+        ways = Counter(way for way, _ in {(self.answers[i].strip(), voices[i].name) for i in behind})
         return min(ways, key=lambda way: (-ways[way], way))
 
 
@@ -63,16 +65,18 @@ class Counted(NamedTuple):
         behind: The classes that support it.
         support: Votes of all of these.
         votes: Votes of each class.
-        margin: The number of changed passages that the outcome is proved to withstand.
+        margin: The number of changed passages, or sources, that the outcome is proved to withstand.
         says: The rule, in a sentence.
+        unit: What the margin counts.
     """
 
     winner: str | None
     behind: frozenset[str]
-    support: int
-    votes: Mapping[str, int]
+    support: float
+    votes: Mapping[str, float]
     margin: int
     says: str
+    unit: Literal["passages", "sources"] = "passages"
 
 
 def counted(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
 
-__all__ = ["withstands"]
+__all__ = ["outvotes", "withstands"]
+
+K = TypeVar("K", bound=Hashable)
 
 HEAVIEST = 1.0
 """The most that any source can weigh."""
@@ -44,6 +47,40 @@ def withstands(
     left = share * sum(lead.values()) - sum(others.values()) - ROUNDING
     losses = sorted((share * weight + trust[source] for source, weight in lead.items()), reverse=True)
     return _affordable(left, losses, most)
+
+
+def outvotes(votes: Mapping[K, Mapping[str, float]], winner: K, most: Mapping[str, float], least: int = 1) -> int:
+    """The largest m such that the winner still weighs more than every other class, whatever any m sources say.
+
+    A source votes once in each class in which it says anything, so that it may vote in several.
+
+    Theorem. Let W be the winner's weight, R that of another class, 0 for one that nobody votes for yet. Whoever owns
+    a source o of those that vote may take its vote for the winner away, and raise its vote for the other class to
+    `most[o]`, so that W - R falls by at most its weight in the winner + `most[o]` - its weight in the other class; of
+    any other source by at most `HEAVIEST`, for it has no vote to take away. If for every other class W - R is more than
+    the m largest of these losses together, the winner still weighs more than every other class, known or new. It keeps
+    `least` sources if m is at most their number less `least`. Sources may add, change and withdraw as many passages as
+    they like, for a source votes once in each class. The bound is exact where there are other sources that weigh
+    `HEAVIEST`.
+
+    Args:
+        votes: For each class the weight of each source that votes for it, above 0 and up to `HEAVIEST`.
+        winner: The class that weighs most, by itself.
+        most: The most that each source can weigh in a class, in [0, 1].
+        least: Sources that a winner needs, 1 or more.
+
+    Returns:
+        0 where one source may change the winner.
+
+    Complexity: O(c n log n) for c classes and n sources.
+    """
+    lead = votes[winner]
+    bound = len(lead) - least
+    for rival in (*(rival for name, rival in votes.items() if name != winner), {}):
+        left = sum(lead.values()) - sum(rival.values()) - ROUNDING
+        losses = sorted((weight + most[o] - rival.get(o, 0.0) for o, weight in lead.items()), reverse=True)
+        bound = _affordable(left, losses, bound)
+    return max(0, bound)
 
 
 def _affordable(left: float, losses: Iterable[float], most: int) -> int:

@@ -15,6 +15,8 @@ from unpoison.models.loading import load_encoder
 from unpoison.models.protocols import Encoder, Models
 from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_query
 from unpoison.requests import encode
+from unpoison.retrieval.trusted import by_trust, depth
+from unpoison.sources.sources import Sources
 from unpoison.threads import on_thread
 
 __all__ = [
@@ -67,15 +69,18 @@ class VectorRetriever(Retriever):
     """A retriever that compares vectors: the query is encoded, once, and `_nearest` searches."""
 
     encoder: Encoder
+    sources: Sources | None = None
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         count = checked_count(k)
-        return self._nearest(embedded_query(query, self.encoder)[1], count)
+        question, vector = embedded_query(query, self.encoder)
+        return by_trust(self.sources, question.text, self._nearest(vector, depth(self.sources, count)), count)
 
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         count = checked_count(k)
-        _, vector = await aembedded_query(query, self.encoder)
-        return await self._anearest(vector, count)
+        question, vector = await aembedded_query(query, self.encoder)
+        candidates = await self._anearest(vector, depth(self.sources, count))
+        return by_trust(self.sources, question.text, candidates, count)
 
     @abstractmethod
     def _nearest(self, vector: Vector, count: int) -> tuple[Passage, ...]:

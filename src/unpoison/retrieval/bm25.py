@@ -21,6 +21,8 @@ from unpoison.kernels.tokens import words
 from unpoison.passages import Passage, Query, as_query
 from unpoison.retrieval.base import Retriever, checked_count
 from unpoison.retrieval.collection import Collection
+from unpoison.retrieval.trusted import by_trust, depth
+from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = ["BM25Index", "BM25Retriever", "english_words"]
 
@@ -101,6 +103,7 @@ class BM25Retriever(Retriever):
             another, such as `kernels.tokens.stems`.
         k1: Saturation of the term frequency.
         b: Strength of the length normalisation, in [0, 1].
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
 
     Raises:
         InputError: An unusable passage, or an id that occurs twice.
@@ -108,8 +111,15 @@ class BM25Retriever(Retriever):
     """
 
     def __init__(
-        self, passages: Iterable[Any] = (), *, tokenize: Tokenize = english_words, k1: float = 1.5, b: float = 0.75
+        self,
+        passages: Iterable[Any] = (),
+        *,
+        tokenize: Tokenize = english_words,
+        k1: float = 1.5,
+        b: float = 0.75,
+        sources: SourcesOption = None,
     ) -> None:
+        self.sources = Sources.of(sources)
         self._tokenize = tokenize
         self._index = BM25Index(k1=k1, b=b)
         self._collection = Collection()
@@ -139,12 +149,14 @@ class BM25Retriever(Retriever):
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """The best `k` of the passages that share a token with the query; ties go to the one added first."""
-        tokens, count = self._tokenize(as_query(query).text), checked_count(k)
+        question, count = as_query(query).text, checked_count(k)
+        tokens = self._tokenize(question)
         with self._lock:
             scores = self._index.scores(tokens)
             matches = np.flatnonzero(scores)
-            best = matches[best_first(scores[matches])[:count]]
-            return tuple(replace(self._collection[i], score=float(scores[i])) for i in best)
+            best = matches[best_first(scores[matches])[: depth(self.sources, count)]]
+            found = tuple(replace(self._collection[i], score=float(scores[i])) for i in best)
+        return by_trust(self.sources, question, found, count)
 
     def __len__(self) -> int:
         return len(self._collection)

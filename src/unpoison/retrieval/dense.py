@@ -18,6 +18,7 @@ from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.index_file import read_index, write_index
+from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = ["DenseRetriever", "nearest"]
 
@@ -40,6 +41,7 @@ class DenseRetriever(VectorRetriever):
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
         passages: Strings, dicts, framework documents or `Passage`, to begin with. What brings its embedding is not
             encoded.
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
 
     Raises:
         InputError: An unusable passage, an id that occurs twice, or embeddings of different dimensions.
@@ -47,7 +49,8 @@ class DenseRetriever(VectorRetriever):
         ModelError: The encoder failed.
     """
 
-    def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = ()) -> None:
+    def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = (), *, sources: SourcesOption = None) -> None:
+        self.sources = Sources.of(sources)
         self.encoder = checked_encoder(encoder, dot=True)
         self._dot = getattr(self.encoder, "similarity", "cosine") == "dot"
         self._state: tuple[Collection, Matrix] = Collection(), np.zeros((0, 0), np.float32)
@@ -99,18 +102,19 @@ class DenseRetriever(VectorRetriever):
         write_index(path, self.encoder.name, matrix, passages)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], encoder: Encoder | str) -> Self:
+    def load(cls, path: str | PathLike[str], encoder: Encoder | str, *, sources: SourcesOption = None) -> Self:
         """Read what `save` wrote.
 
         Args:
             path: The file. It is treated as hostile: nothing in it is executed.
             encoder: The one that it was made with.
+            sources: As for a new one.
 
         Raises:
             InputError: The file is damaged, no such index, or was made with another encoder.
             OSError: The file cannot be read.
         """
-        retriever = cls(encoder)
+        retriever = cls(encoder, sources=sources)
         name, matrix, passages = read_index(path, unit=not retriever._dot)
         if name != retriever.encoder.name:
             raise InputError(

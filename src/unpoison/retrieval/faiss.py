@@ -15,6 +15,7 @@ from unpoison.models.protocols import Encoder
 from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
+from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = ["FaissRetriever"]
 
@@ -31,6 +32,7 @@ class FaissRetriever(VectorRetriever):
             scaled to length 1. With `index`, the texts of its vectors 0, 1, 2, ... in this order; nothing is encoded.
         index: Your index, of vectors of this encoder, by inner product or by L2 distance. Where it compresses, the
             vectors that come back are approximations.
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
 
     Raises:
         InputError: An unusable passage, an id that occurs twice, or not one passage for each vector.
@@ -39,7 +41,15 @@ class FaissRetriever(VectorRetriever):
         ModelError: The encoder failed.
     """
 
-    def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = (), *, index: Any = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder | str,
+        passages: Iterable[Any] = (),
+        *,
+        index: Any = None,
+        sources: SourcesOption = None,
+    ) -> None:
+        self.sources = Sources.of(sources)
         self._faiss = require("faiss", "searching with FAISS")
         self.encoder = checked_encoder(encoder)
         self.index = index

@@ -12,6 +12,8 @@ from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
 from unpoison.passages import Passage, Query, as_passages, as_query
 from unpoison.retrieval.base import Retriever, aembedded_query, aretrieved, checked_count, embedded_query
+from unpoison.retrieval.trusted import by_trust
+from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = ["HybridRetriever", "reciprocal_rank_fusion"]
 
@@ -28,12 +30,16 @@ class HybridRetriever(Retriever):
         retrievers: At least one; those named first win ties.
         constant: The `k` of the paper; the larger, the less the first ranks count.
         depth: How many passages each is asked for, or `k` where that is more.
+        sources: With it the sum is multiplied by the trust in a passage's source (`retrieval.trusted`).
 
     Raises:
         OptionError: No retriever, or an option out of its range.
     """
 
-    def __init__(self, *retrievers: Retriever, constant: int = 60, depth: int = 100) -> None:
+    def __init__(
+        self, *retrievers: Retriever, constant: int = 60, depth: int = 100, sources: SourcesOption = None
+    ) -> None:
+        self.sources = Sources.of(sources)
         if not retrievers:
             raise OptionError("HybridRetriever fuses what others find; pass at least one retriever")
         self.retrievers = retrievers
@@ -49,7 +55,9 @@ class HybridRetriever(Retriever):
         count = checked_count(k)
         question = embedded_query(query, self.encoder)[0] if self.encoder else self._plain(query)
         return self._fused(
-            [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers], count
+            [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers],
+            question,
+            count,
         )
 
     async def aretrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
@@ -59,18 +67,19 @@ class HybridRetriever(Retriever):
         lists = await asyncio.gather(
             *(aretrieved(retriever, question, max(self.depth, count)) for retriever in self.retrievers)
         )
-        return self._fused(lists, count)
+        return self._fused(lists, question, count)
 
     def _plain(self, query: str | Query) -> Query:
         """A given embedding is in nobody's space, or in one of several."""
         return Query(as_query(query).text)
 
-    def _fused(self, lists: Iterable[Iterable[Any]], count: int) -> tuple[Passage, ...]:
+    def _fused(self, lists: Iterable[Iterable[Any]], question: Query, count: int) -> tuple[Passage, ...]:
         rankings = [
             as_passages([*ranking]) if vectors else [replace(p, embedding=None) for p in as_passages([*ranking])]
             for ranking, vectors in zip(lists, self._vectors, strict=True)
         ]
-        return reciprocal_rank_fusion(rankings, self.constant)[:count]
+        fused = reciprocal_rank_fusion(rankings, self.constant)
+        return by_trust(self.sources, question.text, fused, count)
 
     def __repr__(self) -> str:
         return f"HybridRetriever({', '.join(map(repr, self.retrievers))})"

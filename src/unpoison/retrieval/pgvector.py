@@ -15,6 +15,7 @@ from unpoison.extras import require
 from unpoison.models.protocols import Encoder
 from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
+from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = ["PgvectorRetriever"]
 
@@ -34,6 +35,7 @@ class PgvectorRetriever(VectorRetriever):
         table: Its name, or `schema.name`; a view for searching part of a table.
         encoder: Made, and makes, the vectors; or its string, such as "minilm".
         columns: Which columns hold id, text, embedding, and title and source where there are any.
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
 
     Raises:
         OptionError: `columns` lacks one of the first three or names others, or the encoder's vectors hold for the
@@ -48,7 +50,9 @@ class PgvectorRetriever(VectorRetriever):
         encoder: Encoder | str,
         *,
         columns: Mapping[str, str] | None = None,
+        sources: SourcesOption = None,
     ) -> None:
+        self.sources = Sources.of(sources)
         self._psycopg = require("psycopg", "searching in PostgreSQL")
         self.encoder = checked_encoder(encoder)
         self.table = table

@@ -14,6 +14,7 @@ from unpoison.models.protocols import Encoder
 from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
 from unpoison.sources.fields import metadata_of, source_in
+from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = ["QdrantRetriever"]
 
@@ -31,6 +32,7 @@ class QdrantRetriever(VectorRetriever):
         text: The payload field that holds a passage's text. Its `id`, `title` and `source` are read from the fields
             of these names; without an `id`, the point's own stands for it.
         vector: The name of the vectors to search, in a collection with named ones.
+        sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).
 
     Raises:
         OptionError: The encoder's vectors hold for the texts of one call only.
@@ -38,8 +40,16 @@ class QdrantRetriever(VectorRetriever):
     """
 
     def __init__(
-        self, client: Any, collection: str, encoder: Encoder | str, *, text: str = "text", vector: str | None = None
+        self,
+        client: Any,
+        collection: str,
+        encoder: Encoder | str,
+        *,
+        text: str = "text",
+        vector: str | None = None,
+        sources: SourcesOption = None,
     ) -> None:
+        self.sources = Sources.of(sources)
         self._library = require("qdrant_client", "searching with Qdrant")
         self.encoder = checked_encoder(encoder)
         self.collection = collection

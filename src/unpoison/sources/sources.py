@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from unpoison.checks import among
 from unpoison.errors import InputError, OptionError, UnpoisonError
@@ -125,10 +125,25 @@ class Sources:
         """
         return self._read(passage)[1]
 
+    def blocks(self, passage: object) -> bool:
+        """Whether the policy blocks its source."""
+        return bool(self.policy.patterns) and self._level(*self._read(passage)) == "blocked"
+
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's word, in [0, 1]; what happened for the question itself does not count."""
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
+
+    def agreement(self, origins: Sequence[str], question: str | None = None) -> dict[str, float]:
+        """How often each origin said what was answered, of the questions where that is known; who is new is missing.
+
+        Args:
+            origins: Their names.
+            question: What happened for this one does not count.
+        """
+        past = self._past(origins, question)
+        judged = {name: (p.agreed, p.agreed + p.contested) for name, p in past.items()}
+        return {name: agreed / count for name, (agreed, count) in judged.items() if count}
 
     def standings(self, question: str, passages: Sequence[object]) -> tuple[Standing, ...]:
         """What is said of each passage's source; what happened for the question itself does not count.
@@ -290,3 +305,7 @@ class Sources:
 
     def __repr__(self) -> str:
         return f"Sources({self.policy!r}, {self.history!r})"
+
+
+SourcesOption: TypeAlias = Sources | str | Path | Mapping[str, Any] | None
+"""Who says what: `Sources`, a policy as a file or a mapping, or nothing: then every passage is its own source."""

@@ -1,0 +1,213 @@
+"""RA-RAG: sources answer for themselves, and the answer of the most reliable ones wins (Hwang et al., 2025).
+
+Each source is asked alone, with its own passages. Of those that know an answer the `kappa` most reliable are counted:
+answers that mean the same are one, and the one with the largest sum of weights wins. A source that is right in a share
+w of its answers weighs L w - 1, where L answers are possible (Li and Yu, 2014). Nobody labels anything: w is how often
+a source said what the others said, weighted by their own reliability (`sources.reliability`).
+
+A source is believed on a new question for what it said on older ones. Whoever was honest for long enough lies once with
+full weight, and a majority of sources that lie together is believed from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unpoison.checks import at_least, within
+from unpoison.defenses.atomic import LONGEST_ANSWER
+from unpoison.defenses.base import Defense, SourcesOption, abstention
+from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.voices import Voice, voices_of
+from unpoison.defenses.vote_counting import alike
+from unpoison.driver import Limits
+from unpoison.kernels.forms import form
+from unpoison.models.protocols import Generator, NLIModel
+from unpoison.prompts import answer_prompt, informative
+from unpoison.reasons import Reason, quotable
+from unpoison.requests import Flow, generate, judge
+from unpoison.sources import Sources
+from unpoison.types import Answer, Evidence, Passage, Query, Screening
+
+__all__ = ["RaRag"]
+
+UNTESTED = 0.5
+"""The reliability of a source of which nothing is known."""
+
+
+class _Witness(NamedTuple):
+    """One source, and what it answers.
+
+    Attributes:
+        passages: Its positions.
+        reliability: In [0, 1].
+        answer: Its words, "" where it does not know.
+        supported: Whether a passage of its own says so.
+    """
+
+    passages: tuple[int, ...]
+    reliability: float
+    answer: str
+    supported: bool = True
+
+
+class _Outcome(NamedTuple):
+    """What the witnesses come to: the counted ones, the answer, and those behind it."""
+
+    counted: tuple[str, ...]
+    weights: Mapping[str, float]
+    text: str | None
+    behind: tuple[str, ...]
+
+
+class RaRag(Defense):
+    """Answer as the most reliable sources do, each asked alone (RA-RAG).
+
+    Args:
+        generator: Answers from the passages of each source; `screen` needs it as well.
+        nli: With it an answer counts only if a passage of its source entails it, for which the paper has AlignScore,
+            and answers that entail each other both ways are one. Without it none is checked, and rules say which are
+            one.
+        reliability: For each origin the share of its answers that are right, in [0, 1], as `sources.reliability` has
+            it, instead of what the history of `sources` knows. An origin that is missing has 0.5; where nothing is
+            known of any, all weigh the same.
+        kappa: So many sources that know an answer are counted, the most reliable, at least 1.
+        support: P(entailment) from which a passage supports an answer, in [0, 1].
+        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and
+            folders, and nothing is known of any. What is of a blocked source is dropped unread.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "ra-rag"
+    needs = ("generator",)
+    summary = "asks each source alone and takes the answer of the most reliable ones, by a weighted majority"
+    calls = "one for each source"
+    source = "Hwang et al., 2025"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        *,
+        reliability: Mapping[str, float] | None = None,
+        kappa: int = 4,
+        support: float = 0.5,
+        orders: OrdersPolicy = "keep",
+        sources: SourcesOption = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(generator=generator, nli=nli, orders=orders, sources=sources, limits=limits)
+        given = {} if reliability is None else reliability
+        self.reliability = {name: within(f"reliability of {name}", rate, 0.0, 1.0) for name, rate in given.items()}
+        self.kappa = at_least("kappa", kappa, 1)
+        self.support = within("support", support, 0.0, 1.0)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Kept are the passages of the sources behind the winning answer, in retrieval order."""
+        witnesses = yield from self._witnesses(query, passages)
+        return self._decided(query, passages, witnesses, (yield from self._outcome(query.reading, witnesses)))
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The winning answer in the words of its most reliable source, or an abstention."""
+        witnesses = yield from self._witnesses(query, passages)
+        outcome = yield from self._outcome(query.reading, witnesses)
+        screening = self._decided(query, passages, witnesses, outcome)
+        details = {
+            "source_answers": {name: witness.answer for name, witness in witnesses.items()},
+            "reliability": {name: witness.reliability for name, witness in witnesses.items()},
+        }
+        if outcome.text is None:
+            return abstention(screening, details)
+        return Answer(outcome.text, screening, details=details)
+
+    def _witnesses(self, query: Query, passages: Sequence[Passage]) -> Flow[dict[str, _Witness]]:
+        """What each source answers, by the name of its voice, in the order in which they first speak."""
+        sources = self.sources or Sources()
+        voices = voices_of(sources, query.text, passages)
+        own: dict[str, list[int]] = {}
+        for i, voice in enumerate(voices):
+            own.setdefault(voice.name, []).append(i)
+        rates = self._rates(sources, query.text, voices)
+        prompts = [answer_prompt(query.reading, [passages[i].reading for i in at]) for at in own.values()]
+        replies = (yield from generate(prompts, "answer of a source")) if prompts else []
+        answers = ["" if reply.finish == "refusal" else reply.text[:LONGEST_ANSWER].strip() for reply in replies]
+        witnesses = {
+            name: _Witness(tuple(at), rates[name], answer if informative(answer) else "")
+            for (name, at), answer in zip(own.items(), answers, strict=True)
+        }
+        if self.models.nli is None:
+            return witnesses
+        pairs = [
+            (passages[i].reading, f"Question: {query.reading} Answer: {witness.answer}")
+            for witness in witnesses.values()
+            if witness.answer
+            for i in witness.passages
+        ]
+        judged = iter((yield from judge(pairs, "support"))[:, 0].tolist() if pairs else ())
+        return {
+            name: witness._replace(supported=max(next(judged) for _ in witness.passages) >= self.support)
+            if witness.answer
+            else witness
+            for name, witness in witnesses.items()
+        }
+
+    def _rates(self, sources: Sources, question: str, voices: Sequence[Voice]) -> dict[str, float]:
+        """How often each source is right, by the name of its voice; 1 for all where nothing is known of any."""
+        origins = {voice.name: voice.origin for voice in voices}
+        known = self.reliability or sources.agreement(list(origins.values()), question)
+        if not any(origin in known for origin in origins.values()):
+            return dict.fromkeys(origins, 1.0)
+        return {name: known.get(origin, UNTESTED) for name, origin in origins.items()}
+
+    def _outcome(self, question: str, witnesses: Mapping[str, _Witness]) -> Flow[_Outcome]:
+        """The weighted majority of the most reliable; ties go to the better retrieval rank."""
+        place = {name: n for n, name in enumerate(witnesses)}
+        knowing = [name for name, witness in witnesses.items() if witness.answer and witness.supported]
+        counted = sorted(knowing, key=lambda name: (-witnesses[name].reliability, place[name]))[: self.kappa]
+        forms = {name: form(question, witnesses[name].answer) or witnesses[name].answer.casefold() for name in counted}
+        likes = yield from alike(question, sorted(set(forms.values())), self.models.nli)
+        groups: dict[str, list[str]] = {}  # by the form of the most reliable that says so
+        for name in counted:
+            same = (lead for lead in groups if lead == forms[name] or frozenset((lead, forms[name])) in likes)
+            groups.setdefault(next(same, forms[name]), []).append(name)
+        possible = max(2, len(groups))
+        weights = {name: max(0.0, possible * witnesses[name].reliability - 1) for name in counted}
+        total = {lead: round(sum(sorted(weights[name] for name in names)), 9) for lead, names in groups.items()}
+        lead = max(groups, key=lambda lead: (total[lead], -min(place[n] for n in groups[lead])), default=None)
+        if lead is None or not total[lead]:
+            return _Outcome(tuple(counted), weights, None, ())
+        return _Outcome(tuple(counted), weights, witnesses[groups[lead][0]].answer, tuple(groups[lead]))
+
+    def _decided(
+        self, query: Query, passages: Sequence[Passage], witnesses: Mapping[str, _Witness], outcome: _Outcome
+    ) -> Screening:
+        reasons, scores = [Reason("")] * len(passages), np.zeros(len(passages))
+        for name, witness in witnesses.items():
+            for i in witness.passages:
+                reasons[i], scores[i] = self._reason(name, witness, outcome), outcome.weights.get(name, 0.0)
+        kept = sorted(i for name in outcome.behind for i in witnesses[name].passages)
+        notes = () if kept or not passages else ("no source that can be believed answers",)
+        notes = (*notes, *(self.sources.notes if self.sources else ()))
+        evidence = Evidence({"weights": scores}, notes)
+        return Screening.decided(
+            self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence
+        )
+
+    def _reason(self, name: str, witness: _Witness, outcome: _Outcome) -> Reason:
+        if not witness.answer:
+            return Reason.of("ra_rag.unknowing")
+        answer = quotable(witness.answer)
+        if not witness.supported:
+            return Reason.of("ra_rag.unsupported", answer=answer)
+        if name not in outcome.counted:
+            return Reason.of("ra_rag.unreliable", answer=answer, kappa=self.kappa)
+        weight = outcome.weights[name]
+        if name in outcome.behind:
+            return Reason.of("ra_rag.wins", answer=answer, weight=weight)
+        return Reason.of("ra_rag.loses", answer=answer, weight=weight, other=quotable(outcome.text or ""))
