@@ -262,6 +262,9 @@ READ_ALONE = {
         "P(I don't know) = {refusal:.2f}: read", "is read by itself, and no text decides the answer alone"
     ),
     "robustrag.left_out": Words("P(I don't know) = {refusal:.2f}: left out", UNINFORMATIVE),
+    "robustrag.uncounted": Words(
+        "P(I don't know) = {refusal:.2f}: no part beside known sources", "its source does not count beside known ones"
+    ),
     "madam.agents": Words(
         "no passage is dropped: each has an agent who speaks for it", "is one side of a debate between the texts"
     ),

@@ -78,6 +78,5 @@ def test_every_word_of_a_published_method_is_used() -> None:
              for past in ("", "_past")}  # fmt: skip
     built |= {"trustrag.alone_like_malicious", "trustrag.alone_unlike_malicious", "perplexity.above",
               "perplexity.within", "discern.classified_perturbed", "discern.classified_unperturbed"}  # fmt: skip
-    reserved = {code for code in WORDS if code.startswith("sources.")}
     after_a_threshold_moved = {"guard.rest"}
-    assert WORDS.keys() - given - built == reserved | after_a_threshold_moved
+    assert WORDS.keys() - given - built == after_a_threshold_moved

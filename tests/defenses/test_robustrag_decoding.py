@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unpoison import RobustRagDecoding
+from unpoison import Passage, RobustRagDecoding, Sources
 from unpoison.defenses.robustrag_decoding import secure_token
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ExtractiveReader
@@ -79,6 +79,23 @@ def test_the_majority_is_spelled_out_together() -> None:
     assert len([call for call in answer.calls if call.kind == "generate"]) == 0
     assert model.requests[:3] == [(3, ()), (3, (1,)), (3, (1, 2))], "first P(I don't know) of each passage"
     assert model.requests[3:] == [(4, ()), (4, (4,)), (4, (4, 7))], "then k + 1 rows, with a shared reply"
+
+
+def test_a_source_adds_the_mean_of_its_passages() -> None:
+    model = Spelled(lambda text: ("Lyon", 0.9) if "poison" in text else ("Paris", 0.9))
+    given = [
+        *(Passage(f"poison {i}", source="https://evil.example/") for i in range(5)),
+        *(Passage(f"page {host}", source=f"https://{host}.example/") for host in "abcd"),
+    ]
+    assert RobustRagDecoding(model).answer("q", given).text == "Lyon"
+    told = RobustRagDecoding(model, sources=Sources()).answer("q", given)
+    assert (told.text, told.guarantee, told.guarantee_unit) == ("Paris", 1, "sources")
+    assert told.proof == "every token of the reply leads by enough over 5 sources that are read alone"
+    known = RobustRagDecoding(model, sources=Sources({"known": ["a.example", "b.example"]})).answer("q", given)
+    assert (known.text, known.guarantee) == ("Paris", 0)
+    assert known.screening.verdicts[0].reason.endswith("no part beside sources that count")
+    with pytest.raises(OptionError, match="leave out the sources"):
+        RobustRagDecoding(model, sources=Sources()).certify("q", given)
 
 
 def test_passages_that_abstain_are_left_out_and_alone_nothing_is_said() -> None:

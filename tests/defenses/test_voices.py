@@ -184,11 +184,11 @@ def test_robustrag_a_source_votes_once_for_a_keyword() -> None:
     assert RobustRag(generator, alpha=0.5, beta=100).answer(QUESTION, flood).details["keywords"] == ["Gothenburg"]
     answer = RobustRag(generator, alpha=0.5, beta=100, sources=Sources()).answer(QUESTION, flood)
     assert (answer.details["keywords"], answer.guarantee_unit) == (["Stockholm"], "sources")
-    assert answer.screening.verdicts[0].reason == "answers 'Gothenburg', 1.00 votes of its source"
+    assert answer.screening.verdicts[0].reason == "answers 'Gothenburg', 1.00 votes"
     strangers = [*lies([f"evil{i}" for i in range(6)]), *TRUE]
     known = RobustRag(generator, sources=Sources(KNOWN)).answer(QUESTION, strangers)
     assert known.details["keywords"] == ["Stockholm"]
-    assert known.screening.verdicts[0].reason == "answers 'Gothenburg', no vote beside sources that count"
+    assert known.screening.verdicts[0].reason == "answers 'Gothenburg', and does not count beside known sources"
     with pytest.raises(OptionError, match="leave out the sources"):
         RobustRag(generator, sources=Sources()).certify(QUESTION, flood)
 
@@ -243,7 +243,7 @@ def test_radar_a_source_supports_itself_never_and_another_once(mode: Literal["pa
     assert 0 in plain.kept_indices
     told = Radar(generator, FakeNLI(differ), mode=mode, sources=Sources()).screen(QUESTION, flood)
     assert told.kept_indices == (5, 6, 7)
-    assert "as passage 0 of its source; cut off" in told.verdicts[3].reason
+    assert "as passage 0 of its source" in told.verdicts[3].reason
     assert len(told.evidence["answering"]) == 4
     strangers = [*lies([f"evil{i}" for i in range(5)]), *TRUE, page("new", "sure: Stockholm")]
     known = Radar(generator, FakeNLI(differ), mode=mode, sources=Sources(KNOWN)).screen(QUESTION, strangers)
@@ -270,14 +270,14 @@ def test_madam_has_one_agent_for_each_source_and_debates_with_those_that_count()
     generator = ScriptedGenerator(reply)
     answer = Madam(generator, sources=Sources(KNOWN)).answer(QUESTION, [*lies(["evil"] * 5), *TRUE])
     assert answer.text == "Stockholm"
-    assert "leaves to sources that count" in answer.screening.verdicts[0].reason
+    assert "does not count beside known sources" in answer.screening.verdicts[0].reason
     assert answer.screening.verdicts[5].reason == "its agent answers 'Stockholm'"
     first = [prompt for prompt in generator.prompts if prompt.task == "atomic"][:4]
     assert first[0].passages[0] == "\n\n".join(p.text for p in lies(["evil"] * 5))
     apart = Madam(generator, sources=Sources()).answer(QUESTION, [*lies(["evil"] * 5), *TRUE])
     assert apart.text == "Gothenburg, Stockholm"
     silent = Madam(generator, sources=Sources(KNOWN)).answer(QUESTION, [page("a", "unknown"), *lies(["evil"])])
-    assert "leaves" not in silent.screening.verdicts[1].reason
+    assert "does not count" not in silent.screening.verdicts[1].reason
 
 
 def test_astuterag_is_shown_one_document_for_each_source() -> None:

@@ -2,7 +2,8 @@
 
 At every step the next-token distributions of the passages are added up. The best token is taken if it leads by more
 than eta, else the token that the model would say without retrieval. As a poisoned passage can move each sum by no
-more than 1, the lead says how many of them a token withstands.
+more than 1, the lead says how many of them a token withstands. With sources each adds the mean of its
+passages, which moves a sum by no more than 1 however many it brings, and the lead counts sources.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag import Certificate
+from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.driver import Limits, run
 from unpoison.errors import InputError, OptionError
 from unpoison.models.protocols import Generator, TokenByToken
@@ -51,7 +53,13 @@ class _Decoded:
     finish: str
     retained: tuple[int, ...]
     refusal: NDArray[np.float64]
+    voices: Sequence[Voice]
     alone: tuple[float, ...] = ()
+
+    @property
+    def voters(self) -> int:
+        """How many voices are read."""
+        return len({self.voices[i].name for i in self.retained})
 
 
 class RobustRagDecoding(Defense):
@@ -67,8 +75,9 @@ class RobustRagDecoding(Defense):
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
             for the latter, as the released code does.
         orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
-        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
-            unread, and what a source repeats is read once.
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source adds the mean of its
+            passages, those that were never seen before only where nobody else answers. What is of a blocked source is
+            dropped unread.
         limits: Bounds on the model calls.
 
     Raises:
@@ -111,11 +120,8 @@ class RobustRagDecoding(Defense):
         """Abstention probabilities, then joint decoding."""
         model = self._model()
         decoded = yield from self._decode(query, passages, model)
-        reasons = [
-            Reason.of("robustrag.read" if i in decoded.retained else "robustrag.left_out", refusal=p)
-            for i, p in enumerate(decoded.refusal)
-        ]
-        screening = self.all_kept(query, passages, reasons)
+        reasons = [Reason.of(self._fate(i, decoded), refusal=p) for i, p in enumerate(decoded.refusal)]
+        screening = self.all_kept(query, passages, reasons, *(self.sources.notes if self.sources else ()))
         if not decoded.retained:
             answer = abstention(screening)
         else:
@@ -123,15 +129,24 @@ class RobustRagDecoding(Defense):
             answer = answered(reply, screening, {"leads": list(decoded.leads)})
         if self.aggregate != "sum":
             return answer
-        proof = f"every token of the reply leads by enough over {len(decoded.retained)} passages that are read alone"
-        proved = replace(answer, guarantee=self._withstood(decoded), proof=proof)
+        unit: Literal["passages", "sources"] = "passages" if self.sources is None else "sources"
+        proof = f"every token of the reply leads by enough over {decoded.voters} {unit} that are read alone"
+        proved = replace(answer, guarantee=self._withstood(decoded), guarantee_unit=unit, proof=proof)
         return noted(proved, proved.promise)
+
+    def _fate(self, i: int, decoded: _Decoded) -> str:
+        if i in decoded.retained:
+            return "robustrag.read"
+        return "robustrag.left_out" if decoded.refusal[i] >= self.refusal else "robustrag.uncounted"
 
     def _withstood(self, decoded: _Decoded) -> int:
         """The largest m for which the theorem holds."""
+        if not all(decoded.voices[i].counts for i in decoded.retained):
+            return 0
         unsure = int((np.abs(decoded.refusal - self.refusal) <= ROUNDING).sum())
+        unsure *= 1 if self.sources is None else 2  # a mean can move two tokens at once
         m = 0
-        while m + 1 < len(decoded.retained) - unsure and self._stands(decoded, 2 * (m + 1) + unsure + ROUNDING):
+        while m + 1 < decoded.voters - unsure and self._stands(decoded, 2 * (m + 1) + unsure + ROUNDING):
             m += 1
         return m
 
@@ -149,21 +164,23 @@ class RobustRagDecoding(Defense):
             )
         prompts = [answer_prompt(query.reading, [passage.reading]) for passage in passages]
         refusal = yield from self._refusals(prompts, model)
-        retained = tuple(np.flatnonzero(refusal < self.refusal).tolist())
+        voices = voices_of(self.sources, query.text, passages)
+        retained = tuple(those_that_count(voices, np.flatnonzero(refusal < self.refusal).tolist()))
+        names = [voices[i].name for i in retained]
         tokens, leads, alone = list[int](), list[float](), list[float]()
         if not retained:
-            return _Decoded((), (), "stop", retained, refusal)
+            return _Decoded((), (), "stop", retained, refusal, voices)
         rows = [*(prompts[i] for i in retained), answer_alone_prompt(query.reading)]
         unwanted = self._unwanted(model)
         while len(tokens) < self.max_tokens:
-            probabilities = self._probabilities((yield from next_token(rows, tokens)))
+            probabilities = _by_voice(self._probabilities((yield from next_token(rows, tokens))), names)
             step = secure_token(probabilities, self.eta, self.aggregate, unwanted if not tokens else ())
             leads.append(step.lead)
             alone.append(_lead(probabilities[-1]))
             if step.token in model.ends:
-                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal, tuple(alone))
+                return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal, voices, tuple(alone))
             tokens.append(step.token)
-        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal, tuple(alone))
+        return _Decoded(tuple(tokens), tuple(leads), "length", retained, refusal, voices, tuple(alone))
 
     def _refusals(self, prompts: Sequence[Prompt], model: TokenByToken) -> Flow[NDArray[np.float64]]:
         """P("I don't know") as the reply to each prompt, shape (n,)."""
@@ -208,6 +225,10 @@ class RobustRagDecoding(Defense):
             InputError, ModelError, DeadlineError: As for `answer`.
         """
         at_least("poisoned", poisoned, 1)
+        if self.sources is not None:
+            raise OptionError(
+                "a certificate counts passages, and sources= counts who wrote them; leave out the sources"
+            )
         if self.aggregate != "sum":
             raise OptionError(f"only sums can be certified: aggregate must be sum, got {self.aggregate}")
         given, model = as_passages(passages), self._model()
@@ -219,6 +240,16 @@ class RobustRagDecoding(Defense):
         certified = all(lead - self.eta > poisoned or lead + poisoned <= self.eta for lead in decoded.leads)
         reason = f"{poisoned} poisoned passages can move a lead by {poisoned}; the closest decision is {margin:.2f} off"
         return Certificate(certified, reason, (), (model.text(decoded.tokens),) if certified else ())
+
+
+def _by_voice(probabilities: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
+    """One row for each voice, the mean of its passages, and the last row as it is."""
+    voices = list(dict.fromkeys(names))
+    if len(voices) == len(names):
+        return probabilities
+    held = np.array(names, object)
+    means = [probabilities[:-1][held == voice].mean(axis=0) for voice in voices]
+    return np.vstack([*means, probabilities[-1]])
 
 
 def secure_token(
