@@ -346,7 +346,7 @@ SOURCES = {
     "sources.uncounted": Words(
         "answers {answer!r}, and does not count beside known sources", "its source does not count beside known ones"
     ),
-    "sources.blocked": Words("its source is blocked by the policy", "its source is blocked"),
+    "sources.blocked": Words("its source is blocked", "its source is blocked"),
 }
 """What is said of who says it."""
 

@@ -36,7 +36,7 @@ DEEPEST = 40
 DIGITS = 6
 """Digits behind the point that a parameter keeps."""
 
-_OPTIONAL = re.compile(r"\[(\w+)\|([^\]]*)\]")
+_OPTIONAL = re.compile(r"\[(\w{1,40})\|([^\]]{0,200})\]")
 
 
 class Clause(NamedTuple):
