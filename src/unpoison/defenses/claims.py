@@ -228,7 +228,7 @@ class _Ballot:
         surest = sorted(members, key=lambda i: (-self.lent(i), -self._heard[i].confidence, i))
         quotes = dict.fromkeys(self._heard[i].sentence[:LONGEST_SENTENCE] for i in surest)
         origins = sorted({self._voices[i].origin for i in members} - {""})
-        weight = round(sum(sorted(self.weights(members).values())), 9)
+        weight = round(float(sum(sorted(self.weights(members).values()))), 9)
         return Claim(words[:LONGEST_TEXT], weight, tuple(origins), tuple(members), tuple(quotes)[:MAX_QUOTES])
 
 
