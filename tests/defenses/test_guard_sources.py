@@ -150,3 +150,14 @@ def test_options_are_checked():
     for options in ({"claims": "sometimes"}, {"on_dispute": "fight"}):
         with pytest.raises(OptionError):
             Guard(**options)  # type: ignore[arg-type]
+
+
+def test_a_guaranteed_answer_counts_sources_too():
+    pages = [
+        Passage(f"Page {i}: goods go back within 30 days.", source=f"https://known{i}.example/a") for i in range(5)
+    ]
+    sources = Sources({"trusted": [f"known{i}.example" for i in range(5)]})
+    answer = Guard(answer="guaranteed", generator=Reader(), sources=sources).answer(QUESTION, [*lies(6), *pages])
+    assert (answer.text, answer.guarantee_unit) == ("30 days", "sources")
+    assert answer.guarantee
+    assert Guard(answer="guaranteed", generator=Reader()).answer(QUESTION, [*lies(6), *pages]).text == "14 days"

@@ -331,7 +331,7 @@ class Guard(Defense):
         With `answer="guaranteed"` by the vote itself.
         """
         if self.certifies:
-            return (yield from answered_alone(query, screening, self.models.generator))
+            return (yield from answered_alone(query, screening, self.models.generator, self.sources))
         answer = yield from super().answered_from(query, screening)
         if "answers" not in screening.evidence or answer.abstained:
             return answer

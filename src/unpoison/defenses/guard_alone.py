@@ -32,6 +32,7 @@ from unpoison.models.protocols import Generator
 from unpoison.prompts import informative, synthesis_prompt
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
+from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
 __all__ = ["answered_alone", "screened_alone"]
@@ -75,10 +76,12 @@ def screened_alone(
     )
 
 
-def answered_alone(query: Query, screening: Screening, generator: Generator | None) -> Flow[Answer]:
-    """The vote over what `screened_alone` kept, in the generator's words where it has any."""
+def answered_alone(
+    query: Query, screening: Screening, generator: Generator | None, sources: Sources | None = None
+) -> Flow[Answer]:
+    """The vote of passages or sources over what `screened_alone` kept, in the generator's words where it has any."""
     read = tuple(screening.passages[i] for i in screening.kept_indices)
-    vote = Vote(generator)
+    vote = Vote(generator, sources=sources)
     poll = yield from vote.polled(query, read)
     answer = vote.concluded(_joined(screening, vote.decided(query, read, poll)), poll)
     winner = poll.result.winner
