@@ -20,7 +20,6 @@ USERS: dict[str, str] = {
     "huggingface.co/spaces/*": "huggingface.co/*",
     "kaggle.com/*": "",
     "npmjs.com/package/*": "",
-    "pypi.org/project/*": "",
     "medium.com/*": "",
     "*.medium.com": "medium.com/@*",
     "*.substack.com": "",
