@@ -19,7 +19,6 @@ USERS: dict[str, str] = {
     "huggingface.co/datasets/*": "huggingface.co/*",
     "huggingface.co/spaces/*": "huggingface.co/*",
     "kaggle.com/*": "",
-    "npmjs.com/package/*": "",
     "medium.com/*": "",
     "*.medium.com": "medium.com/@*",
     "*.substack.com": "",
