@@ -62,7 +62,9 @@ def test_the_types_of_the_results(tmp_path: Path):
         "spans: list<element: struct<start: int64, end: int64, probability: double, reason: string, field: string>>>>, "
         "contested: list<element: struct<says: string, "
         "rivals: list<element: struct<answer: string, passages: list<element: int64>, voices: int64>>>>, "
-        "notes: list<element: string>>"
+        "claims: list<element: struct<text: string, weight: double, origins: list<element: string>, "
+        "passages: list<element: int64>, quotes: list<element: string>>>, "
+        "notes: list<element: string>, threshold: double, probability: list<element: double>, calibration: string>"
     )
 
 

@@ -89,7 +89,7 @@ def test_model_goes_to_the_defenses_that_take_it(run: Run, started: SimpleNamesp
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-d", "gard"), "did you mean 'guard'?"),
+        (("-d", "gard"), "did you mean 'guard'"),
         (("-d", "guard:alpha=1"), "guard has no option 'alpha'"),
         (("-d", "radar"), "radar needs a generator; give one with --generator"),
         (("-d", "simple", "--nli", "lexical"), "none of simple takes --nli; leave it out"),

@@ -238,7 +238,8 @@ def test_the_attack_that_passes_is_the_headline() -> None:
     assert brief.verdict == (
         "One planted document changed 39 of 42 answers in spite of guard; without a defense 40 of 42."
     )
-    assert brief.setting == "The attack is swap, the worst of 4 behind guard; the others stand below."
+    label = "the data's texts, our wording where it has none"
+    assert brief.setting == f"The attack is swap ({label}), the worst of 4 behind guard; the others stand below."
     assert [row[0].split(" (")[0] for row in brief.attacks[1:]] == ["swap", "paraphrase", "pia", "poisonedrag"]
     assert brief.attacks[1][1:] == ("1 planted, one", "40 of 42 (95 %)", "39 of 42 (93 %)")
     assert brief.risks[0].finding == "tested: swap won 39 of 42 questions behind guard"

@@ -286,6 +286,7 @@ def test_planted_rows_say_how_they_were_made(tmp_path: Path) -> None:
         "attack": "paraphrase:trials=2",
         "seed": 3,
         "sources": ["published"],
+        "wording": "the data's texts, our wording where it has none",
         "generator": None,
         "stand_in": "sentence order and openings by rule",
     }

@@ -33,7 +33,7 @@ def test_options_follow_the_models_name(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     plain, reasoning = load_generator("openai:m"), load_generator("openai:m,temperature=none,seed=7")
     assert plain.name != reasoning.name
-    with pytest.raises(OptionError, match="has no option 'temprature'; it has: "):
+    with pytest.raises(OptionError, match=r"has no option 'temprature'; did you mean 'temperature'\? it has: "):
         load_generator("openai:m,temprature=0")
     with pytest.raises(OptionError, match="max_tokens must be"):
         load_generator("openai:m,max_tokens=many")

@@ -122,6 +122,8 @@ def _result_types(arrow: Any, *, answers: bool) -> dict[str, Any]:
     verdict |= {"spans": arrow.list_(_struct(arrow, span))}
     rival = {"answer": text, "passages": arrow.list_(whole), "voices": whole}
     contest = {"says": text, "rivals": arrow.list_(_struct(arrow, rival))}
+    claim = {"text": text, "weight": arrow.float64(), "origins": arrow.list_(text)}
+    claim |= {"passages": arrow.list_(whole), "quotes": arrow.list_(text)}
     call = {"kind": text, "model": text, "purpose": text, "items": whole, "attempts": whole}
     call |= {"prompt_tokens": whole, "completion_tokens": whole, "cached": arrow.bool_()}
     screening = {
@@ -130,10 +132,15 @@ def _result_types(arrow: Any, *, answers: bool) -> dict[str, Any]:
         "texts": arrow.list_(text),
         "verdicts": arrow.list_(_struct(arrow, verdict)),
         "contested": arrow.list_(_struct(arrow, contest)),
+        "claims": arrow.list_(_struct(arrow, claim)),
         "notes": arrow.list_(text),
+        "threshold": arrow.float64(),
+        "probability": arrow.list_(arrow.float64()),
+        "calibration": text,
     }
     answer = {"text": text, "abstained": arrow.bool_(), "screened": arrow.bool_()}
-    answer |= {"calls": arrow.list_(_struct(arrow, call))}
+    answer |= {"calls": arrow.list_(_struct(arrow, call)), "details": text, "status": text}
+    answer |= {"guarantee": whole, "guarantee_unit": text, "proof": text, "promise": text}
     types = {"screening": _struct(arrow, screening)}
     if answers:
         types |= {"answer": _struct(arrow, answer), "generator": text}
@@ -152,6 +159,9 @@ def _rows(finished: Finished) -> list[dict[str, Any]]:
         for verdict in verdicts if isinstance(verdicts, list) else ():
             if isinstance(verdict, dict) and "parameters" in verdict:  # every code has others
                 verdict["parameters"] = json.dumps(verdict["parameters"])
+        answer = row.get("answer")
+        if isinstance(answer, dict) and "details" in answer:  # and so has every defense
+            answer["details"] = json.dumps(answer["details"])
     return rows
 
 
