@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,13 @@ from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_ord
 from unpoison.kernels.meant_orders import order, suspicions
 from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD
 from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
+from unpoison.types import Claim, Contest, Evidence, Passage, Rival, Screening, Span, Verdict, united
 
 __all__ = ["Orders", "OrdersPolicy", "orders_in", "with_orders"]
 
 OrdersPolicy = Literal["drop", "keep"]
+
+R = TypeVar("R", Claim, Rival)
 
 ANSWERING = "answering"
 """The positions of the passages that answered; where it is given, all flat arrays go by these passages alone."""
@@ -74,11 +76,12 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
 def with_orders(screening: Screening, orders: Orders, passages: tuple[Passage, ...]) -> Screening:
     """The screening of the passages that give no order as a screening of all.
 
-    Positions in reasons, notes and arrays become those of all passages, and cut orders spans. Dropped orders get the
+    Positions in reasons, claims, contests, notes and arrays become those of all passages, and cut orders spans. Dropped orders get the
     lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1.
     """
     read = orders.read
     verdicts, evidence = screening.verdicts, screening.evidence
+    claims, contested = screening.claims, screening.contested
     if len(read) < len(passages):
         lowest = min([0.0, *(v.score for v in verdicts)])
         moved = {read[v.index]: replace(v, index=read[v.index], reason=_moved(v.reason, read)) for v in verdicts}
@@ -88,10 +91,24 @@ def with_orders(screening: Screening, orders: Orders, passages: tuple[Passage, .
             arrays=_spread_all(evidence, read, len(passages)),
             notes=tuple(_renumbered(note, read) for note in evidence.notes),
         )
+        claims = tuple(_behind(claim, read) for claim in claims)
+        contested = tuple(Contest(tuple(_behind(rival, read) for rival in contest.rivals)) for contest in contested)
     verdicts = tuple(_cut(v, orders) if v.index in orders.spans and v.index in read else v for v in verdicts)
     arrays = {**evidence.arrays, "orders": orders.probability}
     notes = (*evidence.notes, *_notes(orders, len(passages)))
-    return replace(screening, passages=passages, verdicts=verdicts, evidence=Evidence(arrays, notes, evidence.graph))
+    return replace(
+        screening,
+        passages=passages,
+        verdicts=verdicts,
+        evidence=Evidence(arrays, notes, evidence.graph),
+        contested=contested,
+        claims=claims,
+    )
+
+
+def _behind(said: R, read: Sequence[int]) -> R:
+    """A claim or a rival with the positions of its passages among all."""
+    return replace(said, passages=tuple(read[i] for i in said.passages))
 
 
 def _notes(orders: Orders, k: int) -> list[str]:
