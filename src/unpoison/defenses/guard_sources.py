@@ -24,7 +24,15 @@ from unpoison.models.questions import read_question
 from unpoison.reasons import Reason, quotable
 from unpoison.types import Passage
 
-__all__ = ["ByContent", "one_voice", "stated_answers", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
+__all__ = [
+    "ByContent",
+    "one_voice",
+    "stated_answers",
+    "verdicts_by_claims",
+    "verdicts_by_copies",
+    "verdicts_by_origin",
+    "verdicts_by_policy",
+]
 
 FLOOD = 5
 """Different texts of one source never seen before, among the passages of one question, that are suspicious."""
@@ -96,6 +104,12 @@ def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> 
             if voice.name in many
         }
     )
+
+
+def verdicts_by_policy(voices: Sequence[Voice]) -> ByContent:
+    """What comes from a source that the policy blocks."""
+    reason = Reason.of("sources.blocked")
+    return ByContent({i: reason for i, voice in enumerate(voices) if voice.level == "blocked"})
 
 
 def _contradicted(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:

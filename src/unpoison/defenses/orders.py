@@ -76,8 +76,8 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
 def with_orders(screening: Screening, orders: Orders, passages: tuple[Passage, ...]) -> Screening:
     """The screening of the passages that give no order as a screening of all.
 
-    Positions in reasons, claims, contests, notes and arrays become those of all passages, and cut orders spans. Dropped orders get the
-    lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1.
+    Positions in reasons, claims, contests, notes and arrays become those of all passages, and cut orders spans. Dropped
+    orders get the lowest score, and in the arrays zero, the probability of poison 1 and the cluster -1.
     """
     read = orders.read
     verdicts, evidence = screening.verdicts, screening.evidence
