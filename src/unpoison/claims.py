@@ -11,6 +11,7 @@ from unpoison.codec import from_row, to_row
 from unpoison.contests import unmistakable
 from unpoison.errors import shown
 from unpoison.passages import Passage
+from unpoison.sources.addresses import visible
 
 __all__ = ["Claim", "Status", "disagreement", "is_disagreement"]
 
@@ -69,7 +70,7 @@ def disagreement(claims: Sequence[Claim], passages: Sequence[Passage]) -> str:
     for claim in claims:
         names = [origin for origin in claim.origins if shared.count(origin) == 1]
         pages = [] if len(names) == len(claim.origins) else [_page(passages[i]) for i in claim.passages]
-        named = list(dict.fromkeys([*names, *filter(None, pages)]))
+        named = list(dict.fromkeys([*map(_one_line, names), *filter(None, pages)]))
         count = len(claim.passages)
         who = ", ".join(named[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" * (len(named) > MAX_NAMED))
         sides.append(f"{unmistakable(claim.text)} ({who or f'{count} passage' + 's' * (count > 1)})")
@@ -96,6 +97,7 @@ def _page(passage: Passage) -> str:
 
 
 def _one_line(text: str) -> str:
-    """At most 80 characters of a text on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:79]}…"
+    """At most 80 characters of a text on one line, in quotation marks if it could be taken for the sentence."""
+    line = visible(" ".join(text.split()))
+    line = line if len(line) <= 80 else f"{line[:79]}…"
+    return unmistakable(line, '(),;"')

@@ -90,6 +90,6 @@ class Contest:
         return from_row(cls, data)
 
 
-def unmistakable(answer: str) -> str:
+def unmistakable(answer: str, marks: str = '(),:;"') -> str:
     """An answer as a sentence can hold it: in quotation marks if it could be taken for the counts around it."""
-    return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in '(),:;"') else answer
+    return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in marks) else answer

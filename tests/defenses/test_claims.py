@@ -37,7 +37,7 @@ def test_five_texts_by_one_hand_are_one_voice():
     assert findings.claims[0] == Claim("Stockholm", 2.0, ("a.example", "b.example"), (5, 6), ("It is Stockholm.",))
     assert findings.claims[1].weight == 1.0
     assert findings.claims[1].passages == (0, 1, 2, 3, 4)
-    assert (findings.status, findings.behind) == ("agreed", (5, 6))
+    assert (findings.status, findings.sides[0].passages) == ("agreed", (5, 6))
 
 
 def test_answers_that_mean_the_same_are_one_claim():

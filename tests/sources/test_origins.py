@@ -115,6 +115,22 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("source", "origin"),
+    [
+        ("https://s3.amazonaws.com/bucket/x", "bucket.s3.amazonaws.com"),
+        ("https://storage.googleapis.com/bucket/x", "storage.googleapis.com/bucket"),
+        ("https://cdn.jsdelivr.net/gh/alice/r/x.md", "github.com/alice"),
+        ("https://www.dropbox.com/s/aB1/x", "dropbox.com/s/aB1"),
+        ("https://bit.ly/aB1", "bit.ly/aB1"),
+        ("https://12ft.io/https://www.cnn.com/x", "12ft.io/cnn.com"),
+        ("https://archive.org/download/thing/x", "archive.org/details/thing"),
+    ],
+)
+def test_buckets_mirrors_and_short_links_are_whose_they_are(source: str, origin: str) -> None:
+    assert origin_of(source) == origin
+
+
 @pytest.mark.parametrize("source", CASES, ids=lambda source: repr(source[:40]))
 def test_an_origin_is_what_stands_in_the_table(source: str) -> None:
     assert origin_of(source) == CASES[source]

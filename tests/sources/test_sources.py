@@ -233,3 +233,13 @@ def test_agreement_tells_who_says_what_others_say() -> None:
         sources.learn([], "guess")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="row 1: a row needs 'query'"):
         sources.learn([{"passages": []}], "agreement", Words())
+
+
+def test_what_was_dropped_for_a_question_does_not_make_a_source_known():
+    sources = Sources({"known": ["docs.example"]})
+    for number in range(12):
+        sources.record(f"question number {number}", {"evil.example": "dropped", "seen.example": "seen"})
+    assert sources.trust("evil.example") == FRESH
+    assert sources.trust("seen.example") == 0.75
+    (standing,) = sources.standings("another", [Passage("x", source="https://evil.example/")])
+    assert (standing.level, standing.questions) == ("fresh", 12)

@@ -43,11 +43,9 @@ def claimed_answer(
         answer = yield from plain
         return replace(answer, status="none")
     plain.close()
-    sides = [findings.claims[0], *(findings.claims[n] for n in findings.rivals)]
+    sides = [findings.sides[n] for n in (0, *findings.rivals)]
     sides = preferred_first(sides, screening.passages, sources.policy.prefer if sources is not None else "")
-    lead, behind = sides[0], findings.behind
-    if lead is not findings.claims[0]:
-        behind = lead.passages
+    lead = sides[0]
     details = {"claim": lead.text}
     guarantee = findings.guarantee if sources is not None and sources.informed else None
     base = Answer(
@@ -65,7 +63,7 @@ def claimed_answer(
             return replace(base, text=text)
         return replace(base, text="I don't know.", abstained=True, details={**details, "dispute": text})
     shown = dict(zip(screening.kept_indices, screening.texts, strict=True))
-    texts = [shown[i] for i in behind if i in shown]
+    texts = [shown[i] for i in lead.passages if i in shown]
     if not texts:
         return base
     (reply,) = yield from generate([answer_prompt(query.reading, texts)], "answer", screening)

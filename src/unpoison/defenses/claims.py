@@ -90,7 +90,8 @@ class Findings(NamedTuple):
             `kernels.owned_sources`; 0 if disputed, and where only doubtful words were found; None where planted
             passages choose what is read.
         counted: Whether sources that count stand behind the first claim.
-        behind: Passages of the first claim, of these sources only where it is counted.
+        sides: For each claim, the same as those sources make it that lend it weight: what others say beside them, say
+            of themselves, or are named, neither words nor dates it.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -99,7 +100,7 @@ class Findings(NamedTuple):
     against: tuple[int, ...] = ()
     guarantee: int | None = 0
     counted: bool = False
-    behind: tuple[int, ...] = ()
+    sides: tuple[Claim, ...] = ()
 
 
 def read_statements(
@@ -169,8 +170,8 @@ def claims_of(
         outside = ballot.weights([i for i in heard if i not in atoms[first]])
         sources = len(ballot.weights(list(heard)))
         guarantee = withstands(ballot.weights(atoms[first]), outside, ballot.trust, proof or share, sources)
-    behind = tuple(ballot.lenders(members[first]))
-    return Findings(claims, status, rivals, against, guarantee, counted, behind)
+    sides = tuple(ballot.claim(wording[lead], ballot.lenders(members[lead])) for lead in order)
+    return Findings(claims, status, rivals, against, guarantee, counted, sides)
 
 
 def _heard(statements: Mapping[int, Statement], voices: Sequence[Voice]) -> tuple[dict[int, Statement], bool]:

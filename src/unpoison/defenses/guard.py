@@ -42,7 +42,7 @@ from unpoison.defenses.guard_vectors import Vectors, vectors_of
 from unpoison.defenses.guard_windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
-from unpoison.defenses.voices import Voice, voices_of
+from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
@@ -185,13 +185,15 @@ class Guard(Defense):
         assessment = yield from self._assess(query, passages)
         cut = yield from self._redaction(query, passages, assessment.judged)
         threshold = assessment.judged.threshold
+        voices = voices_of(self.sources, query.text, cut.passages)
         opinion = None
         if self._consults(assessment.signs, cut.probability, threshold):
             kept = np.flatnonzero(cut.probability <= threshold)
             opinion = yield from consulted(self._radar, query, cut.passages, kept)
+            if self._informed:  # strangers outvote nobody
+                opinion = opinion._replace(conflict=np.where([v.counts for v in voices], 0.0, opinion.conflict))
         probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
         kept_indices = np.flatnonzero(probability <= threshold).tolist()
-        voices = voices_of(self.sources, query.text, cut.passages)
         statements, findings = yield from self._claims(query, cut.passages, kept_indices, voices)
         texts = [passage.reading for passage in cut.passages]
         read_answers = yield from self._read_answers(query, texts, kept_indices, opinion, statements)
@@ -227,8 +229,8 @@ class Guard(Defense):
         """What the passages claim: all of them where sources are told apart, else the kept ones."""
         if not self._reads_claims:
             return {}, None
-        informed = self.sources is not None and self.sources.informed
-        order = sorted(range(len(passages)), key=lambda i: not voices[i].counts) if informed else kept
+        informed = self._informed
+        order = by_turns(voices) if informed else kept
         first = sorted(order[:MAX_READ])
         read = yield from read_statements(query, [passages[i] for i in first], self.models.generator)
         statements = {first[i]: statement for i, statement in read.items()}
@@ -238,6 +240,11 @@ class Guard(Defense):
         )
         whole = informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
         return statements, findings if whole else findings._replace(guarantee=None)
+
+    @property
+    def _informed(self) -> bool:
+        """Whether sources are told apart."""
+        return self.sources is not None and self.sources.informed
 
     @property
     def answers_itself(self) -> bool:
@@ -260,7 +267,7 @@ class Guard(Defense):
         passages: Sequence[Passage],
     ) -> ByContent:
         """What goes or stays for what it says and who says it; nothing where no source is known from another."""
-        if self.sources is None or not self.sources.informed:
+        if not self._informed:
             return ByContent({})
         if findings is not None and findings.counted:
             return verdicts_by_claims(findings, statements, voices, passages)

@@ -24,7 +24,14 @@ from unpoison.models.questions import read_question
 from unpoison.reasons import Reason, quotable
 from unpoison.types import Passage
 
-__all__ = ["ByContent", "one_voice", "stated_answers", "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin"]
+__all__ = [
+    "ByContent",
+    "one_voice",
+    "stated_answers",
+    "verdicts_by_claims",
+    "verdicts_by_copies",
+    "verdicts_by_origin",
+]
 
 FLOOD = 5
 """Different texts of one source never seen before, among the passages of one question, that are suspicious."""

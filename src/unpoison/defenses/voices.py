@@ -7,7 +7,7 @@ was (`Voice.counts`), and an unknown source that brings many texts to one questi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ from unpoison.types import Passage
 __all__ = [
     "Hearing",
     "Voice",
+    "by_turns",
     "hearing",
     "of_one_voice",
     "one_voice_each",
@@ -40,7 +41,8 @@ class Voice(NamedTuple):
     """For whom a passage speaks.
 
     Attributes:
-        name: Equal for passages that have one voice together: the origin, or where that is unknown the text itself.
+        name: Equal for passages that have one voice together: the origin; where that is unknown the text itself, and ""
+            for all whose address counts nevertheless: who leaves out the author is no crowd.
         origin: The source, "" where it is unknown.
         level: Its standing (`sources.Standing`).
         trust: What the voice weighs, in [0, 1].
@@ -103,16 +105,27 @@ def voices_of(sources: Sources | None, question: str, passages: Sequence[Passage
     if sources is None:
         return [Voice(str(i)) for i in range(len(passages))]
     standings = sources.standings(question, passages)
+    informed = sources.informed
     texts = defaultdict[str, set[str]](set)
     for standing, passage in zip(standings, passages, strict=True):
         texts[standing.origin].add(passage.reading)
     voices = []
     for standing, passage in zip(standings, passages, strict=True):
-        counts = standing.level in COUNTING or not sources.informed
+        counts = standing.level in COUNTING or (not informed and standing.level != "blocked")
         many = len(texts[standing.origin]) if standing.origin and standing.level not in COUNTING else 1
-        name = standing.origin or f"text: {passage.reading}"
+        name = standing.origin or ("" if standing.level in COUNTING else f"text: {passage.reading}")
         voices.append(Voice(name, standing.origin, standing.level, standing.trust / max(1, many - 1), counts))
     return voices
+
+
+def by_turns(voices: Sequence[Voice]) -> list[int]:
+    """The positions of those that count first, the first of each voice before the second of any."""
+    turns: list[int] = []
+    spoken = Counter[str]()
+    for voice in voices:
+        turns.append(spoken[voice.name])
+        spoken[voice.name] += 1
+    return sorted(range(len(voices)), key=lambda i: (not voices[i].counts, turns[i]))
 
 
 def one_voice_each(voices: Sequence[Voice], positions: Iterable[int]) -> list[int]:

@@ -74,6 +74,28 @@ USERS: dict[str, str] = {
     "researchgate.net/profile/*": "",
     "stackoverflow.com/users/*": "",
     "archive.org/details/*": "",
+    "archive.org/download/*": "archive.org/details/*",
+    "s3.amazonaws.com/*": "*.s3.amazonaws.com",
+    "storage.googleapis.com/*": "",
+    "firebasestorage.googleapis.com/v0/b/*": "",
+    "cdn.jsdelivr.net/gh/*": "github.com/*",
+    "cdn.jsdelivr.net/npm/*": "npmjs.com/package/*",
+    "unpkg.com/*": "npmjs.com/package/*",
+    "ipfs.io/ipfs/*": "",
+    "dropbox.com/s/*": "",
+    "dropbox.com/scl/fi/*": "",
+    "substack.com/*": "",
+    "groups.google.com/g/*": "",
+    "colab.research.google.com/drive/*": "",
+    "blog.naver.com/*": "",
+    "blog.csdn.net/*": "",
+    "note.com/*": "",
+    "gitee.com/*": "",
+    "zhihu.com/people/*": "",
+    "rentry.co/*": "",
+    "bit.ly/*": "",
+    "t.co/*": "",
+    "tinyurl.com/*": "",
 }
 """From a host and the beginning of a path, where each `*` is one name, to what this is called: "" for as it stands.
 
@@ -99,7 +121,9 @@ PLAIN = frozenset(
 SHARED = frozenset(pattern.partition("/")[0].removeprefix("*.") for pattern in USERS)
 """The hosts of the table: where an address there names no user, anybody may have written it."""
 
-CASED = frozenset({"youtube.com", "docs.google.com", "drive.google.com", "pastebin.com"})
+CASED = frozenset(
+    "youtube.com docs.google.com drive.google.com pastebin.com bit.ly t.co ipfs.io dropbox.com".split()  # noqa: SIM905
+)
 """Hosts where two names differ that differ in case; elsewhere names are lower-cased."""
 
 ARCHIVES: dict[str, int] = {
@@ -110,5 +134,6 @@ ARCHIVES: dict[str, int] = {
     "archive.is": 0,
     "archive.today": 0,
     "r.jina.ai": 0,
+    "12ft.io": 0,
 }
 """Hosts that show pages of others: the address inside begins so many segments behind these."""

@@ -250,13 +250,14 @@ class Sources:
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
+        heard = questions - (0 if past is None else past.dropped)  # what was dropped made nobody known
         level = self._level(source, origin)
         if level is None and not informed:
             return Standing(origin, "unknown", 1.0, questions, first)
         if level is None:
-            level = self._age(origin, questions, first)
+            level = self._age(origin, heard, first)
         counts = (0, 0) if past is None else (past.agreed, past.contested)
-        return Standing(origin, level, trust(level, questions, *counts), questions, first)
+        return Standing(origin, level, trust(level, heard, *counts), questions, first)
 
     def _level(self, source: str | None, origin: str) -> Level | None:
         if not self.policy.patterns:

@@ -29,13 +29,15 @@ def trust(level: Level, questions: int = 0, agreed: int = 0, contested: int = 0)
     | `trusted` | 1 |
     | `known` | .8 |
     | `fresh` (never seen for another question, or not for long), `open` (anybody writes there), `unknown` | .05 |
-    | `seen` | n / (n + 4) for n other questions, times (agreed + 2) / (agreed + contested + 2), at least .05 |
+    | `seen` | n / (n + 4) times (agreed + 2) / (agreed + contested + 2), at least .05 |
+
+    n counts the other questions for which it was retrieved, and not dropped.
 
     Only other questions count: whoever plants any number of texts for the question at hand gains nothing by it.
 
     Args:
         level: What policy and history say.
-        questions: Other questions for which the source was retrieved.
+        questions: Other questions for which the source was retrieved, and not dropped.
         agreed: For how many of them it said what was answered.
         contested: For how many of them it said something else.
 
