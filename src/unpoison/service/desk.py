@@ -80,7 +80,7 @@ class Desk:
         read, most = self._read(query, passages), self.bounds.characters
         results = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
         screening = windows.merged(query, read, [one.screening for one in results], most)
-        defense.remember(screening)
+        await _remember(defense, screening)
         return screening, [call for one in results for call in one.calls]
 
     async def rerank(
@@ -125,7 +125,7 @@ class Desk:
         async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    defense.remember(event)
+                    await _remember(defense, event)
                 yield (await self._answered(request, event, read, shown)) if isinstance(event, Answer) else event
 
     async def _answered(
@@ -197,6 +197,12 @@ class Desk:
                     for i, passage in zip(screening.dropped_indices, screening.dropped)
                 ],
             }
+
+
+async def _remember(defense: Defense, result: Screening | Answer) -> None:
+    """Write the history of sources beside the server's loop: another process may hold its file."""
+    if defense.learn:
+        await asyncio.to_thread(defense.remember, result)
 
 
 def _fields(one: str | PassageIn) -> object:
