@@ -94,7 +94,7 @@ def show_answer(answer: Answer, generator: str) -> None:
     if answer.status is not None:
         show(Text(STATUS[answer.status], style="green" if answer.status == "agreed" else "yellow"))
     for claim in answer.claims[:MAX_CLAIMS]:
-        show(f"  {claim_line(claim)}")
+        show(f"- {claim_line(claim)}")
     if "withheld" in answer.details:
         show(
             Text(plain(screening.evidence.notes[-1]), style="yellow"), *([plain(answer.proof)] if answer.proof else [])
