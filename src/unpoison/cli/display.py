@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.cli.running import counted
-from unpoison.rendering import claim_line, excerpt, plain
+from unpoison.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Screening
 
 __all__ = ["screening_table", "show", "show_answer"]
@@ -24,13 +24,6 @@ MAX_DROPPED = 10
 
 MAX_CLAIMS = 5
 """So many claims are listed under an answer, the heaviest."""
-
-STATUS = {
-    "agreed": "agreed: two or more sources say so",
-    "disputed": "disputed: sources contradict each other",
-    "single": "single: one source says so",
-    "none": "none: no passage says so by itself",
-}
 
 _KEPT = {True: "kept", False: "gave up", None: ""}
 
