@@ -233,3 +233,11 @@ def test_agreement_tells_who_says_what_others_say() -> None:
         sources.learn([], "guess")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="row 1: a row needs 'query'"):
         sources.learn([{"passages": []}], "agreement", Words())
+
+
+def test_a_history_alone_is_an_option_too(tmp_path):
+    path = tmp_path / "history.db"
+    Sources(history=path).learn([{"query": "q", "passages": [{"text": "t", "url": "https://a.example/"}]}])
+    found = Sources.of(str(path))
+    assert found is not None
+    assert [row.origin for row in found.rows()] == ["a.example"]
