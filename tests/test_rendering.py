@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
+from unpoison.claims import Claim
 from unpoison.graph_picture import EDGES_PER_NODE, MAX_DRAWN
 from unpoison.rendering import excerpt, explain, page, plain
 from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
@@ -307,3 +308,13 @@ def test_what_is_contested_is_explained_with_its_passages_and_safe():
     assert "<script>" not in html
     assert "<img" not in html
     assert 'class="notes contested"' not in page([screening(["a"], [0])])
+
+
+def test_claims_stand_on_the_page_with_their_sources_escaped():
+    hostile = Claim("<img src=x onerror=y>", 1.5, ("<b>.example",), (0,))
+    screening = Screening.decided(
+        "d", Query("q"), [Passage("t")], kept=[0], scores=[1.0], reasons=["fine"], claims=[hostile]
+    )
+    html = screening.to_html()
+    assert "&lt;img src=x onerror=y&gt;, weight 1.5: &lt;b&gt;.example (passage 0)" in html
+    assert "<img" not in html

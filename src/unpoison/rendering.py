@@ -21,7 +21,7 @@ from unpoison.plain_text import escaped, excerpt, plain
 from unpoison.spans import Span
 from unpoison.verdicts import Verdict
 
-__all__ = ["claim_line", "cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
+__all__ = ["STATUS", "claim_line", "cut_of", "excerpt", "explain", "figure", "marked", "page", "plain", "sides"]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -58,6 +58,14 @@ def _span_line(span: Span, passage: Passage, verdict: Verdict) -> str:
     where = f"{span.start}-{span.end}" if span.field == "text" else f"{span.start}-{span.end} of the title"
     return f"{state} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
 
+
+STATUS = {
+    "agreed": "agreed: two or more sources say so",
+    "disputed": "disputed: sources contradict each other",
+    "single": "single: one source says so",
+    "none": "none: no passage says so by itself",
+}
+"""What the status of an answer means."""
 
 MAX_ORIGINS = 5
 """Sources of a claim that are named."""

@@ -57,6 +57,18 @@ def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
     assert re.search(r"told to the user: sources disagree: .*\(1 passage\), .*\(1\) \[\d\] against \[\d\]", disagree)
 
 
+def test_who_says_so_turns_a_lie_that_no_style_gives_away(run, output):
+    lines = run("demo").stdout.splitlines()
+    rows = {line[2:24].strip(): (line[24:52].strip(), line[52:].strip()) for line in lines}
+    assert rows["texts alone"] == ("Gothenburg", "Gothenburg"), "style alone does not find it"
+    assert rows["one voice a domain"] == ("Stockholm, agreed", "both, disputed")
+    assert rows["four domains known"] == ("Stockholm, agreed", "Stockholm, agreed")
+    said = output[output.index("Who says so: ") :].split("\n\n")[0]
+    assert "one page of five domains, one voice a domain: Sources disagree: Gothenburg (planted0.example" in said
+    assert "- Stockholm, weight 3.2: history.example, museums.example" in said
+    assert "any one of the sources that count" in said
+
+
 def test_no_defense_reads_that_a_passage_is_planted():
     from unpoison.cli.demo_cases import planted
 
@@ -110,7 +122,7 @@ def test_without_all_it_fits_one_screen(run):
     result = run("demo")
     assert result.exit_code == 0, result.exception
     lines = result.stdout.splitlines()
-    assert 24 <= len(lines) <= 40
+    assert 24 <= len(lines) <= 46
     assert max(map(len, lines)) <= 80
     poisons = [line for line in lines if line.startswith("  POISON")]
     assert len(poisons) == 3

@@ -14,7 +14,15 @@ from service_doubles import Serving, body, problem
 from unpoison import Guard
 
 JSON = {"Content-Type": "application/json"}
-ROUTES = ("/v1/screen", "/v1/answer", "/rerank", "/v1/rerank", "/v2/rerank", "/inspect")
+ROUTES = (
+    "/v1/screen",
+    "/v1/answer",
+    "/rerank",
+    "/v1/rerank",
+    "/v2/rerank",
+    "/inspect",
+    "/inspect/answer",
+)
 
 
 @pytest.mark.parametrize("path", ROUTES)

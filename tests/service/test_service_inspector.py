@@ -123,3 +123,40 @@ def test_what_is_contested_is_shown_and_escaped(serving: Serving) -> None:
     found = client.post("/v1/screen", json=sent).json()["screening"]["contested"]
     assert [rival["passages"] for rival in found[0]["rivals"]] == [[0], [1]]
     assert found[0]["says"].startswith("sources disagree: ")
+
+
+VASA = "which city has the museum of the warship Vasa"
+PAGES = [
+    {"text": "The Vasa Museum is in Gothenburg.", "url": "https://planted.example/1"},
+    {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
+    {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
+]
+
+
+def test_claims_with_their_sources_and_the_status_of_an_answer_are_shown(serving: Serving) -> None:
+    client = serving({"guard": Guard(generator="extractive", sources={"known": ["ships.example", "museums.example"]})})
+    sent = {"query": VASA, "passages": PAGES}
+    screened = client.post("/inspect", json=sent).text
+    assert "Stockholm, weight 1.6: museums.example, ships.example (passages 1, 2)" in screened
+    assert "Gothenburg, weight 0: planted.example (passage 0)" in screened
+    answered = client.post("/inspect/answer", json=sent).text
+    assert "agreed: two or more sources say so" in answered
+    assert client.post("/v1/answer", json=sent).json()["answer"]["text"] in answered
+    assert 'value="answer"' in client.get("/").text
+
+
+def test_both_sides_of_a_dispute_are_escaped(serving: Serving) -> None:
+    client = serving({"guard": Guard(generator="extractive", sources={})})
+    texts = ("The museum of the warship Vasa is in X<img src=x onerror=y>Z.", PAGES[1]["text"])
+    passages = [{"text": text, "url": f"https://{i}.example/"} for i, text in enumerate(texts)]
+    answered = client.post("/inspect/answer", json={"query": VASA, "passages": passages}).text
+    assert "disputed: sources contradict each other" in answered
+    assert "Sources disagree: " in answered
+    assert "&lt;img" in answered
+    assert not Elements(answered).of("img")
+
+
+def test_nobody_answers_without_a_generator(serving: Serving) -> None:
+    client = serving({"guard": Guard()})
+    problem(client.post("/inspect/answer", json={"query": VASA, "passages": PAGES}), 501)
+    assert 'value="answer"' not in client.get("/").text

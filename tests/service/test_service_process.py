@@ -397,3 +397,36 @@ def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() ->
     ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=120)
     assert ended.returncode == 2
     assert "failed" in ended.stderr
+
+
+def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path) -> None:
+    from unpoison.client import Client
+    from unpoison.sources import Sources
+
+    history = tmp_path / "history.db"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"known: [ships.example, museums.example]\nhistory: {history}\n")
+    config = tmp_path / "serve.toml"
+    config.write_text(f'sources = "{policy}"\ngenerator = "extractive"\n')
+    question = "which city has the museum of the warship Vasa"
+    passages = [
+        {"text": "The Vasa Museum is in Gothenburg.", "metadata": {"url": "https://planted.example/1"}},
+        {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
+        {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
+    ]
+    for learn in ((), ("--learn",)):
+        with running("--config", str(config), *learn) as server:
+            _, screened = server.post("/v1/screen", {"query": question, "passages": passages})
+            origins = {claim["text"]: claim["origins"] for claim in screened["screening"]["claims"]}
+            assert origins == {"Stockholm": ["museums.example", "ships.example"], "Gothenburg": ["planted.example"]}
+            _, reply = server.post("/v1/answer", {"query": question, "passages": passages})
+            assert (reply["answer"]["status"], reply["answer"]["guarantee_unit"]) == ("agreed", "sources")
+            assert "Stockholm" in reply["answer"]["text"]
+            with Client(server.url) as client:
+                answer = client.answer(question, passages)
+            assert (answer.status, answer.guarantee_unit) == ("agreed", "sources")
+            assert answer.guarantee == reply["answer"]["guarantee"]
+            assert answer.claims[0].origins == ("museums.example", "ships.example")
+            assert server.stop() == 0
+        found = {row.origin: row.past.agreed for row in Sources(policy).rows()}
+        assert found == ({"museums.example": 1, "ships.example": 1, "planted.example": 0} if learn else {})

@@ -243,3 +243,11 @@ def test_what_was_dropped_for_a_question_does_not_make_a_source_known():
     assert sources.trust("seen.example") == 0.75
     (standing,) = sources.standings("another", [Passage("x", source="https://evil.example/")])
     assert (standing.level, standing.questions) == ("fresh", 12)
+
+
+def test_a_history_alone_is_an_option_too(tmp_path):
+    path = tmp_path / "history.db"
+    Sources(history=path).learn([{"query": "q", "passages": [{"text": "t", "url": "https://a.example/"}]}])
+    found = Sources.of(str(path))
+    assert found is not None
+    assert [row.origin for row in found.rows()] == ["a.example"]

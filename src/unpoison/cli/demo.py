@@ -42,10 +42,11 @@ def demo(
     Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
     and shows what guard makes of one question and what every defense makes of all. With --all it shows a catch and an
     honest miss of each defense, and what guard makes of a hidden poison, an order to the model, and sources that
-    disagree.
+    disagree. Last, a plain lie that no style gives away: answered from the texts alone, and with who says so.
     """
     from unpoison import registry
     from unpoison.cli.demo_brief import brief
+    from unpoison.cli.demo_sources import brief_sources
     from unpoison.cli.demo_tricks import tricks
     from unpoison.cli.display import show
     from unpoison.output import check_writable
@@ -65,7 +66,8 @@ def demo(
     if everything:
         _show_all(rows, cases, written, catch, miss, tried)
     else:
-        print(*brief(cases, written), sep="\n")  # noqa: T201  this is what the command line is for
+        lines = (*brief(cases, written), *brief_sources())
+        print(*lines, sep="\n")  # noqa: T201  this is what the command line is for
     print(NEXT)  # noqa: T201  this is what the command line is for
     if html is not None:
         html.write_text(
@@ -98,6 +100,7 @@ def _show_all(
 ) -> None:
     """Every defense beside the others, with its reasons."""
     from unpoison.cli.demo_answers import ADDS, answers
+    from unpoison.cli.demo_sources import full_sources
     from unpoison.cli.display import show
     from unpoison.models.loading import best_reader
 
@@ -117,6 +120,7 @@ def _show_all(
         show("No defense let a poison through on this sample. Expect misses on real data.", "")
     for trick in tried:
         show(f"{trick.name}: {trick.screening.query}", *(f"  {line}" for line in trick.lines), "")
+    show(*full_sources())
     show(_figures(cases, written), "")
     if best_reader() == "reader":
         show(answers({count: [(row, planted(row, count)[0]) for row in rows] for count in (POISONS[0], 0)}), "")

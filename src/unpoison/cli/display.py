@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.cli.running import counted
-from unpoison.rendering import claim_line, excerpt, plain
+from unpoison.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Screening
 
 __all__ = ["screening_table", "show", "show_answer"]
@@ -24,13 +24,6 @@ MAX_DROPPED = 10
 
 MAX_CLAIMS = 5
 """So many claims are listed under an answer, the heaviest."""
-
-STATUS = {
-    "agreed": "agreed: two or more sources say so",
-    "disputed": "disputed: sources contradict each other",
-    "single": "single: one source says so",
-    "none": "none: no passage says so by itself",
-}
 
 _KEPT = {True: "kept", False: "gave up", None: ""}
 
@@ -94,7 +87,7 @@ def show_answer(answer: Answer, generator: str) -> None:
     if answer.status is not None:
         show(Text(STATUS[answer.status], style="green" if answer.status == "agreed" else "yellow"))
     for claim in answer.claims[:MAX_CLAIMS]:
-        show(f"  {claim_line(claim)}")
+        show(f"- {claim_line(claim)}")
     if "withheld" in answer.details:
         show(
             Text(plain(screening.evidence.notes[-1]), style="yellow"), *([plain(answer.proof)] if answer.proof else [])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.options import EncoderName
+from unpoison.cli.options import EncoderName, SourcesFile
 
 __all__ = ["EXAMPLES", "mcp"]
 
@@ -33,6 +33,7 @@ def mcp(
     generator: Annotated[
         str | None, typer.Option("--generator", "-g", metavar="GENERATOR", help="For defenses that ask a model.")
     ] = None,
+    sources: SourcesFile = None,
     max_passages: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of one call.")] = 1000,
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of one text.")] = 20_000,
     timeout: Annotated[
@@ -57,7 +58,7 @@ def mcp(
     from unpoison.service.work import warm_up
 
     defenses = made_defenses(
-        defense or ["guard"], encoder=encoder, generator=generator, limits=Limits(deadline=timeout)
+        defense or ["guard"], encoder=encoder, generator=generator, limits=Limits(deadline=timeout), sources=sources
     )
     warm_up(defenses.values())
     bounds = Bounds(passages=max_passages, characters=max_characters, timeout=timeout)

@@ -32,15 +32,17 @@ def allowed_keys(path: Path | None) -> Keys | None:
 
 
 def made_defenses(
-    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits
+    specs: list[str], *, encoder: str | None, generator: str | None, limits: Limits, sources: Path | None = None
 ) -> dict[str, Defense]:
     """The defenses of option strings, with the models of a command line that they take."""
     from unpoison.models.loading import load_encoder, load_generator
+    from unpoison.sources import Sources
 
     given = {
         "encoder": None if encoder is None else load_encoder(encoder),
         "generator": None if generator is None else load_generator(generator),
         "limits": limits,
+        "sources": Sources.of(sources),
     }
     return {spec: made_defense(given, spec) for spec in specs}
 
@@ -74,6 +76,6 @@ def check_used(specs: list[str], given: dict[str, Any]) -> None:
     from unpoison.errors import OptionError
 
     accepted = frozenset[str]().union(*map(_accepted, specs))
-    for name in ("encoder", "nli", "beliefs"):
+    for name in ("encoder", "nli", "beliefs", "sources"):
         if given[name] is not None and name not in accepted:
             raise OptionError(f"none of {', '.join(specs)} takes --{name}; leave it out")

@@ -7,7 +7,7 @@
   const status = at("status");
   const problem = at("problem");
   const result = at("result");
-  const button = form.querySelector("button");
+  const buttons = form.querySelectorAll("button");
 
   const tell = (message) => {
     problem.textContent = message;
@@ -42,11 +42,11 @@
     }
   };
 
-  const screen = async () => {
+  const screen = async (path) => {
     const headers = { "Content-Type": "application/json" };
     const key = at("key")?.value;
     if (key) headers.Authorization = `Bearer ${key}`;
-    const response = await fetch("inspect", { method: "POST", headers, body: JSON.stringify(body()) });
+    const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body()) });
     if (!response.ok) throw new Error(await refusal(response));
     const reply = new DOMParser().parseFromString(await response.text(), "text/html");
     result.replaceChildren(document.adoptNode(reply.querySelector("section")));
@@ -57,17 +57,18 @@
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     tell("");
-    status.textContent = "screening…";
-    button.disabled = true;
+    const answer = event.submitter?.value === "answer";
+    status.textContent = answer ? "answering…" : "screening…";
+    for (const button of buttons) button.disabled = true;
     try {
-      await screen();
+      await screen(answer ? "inspect/answer" : "inspect");
       status.textContent = "done";
     } catch (error) {
       result.replaceChildren();
       status.textContent = "";
       tell(error.message);
     } finally {
-      button.disabled = false;
+      for (const button of buttons) button.disabled = false;
     }
   });
 

@@ -193,7 +193,9 @@ class _Ballot:
     def __init__(self, heard: Mapping[int, Statement], voices: Sequence[Voice]) -> None:
         self._heard, self._voices = heard, voices
         self.weigh = any(voices[i].counts for i in heard)
-        self.trust = {voices[i].name: voices[i].trust for i in heard}
+        self.trust = defaultdict[str, float](float)  # of a source with pages of two levels the higher one
+        for i in heard:
+            self.trust[voices[i].name] = max(self.trust[voices[i].name], voices[i].trust)
 
     def lent(self, i: int) -> float:
         """What a passage lends a claim; nothing where its source does not count, and others do."""

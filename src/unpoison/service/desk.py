@@ -16,18 +16,20 @@ from unpoison.at_rest.scanning import scan
 from unpoison.defenses.base import Defense
 from unpoison.defenses.streaming import Event
 from unpoison.errors import InputError
+from unpoison.models.protocols import Generator
 from unpoison.rendering import excerpt, plain
 from unpoison.service import windows
 from unpoison.service.auditing import Auditor
 from unpoison.service.bounds import Bounds
 from unpoison.service.choices import Choices
+from unpoison.service.failures import Refusal
 from unpoison.service.gate import Record
 from unpoison.service.metrics import Metrics
 from unpoison.service.schemas import PassageIn, ScreenRequest
 from unpoison.service.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
-__all__ = ["Desk", "DeskOfRequest", "OnPoison", "query_of"]
+__all__ = ["Desk", "DeskOfRequest", "OnPoison", "generator_of", "query_of"]
 
 
 OnPoison = Literal["drop", "demote", "monitor"]
@@ -207,6 +209,17 @@ async def _remember(defense: Defense, result: Screening | Answer) -> None:
 
 def _fields(one: str | PassageIn) -> object:
     return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
+
+
+def generator_of(defense: Defense) -> Generator:
+    """What a defense answers with.
+
+    Raises:
+        Refusal: Nothing.
+    """
+    if defense.models.generator is None:
+        raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
+    return defense.models.generator
 
 
 def query_of(body: ScreenRequest) -> Query:

@@ -15,13 +15,13 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from unpoison.rendering import cut_of, excerpt, figure, marked, sides
+from unpoison.rendering import STATUS, claim_line, cut_of, excerpt, figure, marked, sides
 from unpoison.rows import load_sample
-from unpoison.service.desk import DeskOfRequest, query_of
+from unpoison.service.desk import DeskOfRequest, generator_of, query_of
 from unpoison.service.failures import Refusal
 from unpoison.service.replies import Json
 from unpoison.service.schemas import ScreenRequest
-from unpoison.types import Screening, Verdict
+from unpoison.types import Answer, Screening, Verdict
 
 __all__ = ["router"]
 
@@ -54,7 +54,13 @@ def _resource(name: str) -> str:
 @cache
 def _templates() -> Environment:
     environment = Environment(loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"cut": cut_of, "excerpt": excerpt, "marked": _marked, "sides": sides}
+    environment.filters |= {
+        "claim_line": claim_line,
+        "cut": cut_of,
+        "excerpt": excerpt,
+        "marked": _marked,
+        "sides": sides,
+    }
     return environment
 
 
@@ -71,6 +77,7 @@ async def page(request: Request, desk: DeskOfRequest) -> HTMLResponse:
         .render(
             samples=[row.query.text for row in load_sample()],
             choices=desk.choices,
+            answers=any(defense.models.generator is not None for defense in desk.choices.values()),
             bounds=desk.bounds,
             keyed=request.state.gate.admission.keys is not None,
         )
@@ -86,13 +93,23 @@ async def inspect(request: Request, body: ScreenRequest, desk: DeskOfRequest) ->
     return HTMLResponse(_inspection(screening), headers=HEADERS)
 
 
-def _inspection(screening: Screening) -> str:
+@router.post("/inspect/answer")
+async def inspect_answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
+    """The form's result with an answer, its status and what speaks for it."""
+    defense = desk.choices.chosen(body.defense)
+    generator_of(defense)
+    answer = await desk.answer(request, defense, query_of(body), body.passages)
+    return HTMLResponse(_inspection(answer.screening, answer), headers=HEADERS)
+
+
+def _inspection(screening: Screening, answer: Answer | None = None) -> str:
     evidence: dict[str, Any] = {
         name: screening.evidence[name].tolist() if name in screening.evidence else None
         for name in ("threshold", "probability")
     }
     picture = Markup(figure(screening, "inspected"))  # noqa: S704  rendering.py escapes it
-    return _templates().get_template("inspection.html").render(screening=screening, figure=picture, **evidence)
+    given = {"screening": screening, "answer": answer, "status": STATUS, "figure": picture, **evidence}
+    return _templates().get_template("inspection.html").render(given)
 
 
 @router.get("/sample/{number}")

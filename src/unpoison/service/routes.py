@@ -11,8 +11,8 @@ from unpoison import __version__
 from unpoison.defenses.guarantee import held, need_proof
 from unpoison.errors import InputError
 from unpoison.rows import answer_fields
-from unpoison.service.desk import DeskOfRequest, query_of
-from unpoison.service.failures import Refusal, failed
+from unpoison.service.desk import DeskOfRequest, generator_of, query_of
+from unpoison.service.failures import failed
 from unpoison.service.metrics import CONTENT_TYPE_LATEST
 from unpoison.service.replies import Json
 from unpoison.service.schemas import (
@@ -56,9 +56,7 @@ async def screen(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> 
 async def answer(request: Request, body: AnswerRequest, desk: DeskOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
     defense = desk.choices.chosen(body.defense)
-    generator = defense.models.generator
-    if generator is None:
-        raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
+    generator = generator_of(defense)
     if body.guarantee:
         need_proof(defense, "guarantee")
     if body.stream and body.guarantee:

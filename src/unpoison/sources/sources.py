@@ -27,6 +27,9 @@ T = TypeVar("T")
 PAUSE = 10.0
 """Seconds for which a history that could not be used is let be."""
 
+DATABASE = b"SQLite format 3\0"
+"""How a SQLite file begins."""
+
 Record = tuple[int, Mapping[str, Outcome]]
 """The hash of a question, and what became of each origin."""
 
@@ -61,6 +64,15 @@ class SourceRow(NamedTuple):
     level: Level
     trust: float
     past: Past
+
+
+def _is_database(path: str | Path) -> bool:
+    """Whether a file is one of SQLite's; what cannot be read is left to who reads it, and says so."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(DATABASE)) == DATABASE
+    except (OSError, ValueError):
+        return False
 
 
 def _today() -> date:
@@ -101,7 +113,9 @@ class Sources:
 
     @classmethod
     def of(cls, value: Sources | Policy | str | Path | Mapping[str, Any] | None) -> Sources | None:
-        """What an option `sources=` was given: as it is, of a policy, or None for None."""
+        """What an option `sources=` was given: as it is, a policy, a history (SQLite), or None for None."""
+        if isinstance(value, (str, Path)) and _is_database(value):
+            return cls(history=value)
         return value if value is None or isinstance(value, Sources) else cls(value)
 
     @property
