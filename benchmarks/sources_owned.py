@@ -3,8 +3,8 @@
     python benchmarks/sources_owned.py docs/pictures/sources-owned.svg
 
 The shares are measured: RealtimeQA, 46 questions, ten passages, five published poisons, the small reader; how many
-answers say what the attacker wants. The history knows the addresses of the other questions; the five poisons stand at so
-many known sources in turn, with none owned each at a source that nobody has seen before. docs/sources.md has the commands.
+answers say what the attacker wants. The history knows the addresses of the other questions. The five poisons stand at
+so many known sources in turn, with none owned each at a new one. docs/sources.md has the commands.
 """
 
 from __future__ import annotations
