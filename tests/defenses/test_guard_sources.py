@@ -59,6 +59,7 @@ def test_five_plain_lies_of_sources_never_seen_before_go(host: str):
     assert answer.screening.dropped_indices == (0, 1, 2, 3, 4)
     assert (answer.status, answer.text) == ("agreed", "30 days")
     assert [claim.text for claim in answer.claims] == ["30 days", "14 days"]
+    assert answer.contested == ()  # settled: those that said otherwise went
     assert answer.claims[0].origins == ("handbook.example", "shop.example")
 
 
@@ -130,6 +131,8 @@ def test_a_changed_near_copy_of_a_known_page_goes_without_any_reader():
     screening = Guard(sources=Sources(POLICY)).screen(QUESTION, [copy, *TRUE])
     assert screening.dropped_indices == (0,)
     assert screening.verdicts[0].reason.endswith("1 known source for 30 days")
+    assert screening.contested == ()
+    assert any(note.startswith("nobody read what the passages claim") for note in screening.evidence.notes)
 
 
 def test_every_passage_is_read_once():

@@ -34,6 +34,7 @@ from unpoison.defenses.guard_sources import (
     ByContent,
     one_voice,
     stated_answers,
+    unsettled,
     verdicts_by_claims,
     verdicts_by_copies,
     verdicts_by_origin,
@@ -54,6 +55,11 @@ from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 __all__ = ["Guard"]
 
 Matrix = NDArray[np.float64]
+
+UNREAD = (
+    "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
+    "source; give a generator, such as reader"
+)
 
 FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
@@ -217,7 +223,7 @@ class Guard(Defense):
             evidence=Evidence(
                 _arrays(assessment, probability, opinion), (*notes, *self._source_notes(passages)), graph="residual"
             ),
-            contested=contested,
+            contested=unsettled(contested, decided),
             claims=() if findings is None else findings.claims,
             spans=cut.spans,
         )
@@ -277,7 +283,8 @@ class Guard(Defense):
     def _source_notes(self, passages: Sequence[Passage]) -> tuple[str, ...]:
         """What screening went on without."""
         if self.sources is not None:
-            return self.sources.notes
+            unread = self._informed and not self._reads_claims
+            return (*self.sources.notes, UNREAD) if unread else self.sources.notes
         if self._reads_claims and len({passage.origin for passage in passages} - {""}) > 1:
             return ("every passage had a voice of its own; pass sources=Sources() to give each source one",)
         return ()

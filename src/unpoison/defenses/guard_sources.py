@@ -28,6 +28,7 @@ __all__ = [
     "ByContent",
     "one_voice",
     "stated_answers",
+    "unsettled",
     "verdicts_by_claims",
     "verdicts_by_copies",
     "verdicts_by_origin",
@@ -102,6 +103,15 @@ def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> 
             for i, voice in enumerate(voices)
             if voice.name in many
         }
+    )
+
+
+def unsettled(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest, ...]:
+    """The contests in which two sides are left: where all but one went for what they say, nobody need be told."""
+    return tuple(
+        contest
+        for contest in contested
+        if sum(any(i not in decided.dropped for i in rival.passages) for rival in contest.rivals) > 1
     )
 
 
