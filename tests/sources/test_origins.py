@@ -212,3 +212,16 @@ def test_a_file_is_never_equal_to_a_domain(source: str) -> None:
 def test_an_origin_is_its_own_origin(origin: str) -> None:
     if not origin.startswith(("web.archive.org/", "google.com/", "acme.test", "notion.so")):
         assert origin_of(origin) == origin
+
+
+def test_a_source_longer_than_is_read_is_not_remembered():
+    from unpoison import Passage, Sources
+    from unpoison.sources import origins, patterns
+
+    long = f"https://a.example/{'x' * 1_000_000}"
+    kept = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._named_place)]
+    assert origin_of(long) == ""
+    assert Sources({"known": ["a.example"]}).standings("q", [Passage("t", source=long)])[0].level == "unknown"
+    assert Sources({"known": ["a.example"]}).trust(long) == 0.05
+    now = [cache.cache_info().currsize for cache in (origins._place, origins._origin, patterns._named_place)]
+    assert [after - before for before, after in zip(kept, now, strict=True)] == [0, 0, 0]

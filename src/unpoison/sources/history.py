@@ -273,10 +273,14 @@ class History:
         return f"History({None if self.path is None else str(self.path)!r})"
 
 
-@lru_cache(maxsize=256)
 def question_hash(question: str) -> int:
     """8 bytes that stand for a question's words in any order, as SQLite's integer. Without a key: it is no secret."""
-    words = set(stems(question[:10_000]))
+    return _words_hash(question[:10_000])
+
+
+@lru_cache(maxsize=256)
+def _words_hash(question: str) -> int:
+    words = set(stems(question))
     words = words - ENGLISH_318 or words or {question.strip().casefold()}
     text = " ".join(sorted(words)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)

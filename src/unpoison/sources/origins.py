@@ -74,9 +74,13 @@ def source_of(source: str | None, metadata: Mapping[str, object]) -> str | None:
     return source
 
 
-@lru_cache(maxsize=4096)
 def place(source: str) -> Place | None:
-    """`place_of`, remembered."""
+    """`place_of`, remembered; longer ones than it reads are nowhere, and are not kept."""
+    return _place(source) if len(source) <= LONGEST else None
+
+
+@lru_cache(maxsize=4096)
+def _place(source: str) -> Place | None:
     return place_of(source)
 
 

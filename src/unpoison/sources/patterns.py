@@ -164,10 +164,14 @@ def _glob(text: str) -> re.Pattern[str]:
     )
 
 
-@lru_cache(maxsize=4096)
 def named_place(origin: str) -> Place | None:
     """An origin, which has the form of an address without its scheme, of a folder, or of neither."""
-    if len(origin) > LONGEST or FIELD.match(origin):
+    return _named_place(origin) if len(origin) <= LONGEST else None
+
+
+@lru_cache(maxsize=4096)
+def _named_place(origin: str) -> Place | None:
+    if FIELD.match(origin):
         return None
     if origin.endswith("/"):
         return place_of(origin)
