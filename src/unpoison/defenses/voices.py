@@ -23,7 +23,6 @@ __all__ = [
     "by_turns",
     "hearing",
     "of_one_voice",
-    "one_voice_each",
     "ranks_of",
     "texts_by_voice",
     "those_that_count",
@@ -126,14 +125,6 @@ def by_turns(voices: Sequence[Voice]) -> list[int]:
         turns.append(spoken[voice.name])
         spoken[voice.name] += 1
     return sorted(range(len(voices)), key=lambda i: (not voices[i].counts, turns[i]))
-
-
-def one_voice_each(voices: Sequence[Voice], positions: Iterable[int]) -> list[int]:
-    """Of these positions the first of each voice."""
-    first: dict[str, int] = {}
-    for i in positions:
-        first.setdefault(voices[i].name, i)
-    return list(first.values())
 
 
 def those_that_count(voices: Sequence[Voice], speaking: Iterable[int]) -> list[int]:
