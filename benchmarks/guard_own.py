@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 
 from guard_adaptive import BASE, PLAIN, Bench, Pair, attacked, questions, rate, rewritten, searched_for, spread
 from unpoison import Passage
-from unpoison.defenses.guard_file import write
-from unpoison.defenses.guard_fit import fitted
-from unpoison.defenses.guard_retrieval import one_kind, retrieved
+from unpoison.defenses.guard.file import write
+from unpoison.defenses.guard.fit import fitted
+from unpoison.defenses.guard.retrieval import one_kind, retrieved
 from unpoison.evaluation import Context, load
 from unpoison.evaluation.contexts import Candidate
 

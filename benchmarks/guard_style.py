@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array, hstack
 from sklearn.linear_model import LogisticRegression
 
 from guard_data import PUBLISHED, Sample
-from unpoison.defenses.guard_model import WORDING, GuardModel, wording
+from unpoison.defenses.guard.model import WORDING, GuardModel, wording
 from unpoison.kernels.comparisons import middle
 from unpoison.kernels.evidence import Signs
 from unpoison.kernels.style import run_text, runs, word_code

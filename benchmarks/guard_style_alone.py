@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from guard_data import PUBLISHED, Sample, measured_samples, training_samples
 from guard_style import styled
-from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard.model import GuardModel
 from unpoison.kernels.style import Style, known_to, resemblance, runs
 from unpoison.kernels.tokenized import tokenize
 

@@ -3,7 +3,7 @@
     python benchmarks/guard_table.py ../shared/data --output src/unpoison/data
 
 Of each data set and attack of the training the same number of samples, as far as there are so many. What a style says
-stands there in parts (`defenses.guard_key`), each by a style that has not seen the question, and clean passages are
+stands there in parts (`defenses.guard.key`), each by a style that has not seen the question, and clean passages are
 shifted towards claims as they are for the shipped coefficients (`guard_style.py`, `guard_windows.py`).
 """
 
@@ -22,10 +22,10 @@ from guard_style import SHIFT as STYLE_SHIFT
 from guard_windows import SHIFT as WINDOW_SHIFT
 from guard_windows import style_of_windows
 from train_guard import Vectors, family, fold
-from unpoison.defenses.guard_key import GROUPS, group_of
-from unpoison.defenses.guard_model import GuardModel
-from unpoison.defenses.guard_table import ENCODERS_OWN, LEVELS
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.key import GROUPS, group_of
+from unpoison.defenses.guard.model import GuardModel
+from unpoison.defenses.guard.table import ENCODERS_OWN, LEVELS
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.style import SHORTEST, Runs, Style, known_to, strengths
 from unpoison.kernels.window_evidence import known_runs, window_signs

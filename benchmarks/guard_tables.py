@@ -19,7 +19,7 @@ from guard_data import WRITTEN, measured_samples, training_samples
 from guard_screens import Screened, cached_encoder, screen_all
 from train_guard import DAMAGE, FAMILIES, Case, Vectors, Written, cases, fit, score, thresholds
 from unpoison import Guard
-from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard.model import GuardModel
 from unpoison.evaluation import wilson
 
 PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan")

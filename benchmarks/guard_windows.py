@@ -17,9 +17,9 @@ from sklearn.linear_model import LogisticRegression
 
 from guard_data import Sample
 from guard_style import general_words, tabled
-from unpoison.defenses.guard_boosting import balanced
-from unpoison.defenses.guard_fit import of_windows
-from unpoison.defenses.guard_model import GuardModel
+from unpoison.defenses.guard.boosting import balanced
+from unpoison.defenses.guard.fit import of_windows
+from unpoison.defenses.guard.model import GuardModel
 from unpoison.kernels.style import Style, run_text
 from unpoison.kernels.window_evidence import COLUMNS, WindowSigns, window_runs, window_signs
 from unpoison.kernels.windows import windows

@@ -26,11 +26,11 @@ from embeddings import Embeddings
 from guard_data import Sample, training_samples
 from guard_style import worded
 from guard_windows import bags, fit_trees, style_of_windows
-from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, scaled
-from unpoison.defenses.guard_fit import COMPANY_BOUND, DAMAGE, WHOLE_SHARE, WINDOWS_SHARE, on_average
-from unpoison.defenses.guard_looking import look
-from unpoison.defenses.guard_model import WORDING, WORDING_ALONE, GuardModel, company, setting
-from unpoison.defenses.guard_windows import WindowModel, lowest
+from unpoison.defenses.guard.boosting import balanced, boosted, cross_fitted, exported, scaled
+from unpoison.defenses.guard.fit import COMPANY_BOUND, DAMAGE, WHOLE_SHARE, WINDOWS_SHARE, on_average
+from unpoison.defenses.guard.looking import look
+from unpoison.defenses.guard.model import WORDING, WORDING_ALONE, GuardModel, company, setting
+from unpoison.defenses.guard.windows import WindowModel, lowest
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.models import load_encoder
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from unpoison import Grada, Guard, Passage, Query, Screening
-from unpoison.defenses.guard_calibration import calibrated
-from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
+from unpoison.defenses.guard.calibration import calibrated
+from unpoison.defenses.guard.model import COMPANY, WORDING, GuardModel
 from unpoison.errors import InputError, OptionError
 from unpoison.kernels.evidence import signs
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Contest, Grada, Guard, Screening
-from unpoison.defenses.guard_contest import LONGEST_SHOWN, MOST_CONTESTS, MOST_READ, ReadAnswers, contests
+from unpoison.defenses.guard.contest import LONGEST_SHOWN, MOST_CONTESTS, MOST_READ, ReadAnswers, contests
 from unpoison.driver import run
 from unpoison.errors import ModelError
 from unpoison.kernels.answers import Relation, relation

@@ -14,7 +14,7 @@ import pytest
 
 from unpoison import Guard
 from unpoison.attacks.base import Target
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.kernels.evidence import signs
 from unpoison.models import FakeNLI, ScriptedGenerator, load_encoder
 from unpoison.registry import create

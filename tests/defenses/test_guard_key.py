@@ -6,9 +6,9 @@ from math import comb
 import numpy as np
 import pytest
 
-from unpoison.defenses.guard_key import ALWAYS, GROUPS, NEVER, SEEN_GROUPS, drawn, group_of, part_of
-from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
-from unpoison.defenses.guard_table import LEVELS, shipped_samples
+from unpoison.defenses.guard.key import ALWAYS, GROUPS, NEVER, SEEN_GROUPS, drawn, group_of, part_of
+from unpoison.defenses.guard.model import COMPANY, WORDING, GuardModel
+from unpoison.defenses.guard.table import LEVELS, shipped_samples
 from unpoison.errors import InputError, OptionError
 from unpoison.kernels.style import Style
 

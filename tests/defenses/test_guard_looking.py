@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from unpoison import Guard, Passage
-from unpoison.defenses import guard_looking
-from unpoison.defenses.guard_looking import excerpts, look
-from unpoison.defenses.guard_model import GuardModel
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard import looking as guard_looking
+from unpoison.defenses.guard.looking import excerpts, look
+from unpoison.defenses.guard.model import GuardModel
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.models import load_encoder
 
 QUESTION = "who wrote the novel Middlemarch"

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from unpoison import Guard, Passage, Query
 from unpoison.cli import app
-from unpoison.defenses import guard_file
-from unpoison.defenses.guard_fit import fewest_passages, fitted
-from unpoison.defenses.guard_retrieval import one_kind, retrieved
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard import file as guard_file
+from unpoison.defenses.guard.fit import fewest_passages, fitted
+from unpoison.defenses.guard.retrieval import one_kind, retrieved
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.errors import InputError, MissingExtraError, OptionError
 from unpoison.kernels.evidence import signs
 from unpoison.kernels.trees import evaluate

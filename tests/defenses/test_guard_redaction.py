@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernels.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Query, Rag
-from unpoison.defenses.guard_redaction import ROUNDS, Judged, Window, redacted, suspicious_spans, windows_of
+from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redacted, suspicious_spans, windows_of
 from unpoison.defenses.order_cuts import RESIDUE, without_orders
 from unpoison.driver import run
 from unpoison.errors import OptionError

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.kernels.window_evidence import COLUMNS, window_signs
 
 QUESTION = "where is the refund desk of the shop"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.defenses.guard_redaction import Judged, Window, suspicious_spans
+from unpoison.defenses.guard.redaction import Judged, Window, suspicious_spans
 from unpoison.kernels.windows import windows
 from unpoison.passages import Passage
 from unpoison.spans import without

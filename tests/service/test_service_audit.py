@@ -11,8 +11,8 @@ import pytest
 from service_doubles import POISONED, Marked, Serving
 from unpoison import Guard, __version__
 from unpoison.at_rest.audit_log import AuditLog
-from unpoison.defenses.guard_model import GuardModel
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.model import GuardModel
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.models import ExtractiveReader
 
 

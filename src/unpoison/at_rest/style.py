@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import GuardModel
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.model import GuardModel
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.kernels.style import SHORTEST, known_to, resemblance, runs
 from unpoison.kernels.tokenized import tokenize
 from unpoison.kernels.window_evidence import window_signs

@@ -51,7 +51,7 @@ def calibrate(
     FILE holds ordinary retrievals, without attack as far as you know. Screen them with the encoder that you will use.
     """
     from unpoison.cli.running import RowCounts, counted, make_encoder, outcomes, say, tracked
-    from unpoison.defenses.guard_calibration import calibrated
+    from unpoison.defenses.guard.calibration import calibrated
     from unpoison.defenses.loading import load_defense
     from unpoison.files import open_source
 
@@ -102,9 +102,9 @@ def fit(
     """
     from unpoison.cli.running import RowCounts, counted, make_encoder, outcomes, say, tracked
     from unpoison.defenses.guard import Guard
-    from unpoison.defenses.guard_file import check_new, write
-    from unpoison.defenses.guard_fit import Retrieval, fitted
-    from unpoison.defenses.guard_retrieval import one_kind, retrieved
+    from unpoison.defenses.guard.file import check_new, write
+    from unpoison.defenses.guard.fit import Retrieval, fitted
+    from unpoison.defenses.guard.retrieval import one_kind, retrieved
     from unpoison.files import open_source
 
     check_new(output)

@@ -2,7 +2,7 @@
 
 The published defenses rerank or delete in every set, so they also cost something where nobody attacks. Guard gathers
 evidence on each passage in the company of the others (`kernels.evidence`), turns it into a probability of poison with
-coefficients fitted on open data (`defenses.guard_model`), and drops only what is above a threshold that was set for a
+coefficients fitted on open data (`defenses.guard.model`), and drops only what is above a threshold that was set for a
 stated damage on clean retrievals. What is kept stays in the retriever's order. With a generator and an NLI model, the
 passages' answers are compared where wording leaves open whom to believe.
 """
@@ -21,16 +21,16 @@ from unpoison.checks import among, flag, within
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.claimed_answer import claimed_answer
 from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
-from unpoison.defenses.guard_alone import answered_alone, screened_alone
-from unpoison.defenses.guard_consensus import Opinion, ambiguous, consulted, outvoted
-from unpoison.defenses.guard_contest import ReadAnswers, contests, read_through
-from unpoison.defenses.guard_file import read
-from unpoison.defenses.guard_looking import look
-from unpoison.defenses.guard_model import GuardModel, Judgement
-from unpoison.defenses.guard_reasons import REMARKABLE, reasons, verdict_of
-from unpoison.defenses.guard_redaction import Judged, Redaction, redacted, suspicious_spans
-from unpoison.defenses.guard_sentences import suspicious_sentences
-from unpoison.defenses.guard_sources import (
+from unpoison.defenses.guard.alone import answered_alone, screened_alone
+from unpoison.defenses.guard.consensus import Opinion, ambiguous, consulted, outvoted
+from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
+from unpoison.defenses.guard.file import read
+from unpoison.defenses.guard.looking import look
+from unpoison.defenses.guard.model import GuardModel, Judgement
+from unpoison.defenses.guard.reasons import REMARKABLE, reasons, verdict_of
+from unpoison.defenses.guard.redaction import Judged, Redaction, redacted, suspicious_spans
+from unpoison.defenses.guard.sentences import suspicious_sentences
+from unpoison.defenses.guard.sources import (
     ByContent,
     one_voice,
     stated_answers,
@@ -39,8 +39,8 @@ from unpoison.defenses.guard_sources import (
     verdicts_by_copies,
     verdicts_by_origin,
 )
-from unpoison.defenses.guard_vectors import Vectors, vectors_of
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.vectors import Vectors, vectors_of
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
@@ -82,7 +82,7 @@ class Guard(Defense):
 
     `Screening.contested` lists near-copies that differ in a name or number, whatever the models; and with a reader as
     generator, or where answers were compared anyway, the answers of kept passages that contradict each other and have
-    at least half of the leading answer's voices (`defenses.guard_contest`). Nothing is dropped because of it.
+    at least half of the leading answer's voices (`defenses.guard.contest`). Nothing is dropped because of it.
 
     Args:
         damage: The share of clean passages that may be lost on a clean retrieval, in [0.0025, 0.1]; it chooses the
@@ -92,13 +92,13 @@ class Guard(Defense):
         coefficients: `minilm`, fitted on the vectors of all-MiniLM-L6-v2, `lexical`, on those of the built-in
             encoder, or `auto`: `lexical` for the built-in encoder's vectors and `minilm` for all others. For an
             encoder other than these two calibrate the threshold. Or a file of your own (`unpoison guard fit`).
-        consult: With `nli`, when to compare the passages' answers (`defenses.guard_consensus`): where the evidence is
+        consult: With `nli`, when to compare the passages' answers (`defenses.guard.consensus`): where the evidence is
             `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
             the notes say how many were made.
         action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
             those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
         alone: Judge each passage by its own evidence only (orders, hidden text, windows) and compare nothing, so that
-            no planted passage can make an honest one suspicious (`defenses.guard_alone`).
+            no planted passage can make an honest one suspicious (`defenses.guard.alone`).
         answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
             by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are

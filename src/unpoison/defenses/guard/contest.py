@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_consensus import COPY
+from unpoison.defenses.guard.consensus import COPY
 from unpoison.kernels.answers import Relation, relation
 from unpoison.kernels.near_copies import Frame, near_copies
 from unpoison.models.questions import read_question

@@ -1,4 +1,4 @@
-"""The file of a Guard of one's own (`defenses.guard_fit`): for its owner alone, and read as if anybody had made it."""
+"""The file of a Guard of one's own (`defenses.guard.fit`): for its owner alone, and read as if anybody had made it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from unpoison.defenses.guard_key import GROUPS, part_of
-from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel
-from unpoison.defenses.guard_windows import WindowModel
+from unpoison.defenses.guard.key import GROUPS, part_of
+from unpoison.defenses.guard.model import COMPANY, WORDING, GuardModel
+from unpoison.defenses.guard.windows import WindowModel
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.kernels.window_evidence import COLUMNS
 

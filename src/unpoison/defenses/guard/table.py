@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_key import GROUPS
-from unpoison.defenses.guard_model import WORDING, wording
+from unpoison.defenses.guard.key import GROUPS
+from unpoison.defenses.guard.model import WORDING, wording
 from unpoison.errors import InputError
 from unpoison.kernels.comparisons import middle
 from unpoison.kernels.evidence import Signs

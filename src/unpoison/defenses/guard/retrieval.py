@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from unpoison.defenses.guard import Guard
-from unpoison.defenses.guard_fit import Retrieval
+from unpoison.defenses.guard.fit import Retrieval
 from unpoison.driver import run
 from unpoison.errors import InputError
 from unpoison.kernels.evidence import signs

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import GuardModel, Judgement, as_log_odds, as_probability, trees_of
-from unpoison.defenses.guard_redaction import Window, windows_of
+from unpoison.defenses.guard.model import GuardModel, Judgement, as_log_odds, as_probability, trees_of
+from unpoison.defenses.guard.redaction import Window, windows_of
 from unpoison.kernels.respelling import Respelled, respelled
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.style import ITSELF, Style, run_text

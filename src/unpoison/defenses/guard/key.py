@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import COMPANY, WORDING
+from unpoison.defenses.guard.model import COMPANY, WORDING
 from unpoison.errors import OptionError
 from unpoison.kernels.style import Style
 from unpoison.kernels.window_evidence import COLUMNS

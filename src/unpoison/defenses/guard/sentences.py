@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_redaction import Window
+from unpoison.defenses.guard.redaction import Window
 from unpoison.kernels.comparisons import middle
 from unpoison.kernels.evidence import Signs
 from unpoison.kernels.sentences import sentences

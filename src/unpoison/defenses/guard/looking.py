@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.defenses.guard_model import GuardModel, Judgement, as_log_odds, as_probability
-from unpoison.defenses.guard_windows import WindowJudgement, WindowModel
+from unpoison.defenses.guard.model import GuardModel, Judgement, as_log_odds, as_probability
+from unpoison.defenses.guard.windows import WindowJudgement, WindowModel
 from unpoison.kernels.evidence import Signs, signs
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.tokens import stem_sets, stems

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from unpoison.claims import Claim
 from unpoison.contests import Contest, unmistakable
 from unpoison.defenses.claims import Findings, Statement
-from unpoison.defenses.guard_contest import DOUBT, MOST_READ, ReadAnswers
+from unpoison.defenses.guard.contest import DOUBT, MOST_READ, ReadAnswers
 from unpoison.defenses.voices import Voice
 from unpoison.models.questions import read_question
 from unpoison.reasons import Reason, quotable

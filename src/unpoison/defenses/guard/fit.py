@@ -1,6 +1,6 @@
 """A Guard of one's own: the shipped numbers and the user's clean retrievals, fitted with what a secret lets it see.
 
-The steps are those of `defenses.guard_model` and `defenses.guard_windows`, so every property of Guard that does not
+The steps are those of `defenses.guard.model` and `defenses.guard.windows`, so every property of Guard that does not
 rest on numbers holds: windows are judged alone and the worst one counts, more of a sign that speaks for poison never
 means less, and the company is held to a passage's own suspicion.
 """
@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_boosting import balanced, boosted, cross_fitted, exported, scaled
-from unpoison.defenses.guard_file import OwnGuard, parsed
-from unpoison.defenses.guard_key import Choice, drawn, part_of
-from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel, company, setting
-from unpoison.defenses.guard_table import OWN, Sample, of_texts, shipped_samples
-from unpoison.defenses.guard_windows import WindowModel, lowest, worst
+from unpoison.defenses.guard.boosting import balanced, boosted, cross_fitted, exported, scaled
+from unpoison.defenses.guard.file import OwnGuard, parsed
+from unpoison.defenses.guard.key import Choice, drawn, part_of
+from unpoison.defenses.guard.model import COMPANY, WORDING, GuardModel, company, setting
+from unpoison.defenses.guard.table import OWN, Sample, of_texts, shipped_samples
+from unpoison.defenses.guard.windows import WindowModel, lowest, worst
 from unpoison.errors import InputError
 from unpoison.kernels.evidence import Signs
 from unpoison.kernels.window_evidence import COLUMNS
@@ -91,7 +91,7 @@ def _needed(damage: float, encoder: str) -> int:
 def fitted(
     own: Sequence[Retrieval], secret: str, encoder: str, tell: Callable[[str], None] = lambda step: None
 ) -> dict[str, Any]:
-    """The coefficients, as `defenses.guard_file` writes them. They do not hold the secret, nor any text.
+    """The coefficients, as `defenses.guard.file` writes them. They do not hold the secret, nor any text.
 
     Args:
         own: Clean retrievals.

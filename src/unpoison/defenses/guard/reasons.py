@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import COMPANY, WORDING, GuardModel, Judgement
+from unpoison.defenses.guard.model import COMPANY, WORDING, GuardModel, Judgement
 from unpoison.kernels.evidence import Signs
 from unpoison.reasons import Clause, Reason
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard_model import STEEPEST
+from unpoison.defenses.guard.model import STEEPEST
 from unpoison.extras import require
 
 __all__ = ["Scale", "balanced", "boosted", "cross_fitted", "exported", "scaled"]
