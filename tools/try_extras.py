@@ -34,7 +34,6 @@ SMOKE = {
     "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.files import source_of; "
     "pq.write_table(pa.table({'query': ['q'], 'passages': [['a', 'b']]}), 'x.parquet'); "
     "print(len(list(source_of(open('x.parquet', 'rb'), 'x.parquet', None))), 'row')",
-    "fit": "from unpoison.extras import require; print(require('sklearn', 'fitting', extra='fit').__version__)",
     "files": "import docx, pypdf; from unpoison.extras import require; print(require('pypdf', 'PDF').__version__)",
     "reference": SCREEN.format("RagDefender(mode='reference')"),
     "plot": "import matplotlib; print(matplotlib.__version__)",

@@ -1,10 +1,13 @@
-"""Guard: decides whether there is an attack and which passages carry it, and touches nothing otherwise.
+"""Guard: four checks of each text, then what claims and sources say; it touches nothing otherwise.
 
-The published defenses rerank or delete in every set, so they also cost something where nobody attacks. Guard gathers
-evidence on each passage in the company of the others (`kernels.evidence`), turns it into a probability of poison with
-coefficients fitted on open data (`defenses.guard.model`), and drops only what is above a threshold that was set for a
-stated damage on clean retrievals. What is kept stays in the retriever's order. With a generator and an NLI model, the
-passages' answers are compared where wording leaves open whom to believe.
+1. `hidden`            what no reader sees is not read (`guard.checks`)
+2. `prompt_injection`  sentences that tell the model what to do are cut, at the door of every defense (`injections`)
+3. `gibberish`         text that no person writes goes (`kernels.gibberish`)
+4. `crafted`           what looks written for this question goes (`guard.crafted`)
+5. `contradicted`      what sources that count contradict goes, and what they say stays (`guard.sources`)
+
+The first three look at one passage and nothing else. The first four say nothing about truth: the fifth does, with a
+reader or a language model. What is kept stays in the retriever's order.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +24,13 @@ from unpoison.checks import among, flag, within
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.claimed_answer import claimed_answer
 from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
-from unpoison.defenses.guard.alone import answered_alone, screened_alone
+from unpoison.defenses.guard.alone import answered_alone
+from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, Look
 from unpoison.defenses.guard.consensus import Opinion, ambiguous, consulted, outvoted
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
-from unpoison.defenses.guard.file import read
-from unpoison.defenses.guard.looking import look
-from unpoison.defenses.guard.model import GuardModel, Judgement
-from unpoison.defenses.guard.reasons import REMARKABLE, reasons, verdict_of
-from unpoison.defenses.guard.redaction import Judged, Redaction, redacted, suspicious_spans
-from unpoison.defenses.guard.sentences import suspicious_sentences
+from unpoison.defenses.guard.crafted import Crafted
+from unpoison.defenses.guard.reasons import reasons
+from unpoison.defenses.guard.redaction import Judged, Redaction, redacted
 from unpoison.defenses.guard.sources import (
     ByContent,
     one_voice,
@@ -39,14 +40,11 @@ from unpoison.defenses.guard.sources import (
     verdicts_by_copies,
     verdicts_by_origin,
 )
-from unpoison.defenses.guard.vectors import Vectors, vectors_of
-from unpoison.defenses.guard.windows import WindowModel
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
-from unpoison.kernels.evidence import Signs
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.reasons import Reason
 from unpoison.requests import Flow
@@ -65,49 +63,37 @@ FEWEST_RIVALS = 2
 """Fewer passages cannot contradict each other."""
 
 
-class _Assessment(NamedTuple):
-    """What Guard found out about passages, and by which coefficients."""
-
-    model: GuardModel
-    windows: WindowModel
-    signs: Signs
-    judgement: Judgement
-    judged: Judged
-    worst: dict[int, str]
-    notes: tuple[str, ...]
-
-
 class Guard(Defense):
-    """Drop the passages that are probably poison, and only those; report what the rest disagree on.
+    """Drop what no honest text has and what is written for the question; report what the rest disagree on.
 
     `Screening.contested` lists near-copies that differ in a name or number, whatever the models; and with a reader as
     generator, or where answers were compared anyway, the answers of kept passages that contradict each other and have
     at least half of the leading answer's voices (`defenses.guard.contest`). Nothing is dropped because of it.
 
     Args:
-        damage: The share of clean passages that may be lost on a clean retrieval, in [0.0025, 0.1]; it chooses the
-            threshold by the clean data sets of the training.
-        threshold: The probability above which a passage is dropped, in [0, 1], instead of `damage`; `unpoison guard
-            calibrate` finds one for your own retrievals.
-        coefficients: `minilm`, fitted on the vectors of all-MiniLM-L6-v2, `lexical`, on those of the built-in
-            encoder, or `auto`: `lexical` for the built-in encoder's vectors and `minilm` for all others. For an
-            encoder other than these two calibrate the threshold. Or a file of your own (`unpoison guard fit`).
-        consult: With `nli`, when to compare the passages' answers (`defenses.guard.consensus`): where the evidence is
+        damage: The share of clean passages that the checks may cost on a clean retrieval, in [0.0025, 0.1]; it chooses
+            the threshold by the clean data sets of the training.
+        threshold: The probability above which a check acts, in [0, 1], instead of `damage`; `unpoison guard calibrate`
+            finds one for your own retrievals.
+        hidden: What becomes of messages that no reader sees: `redact` reads the passage without them, `drop` drops a
+            passage that hides anything, `flag` says so, `keep` does nothing.
+        prompt_injection: The same for sentences that tell the model what to do; every defense has it.
+        gibberish: The same for text that no person writes; None as `action`.
+        crafted: The same for what looks written for this question; None as `action`.
+        action: For `gibberish` and `crafted`: `drop`, `redact`, `flag` or `keep`. With `redact` give a model
+            `Screening.texts`.
+        consult: With `nli`, when to compare the passages' answers (`defenses.guard.consensus`): where the checks are
             `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
             the notes say how many were made.
-        action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
-            those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
-        alone: Judge each passage by its own evidence only (orders, hidden text, windows) and compare nothing, so that
-            no planted passage can make an honest one suspicious (`defenses.guard.alone`).
+        alone: Let no check compare passages, so that no planted passage can make an honest one suspicious
+            (`defenses.guard.guaranteed`).
         answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
             by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
-        encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are
-            used when the query brings one too, or the encoder can make one.
         generator: For `answer`, and to read passages where answers are compared. A reader reads the kept passages of
             every screening, for what is contested.
         nli: Judges which answers contradict each other. Without it no answers are compared.
-        trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        encoder: Compares passages where answers are compared with `nli`; the checks use none.
+        injection_model: A classifier that finds prompt injections instead of the built-in one.
         sources: Who says so: a policy and a history (`unpoison.Sources`, a path, a mapping). Then each source has one
             voice, what contradicts sources that count goes, and what agrees with them stays, however it is written.
         claims: Whether passages are read one by one for what they claim: `auto` with a reader, and with any other
@@ -121,7 +107,7 @@ class Guard(Defense):
     """
 
     name = "guard"
-    summary = "drops only what is probably poison, at a stated damage on clean retrievals"
+    summary = "drops what no honest text has and what is written for the question, at a stated damage"
     calls = "1"
     source = "this package"
     tightens = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
@@ -131,27 +117,29 @@ class Guard(Defense):
         *,
         damage: float = 0.02,
         threshold: float | None = None,
-        coefficients: Literal["auto", "minilm", "lexical"] | str = "auto",
+        hidden: Action = "redact",
+        prompt_injection: InjectionPolicy = "redact",
+        gibberish: Action | None = None,
+        crafted: Action | None = None,
+        action: Action = "drop",
         consult: Literal["ambiguous", "always", "never"] = "ambiguous",
-        action: Literal["drop", "redact"] = "drop",
         alone: bool = False,
         answer: Literal["kept", "guaranteed"] = "kept",
-        encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
-        trust_embeddings: bool = True,
-        orders: OrdersPolicy = "drop",
+        encoder: Encoder | str | None = None,
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         claims: Literal["auto", "always", "never"] = "auto",
         on_dispute: Literal["show", "majority", "abstain"] = "show",
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            encoder=encoder or "lexical",
+            encoder=encoder,
             generator=generator,
             nli=nli,
-            trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )
@@ -159,19 +147,22 @@ class Guard(Defense):
         self.on_dispute = among("on_dispute", on_dispute, ("show", "majority", "abstain"))
         if self.models.nli is not None and self.models.generator is None:
             raise OptionError("nli compares answers, and only a generator can read them; pass generator=... too")
-        self.coefficients = coefficients
-        self._own = None if coefficients in ("auto", "minilm", "lexical") else read(coefficients)
         self.consult = among("consult", consult, ("ambiguous", "always", "never"))
-        self.action = among("action", action, ("drop", "redact"))
+        self.action = among("action", action, ACTIONS)
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
         self.alone = flag("alone", alone) or self.certifies
         self.damage = damage
-        self.threshold = None if threshold is None else within("threshold", threshold, 0.0, 1.0)
-        for name in ("minilm", "lexical") if coefficients == "auto" else (coefficients,):
-            self._models(name)[0].threshold(damage)
+        bar = Crafted.load().threshold(damage)
+        self.threshold = bar if threshold is None else within("threshold", threshold, 0.0, 1.0)
+        actions = {
+            "hidden": among("hidden", hidden, ACTIONS),
+            "gibberish": self.action if gibberish is None else among("gibberish", gibberish, ACTIONS),
+            "crafted": self.action if crafted is None else among("crafted", crafted, ACTIONS),
+        }
+        self.checks = Checks(actions, Crafted.load(), self.threshold, company=not self.alone)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        """Evidence, three steps, the comparison of answers where wanted, threshold, claims and sources."""
+        """The checks, the comparison of answers where wanted, claims and sources."""
         return (yield from self._screen(query, passages))[0]
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
@@ -185,49 +176,77 @@ class Guard(Defense):
     def _screen(self, query: Query, passages: tuple[Passage, ...]) -> Flow[tuple[Screening, Findings | None]]:
         if not passages:
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=()), None
+        look, cut = self._look(query, passages)
         if self.alone:
-            scale, windows = self._models("lexical")
-            return screened_alone(self.name, query, passages, self._bar(scale), scale, windows), None
-        assessment = yield from self._assess(query, passages)
-        cut = yield from self._redaction(query, passages, assessment.judged)
-        threshold = assessment.judged.threshold
+            return self._decided(query, look, cut, cut.probability, reasons(look, cut)), None
         voices = voices_of(self.sources, query.text, cut.passages)
-        opinion = None
-        if self._consults(assessment.signs, cut.probability, threshold):
-            kept = np.flatnonzero(cut.probability <= threshold)
-            opinion = yield from consulted(self._radar, query, cut.passages, kept)
-            if self._informed:  # strangers outvote nobody
-                opinion = opinion._replace(conflict=np.where([v.counts for v in voices], 0.0, opinion.conflict))
+        opinion = yield from self._opinion(query, look, cut, voices)
         probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
-        kept_indices = np.flatnonzero(probability <= threshold).tolist()
-        statements, findings = yield from self._claims(query, cut.passages, kept_indices, voices)
+        why = reasons(look, cut, opinion)
+        kept = np.flatnonzero(probability <= self.threshold).tolist()
+        statements, findings = yield from self._claims(query, cut.passages, kept, voices)
         texts = [passage.reading for passage in cut.passages]
-        read_answers = yield from self._read_answers(query, texts, kept_indices, opinion, statements)
-        overlap = one_voice(assessment.signs.overlap, voices)
+        read_answers = yield from self._read_answers(query, texts, kept, opinion, statements)
+        overlap = one_voice(look.overlap, voices)
         contested = yield from contests(query.reading, texts, read_answers, overlap, asks=self._has("relations"))
-        why = _reasons(assessment, passages, cut, opinion, kept=frozenset(kept_indices))
         decided = self._decided_by_content(findings, statements, contested, voices, cut.passages)
         for i, reason in decided.restored.items():
-            if probability[i] > threshold:
+            if probability[i] > self.threshold:
                 probability[i], why[i] = 0.0, reason
         for i, reason in decided.dropped.items():
             probability[i], why[i] = 1.0, reason
-        notes = (*assessment.notes, *cut.notes, *(opinion.notes if opinion else ()), *read_answers.notes)
-        screening = Screening.decided(
+        notes = (*(opinion.notes if opinion else ()), *read_answers.notes, *self._source_notes(passages))
+        screening = self._decided(query, look, cut, probability, why, notes, opinion)
+        return replace(
+            screening,
+            contested=unsettled(contested, decided),
+            claims=() if findings is None else findings.claims,
+        ), findings
+
+    def _decided(
+        self,
+        query: Query,
+        look: Look,
+        cut: Redaction,
+        probability: Matrix,
+        why: Sequence[Reason],
+        notes: Sequence[str] = (),
+        opinion: Opinion | None = None,
+    ) -> Screening:
+        """The screening that these probabilities make."""
+        compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
+        arrays: dict[str, NDArray[Any]] = {
+            "probability": probability,
+            "threshold": np.array(self.threshold),
+            "calibration": np.array(Crafted.load().calibration),
+            **look.by_check,
+            "overlap": look.overlap,
+            **compared,
+        }
+        return Screening.decided(
             self.name,
             query,
             cut.passages,
-            kept=np.flatnonzero(probability <= threshold).tolist(),
+            kept=np.flatnonzero(probability <= self.threshold).tolist(),
             scores=1 - probability,
             reasons=why,
-            evidence=Evidence(
-                _arrays(assessment, probability, opinion), (*notes, *self._source_notes(passages)), graph="residual"
-            ),
-            contested=unsettled(contested, decided),
-            claims=() if findings is None else findings.claims,
+            evidence=Evidence(arrays, (*cut.notes, *notes), graph="overlap"),
             spans=cut.spans,
         )
-        return screening, findings
+
+    def _opinion(
+        self, query: Query, look: Look, cut: Redaction, voices: Sequence[Voice]
+    ) -> Flow[Opinion | None]:
+        """What the comparison of the kept passages' answers says, where it is wanted."""
+        kept = np.flatnonzero(cut.probability <= self.threshold)
+        if self.models.nli is None or self.consult == "never" or len(kept) < FEWEST_RIVALS:
+            return None
+        if self.consult == "ambiguous" and not ambiguous(look.coverage[kept], cut.probability[kept]):
+            return None
+        opinion = yield from consulted(self._radar, query, cut.passages, kept)
+        if self._informed:  # strangers outvote nobody
+            opinion = opinion._replace(conflict=np.where([v.counts for v in voices], 0.0, opinion.conflict))
+        return opinion
 
     def _claims(
         self, query: Query, passages: Sequence[Passage], kept: Sequence[int], voices: Sequence[Voice]
@@ -304,40 +323,13 @@ class Guard(Defense):
             return stated_answers(query.reading, statements, kept)
         return (yield from read_through(query.reading, texts, kept)) if self._has("read") else ReadAnswers()
 
-    def _assess(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Assessment]:
-        """Everything that wording says of the passages of a question."""
-        vectors, target, kind, notes = yield from self.vectors(query, passages)
-        model, windows = self._models(kind)
-        if self._own is not None and self._own.encoder != kind:
-            notes = (*notes, f"{self.coefficients} was fitted on {self._own.encoder} vectors, these are {kind} ones")
-        texts, threshold = [p.reading for p in passages], self._bar(model)
-        bodies = [passage.body for passage in passages]
-        view = look(model, windows, query.reading, texts, vectors, target, bodies)
-        spans = suspicious_sentences(texts, view.signs, model.style, view.probability, threshold)
-        spans |= windows.suspicious(model, view.windows, threshold, view.level)
-        worst = windows.quoted(model, view.windows, texts, REMARKABLE, view.level)
-        judged = Judged(view.probability, threshold, spans)
-        return _Assessment(model, windows, view.signs, view.judgement, judged, worst, notes)
-
-    def _models(self, kind: str) -> tuple[GuardModel, WindowModel]:
-        """The coefficients of one's own, or the shipped ones for a kind of vectors."""
-        if self._own is not None:
-            return self._own.model, self._own.windows
-        return GuardModel.load(kind), WindowModel.load()
-
-    def _bar(self, model: GuardModel) -> float:
-        """The probability above which a passage is dropped."""
-        return model.threshold(self.damage) if self.threshold is None else self.threshold
-
-    def _redaction(self, query: Query, passages: tuple[Passage, ...], judged: Judged) -> Flow[Redaction]:
-        """What is cut, or where nothing may be, only where the suspicious spans are."""
-        if self.action == "drop":
-            return Redaction(passages, judged.probability, suspicious_spans(passages, judged))
-
-        def again(rests: tuple[Passage, ...]) -> Flow[Judged]:
-            return (yield from self._assess(query, rests)).judged
-
-        return (yield from redacted(passages, judged, again))
+    def _look(self, query: Query, passages: tuple[Passage, ...]) -> tuple[Look, Redaction]:
+        """What the checks say of the passages, and what is left of these."""
+        hidden = self.checks.hidden(passages)
+        bare = tuple(without(p, hidden[i]) if i in hidden else p for i, p in enumerate(passages))
+        look = self.checks.look(query.reading, bare)
+        again = lambda rests: self.checks.look(query.reading, rests).judged  # noqa: E731
+        return look, redacted(bare, look.judged, again, hidden)
 
     def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
         """From the kept passages; where these were read one by one, the answer has to stand their vote.
@@ -359,55 +351,7 @@ class Guard(Defense):
         """Whether the generator is a reader: it reads passages at little cost (`read`), or compares (`relations`)."""
         return callable(getattr(self.models.generator, method, None))
 
-    def _consults(self, signs: Signs, probability: Matrix, threshold: float) -> bool:
-        if self.models.nli is None or self.consult == "never" or (probability <= threshold).sum() < FEWEST_RIVALS:
-            return False
-        return self.consult == "always" or ambiguous(signs, probability, threshold)
-
     @cached_property
     def _radar(self) -> Radar:
         models = self.models
         return Radar(models.generator, models.nli, encoder=models.encoder, limits=self.limits)
-
-    def vectors(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Vectors]:
-        """Those that came with the passages and the query, or else the encoder's."""
-        vectors = yield from vectors_of(query, passages, self.models.encoder)
-        shipped = self._own is None and self.coefficients != "auto"
-        return vectors._replace(kind=self.coefficients) if shipped else vectors
-
-
-def _reasons(
-    assessment: _Assessment, passages: Sequence[Passage], cut: Redaction, opinion: Opinion | None, kept: frozenset[int]
-) -> list[Reason]:
-    """Each verdict's reason: the evidence, what the passage hides, what is cut, whose answer contradicts it."""
-    probability, threshold = assessment.judged.probability, assessment.judged.threshold
-    evidence = reasons(assessment.model, assessment.signs, assessment.judgement, probability, assessment.worst)
-    whole = list[Reason]()
-    for i, (passage, clauses) in enumerate(zip(passages, evidence, strict=True)):
-        if passage.hidden:
-            clauses.append(Reason.of("guard.hides", what=str(passage.hidden)).clause)
-        if opinion is not None and opinion.conflict[i]:
-            rival = {"passage": opinion.rival[i], "conflict": opinion.conflict[i]}
-            clauses.append(Reason.of("guard.contradicts", **rival).clause)
-        reason = verdict_of(probability[i], clauses, kept=i in kept and i not in cut.cut)
-        if i in cut.cut and i in kept:
-            reason = cut.reason(i, reason)
-        elif i not in kept and cut.probability[i] <= threshold:  # its answer, not its wording
-            reason = Reason.of("guard.contradicted", probability=probability[i], clauses=clauses)
-        whole.append(reason)
-    return whole
-
-
-def _arrays(assessment: _Assessment, probability: Matrix, opinion: Opinion | None) -> dict[str, NDArray[Any]]:
-    """The evidence of a screening, by name."""
-    signs = assessment.signs
-    compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
-    return {
-        "probability": probability,
-        "threshold": np.array(assessment.judged.threshold),
-        "calibration": np.array(f"{assessment.model.calibration}-{assessment.windows.calibration}"),
-        "similarity": signs.columns["similarity"],
-        "residual": signs.residual,
-        "overlap": signs.overlap,
-        **compared,
-    }

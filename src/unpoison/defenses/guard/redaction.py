@@ -1,27 +1,29 @@
-"""A passage that Guard would drop, kept without what makes it suspicious where the rest is harmless.
+"""A passage that a check would drop, kept without what makes it suspicious where the rest is harmless.
 
-Guard says how suspicious each window of a passage's reading is. What is above the threshold is cut, the rest is judged
+Checks say how suspicious each window of a passage's reading is. What is above the threshold is cut, the rest is checked
 again in the company of the others, as any passage is, and only what is harmless then is kept. So a false alarm costs a
-few sentences, and nothing is kept that was not judged as it will be read.
+few sentences, and nothing is kept that was not checked as it will be read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.order_cuts import harmless, hidden_spans
-from unpoison.reasons import Reason
-from unpoison.requests import Flow
+from unpoison.defenses.injection_cuts import harmless, hidden_spans
+from unpoison.reasons import Clause, Reason
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
 __all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans", "windows_of"]
 
 Matrix = NDArray[np.float64]
+
+NOTHING: Mapping[int, tuple[Span, ...]] = MappingProxyType({})
 
 ROUNDS = 2
 """How often a rest that is still suspicious is cut again; each costs one more judgement of the whole set."""
@@ -43,35 +45,22 @@ class Window(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What Guard found out about k passages.
+    """What the checks say of k passages.
 
     Attributes:
-        probability: Of poison, shape (k,).
-        threshold: Above it a passage is dropped.
+        probability: That a passage is suspicious, shape (k,).
+        threshold: Above it a passage is dropped or cut.
         windows: By position, in any order. Windows may overlap; of those that contain each other the smallest counts.
+        firm: Positions that go whole, whatever could be cut.
     """
 
     probability: Matrix
     threshold: float
     windows: Mapping[int, Sequence[Window]]
+    firm: frozenset[int] = frozenset()
 
 
-def windows_of(
-    owner: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    probability: Matrix,
-    threshold: float,
-    reason: str,
-) -> dict[int, list[Window]]:
-    """Windows above the threshold by passage, from arrays of shape (n,) each."""
-    windows: dict[int, list[Window]] = {}
-    for n in np.flatnonzero(probability > threshold).tolist():
-        windows.setdefault(int(owner[n]), []).append(Window(int(start[n]), int(end[n]), float(probability[n]), reason))
-    return windows
-
-
-Judge = Callable[[tuple[Passage, ...]], Flow[Judged]]
+Judge = Callable[[tuple[Passage, ...]], Judged]
 
 
 class Redaction(NamedTuple):
@@ -89,10 +78,10 @@ class Redaction(NamedTuple):
     spans: Mapping[int, tuple[Span, ...]]
     cut: frozenset[int] = frozenset()
 
-    def reason(self, i: int, whole: Reason) -> Reason:
+    def reason(self, i: int, clauses: Sequence[Clause]) -> Reason:
         """Why a passage is kept without something, and what was said of the whole."""
         spans, probability = len(self.spans[i]), self.probability[i]
-        return Reason.of("guard.redacted", spans=spans, probability=probability, clauses=[whole.clause])
+        return Reason.of("guard.redacted", spans=spans, probability=probability, clauses=clauses)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,29 +98,33 @@ def suspicious_spans(passages: Sequence[Passage], judged: Judged) -> dict[int, t
     return {i: spans for i, spans in by_position.items() if spans}
 
 
-def redacted(passages: tuple[Passage, ...], judged: Judged, judge: Judge) -> Flow[Redaction]:
-    """Cut what is suspicious, judge the rest, and keep the rests that are harmless.
+def redacted(
+    passages: tuple[Passage, ...], judged: Judged, judge: Judge, hidden: Mapping[int, tuple[Span, ...]] = NOTHING
+) -> Redaction:
+    """Cut what is suspicious, check the rest, and keep the rests that are harmless.
 
     Args:
-        passages: All of a question.
-        judged: What was found out about them.
-        judge: Asks again, for passages of which some are cut. Where its threshold is another one, for other
-            coefficients, a rest has to stay below both.
+        passages: All of a question, those in `hidden` without these spans.
+        judged: What the checks say of them.
+        judge: Checks again, with passages of which more is cut.
+        hidden: What was cut before.
     """
     probability = judged.probability.copy()
-    spans = suspicious_spans(passages, judged)
-    cut: set[int] = set()
-    rests = _rests(passages, spans)
+    emptied = [i for i in hidden if not harmless(passages[i])]
+    probability[emptied] = 1.0
+    cut = {i for i in hidden if probability[i] <= judged.threshold}
+    suspicious = suspicious_spans(passages, judged)
+    spans = {i: united([*hidden.get(i, ()), *suspicious.get(i, ())]) for i in {*hidden, *suspicious}}
+    rests = _rests(passages, {i: spans[i] for i in suspicious if i not in judged.firm})
     for _ in range(ROUNDS):
         if not rests:
             break
-        again = yield from judge(tuple(rests.get(i, passage) for i, passage in enumerate(passages)))
-        limit = min(judged.threshold, again.threshold)
-        fine = {i for i in rests if again.probability[i] <= limit}
+        again = judge(tuple(rests.get(i, passage) for i, passage in enumerate(passages)))
+        fine = {i for i in rests if again.probability[i] <= again.threshold}
         probability[list(fine)] = again.probability[list(fine)]
         passages = tuple(rests[i] if i in fine else passage for i, passage in enumerate(passages))
         cut |= fine
-        more = {i: _spans(rest, again, i) for i, rest in rests.items() if i not in fine}
+        more = {i: _spans(rest, again, i) for i, rest in rests.items() if i not in fine and i not in again.firm}
         more = {i: united([*spans[i], *own]) for i, own in more.items() if own}
         spans |= more
         rests = _rests(passages, more)

@@ -1,0 +1,160 @@
+"""Guard's checks of texts, each with one meaning, and what becomes of what they find.
+
+`hidden`, `prompt_injection` and `gibberish` look at one passage and nothing else, so no other passage can change what
+they say; `crafted` looks at the question too, and within a bound at the passage's company. Their probabilities stand on
+one scale, on which one threshold governs all that is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.defenses.guard.crafted import Crafted, Judgement
+from unpoison.defenses.guard.redaction import Judged, Window
+from unpoison.defenses.injection_cuts import hidden_spans
+from unpoison.kernels import gibberish
+from unpoison.reasons import Clause, Reason, quotable
+from unpoison.types import Passage, Span
+
+__all__ = ["ACTIONS", "Action", "Checks", "Look", "finding"]
+
+Matrix = NDArray[np.float64]
+
+Action = Literal["drop", "redact", "flag", "keep"]
+"""Drop the passage; keep it without what was found; keep it and say so; or do not look."""
+
+ACTIONS = ("drop", "redact", "flag", "keep")
+
+USUAL_DAMAGE = 0.02
+"""At this damage a check of its own scale drops what is above its own threshold."""
+
+LONGEST_QUOTE = 160
+"""Characters of a text that a reason shows."""
+
+FARTHEST = 30.0
+"""Log-odds beyond which nothing is told apart."""
+
+
+class Look(NamedTuple):
+    """What the checks say of k passages.
+
+    Attributes:
+        judged: The worst probability of the checks that drop or redact, and what these would cut.
+        worst: Of which check that is, by position.
+        by_check: Every check's own probabilities on the common scale, shape (k,) each.
+        flagged: Clauses of the checks that only say so, by position.
+        crafted: What that check saw.
+    """
+
+    judged: Judged
+    worst: tuple[str, ...]
+    by_check: Mapping[str, Matrix]
+    flagged: Mapping[int, tuple[Clause, ...]]
+    crafted: Judgement
+
+
+class Checks:
+    """The checks that Guard runs behind the door, where `prompt_injection` was.
+
+    Args:
+        actions: What becomes of what `hidden`, `gibberish` and `crafted` find.
+        model: Of `crafted`.
+        threshold: Above which something is done, on the scale of `crafted`, in [0, 1].
+        company: Whether `crafted` may look at the other passages.
+    """
+
+    def __init__(
+        self, actions: Mapping[str, Action], model: Crafted, threshold: float, *, company: bool = True
+    ) -> None:
+        self.actions, self.model, self.threshold, self.company = actions, model, threshold, company
+        self._usual = _log_odds(model.threshold(USUAL_DAMAGE))
+
+    def hidden(self, passages: Sequence[Passage]) -> dict[int, tuple[Span, ...]]:
+        """The messages that no reader sees, where these are to be cut, by position, in the caller's texts."""
+        if self.actions["hidden"] != "redact":
+            return {}
+        spans = {i: hidden_spans(passage, 1.0) for i, passage in enumerate(passages) if passage.hidden.messages}
+        return {i: own for i, own in spans.items() if own}
+
+    def look(self, question: str, passages: Sequence[Passage]) -> Look:
+        """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
+        texts = [passage.reading for passage in passages]
+        crafted = self.model.judge(question, texts, [p.body for p in passages], company=self.company)
+        by_check = {
+            "hidden": np.array([float(bool(passage.hidden)) for passage in passages]),
+            "gibberish": self._scaled(self._gibberish(texts)),
+            "crafted": crafted.probability,
+        }
+        acting = [name for name in by_check if self._acts(name)]
+        table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
+        probability = table.max(axis=0, initial=0.0)
+        worst = tuple(acting[n] for n in table.argmax(axis=0)) if acting else ("",) * len(passages)
+        over = {name: values > self.threshold for name, values in by_check.items()}
+        firm = [over[name] for name in acting if self.actions[name] == "drop"]
+        judged = Judged(
+            probability,
+            self.threshold,
+            self._windows(texts, over, crafted),
+            frozenset(np.flatnonzero(np.any(firm, axis=0)).tolist()) if firm else frozenset(),
+        )
+        return Look(judged, worst, by_check, self._flagged(passages, over), crafted)
+
+    def _acts(self, name: str) -> bool:
+        """Whether a check drops passages or parts of them; what is hidden was cut before the others looked."""
+        return self.actions[name] == "drop" or (self.actions[name] == "redact" and name != "hidden")
+
+    def _gibberish(self, texts: Sequence[str]) -> Matrix:
+        return np.zeros(len(texts)) if self.actions["gibberish"] == "keep" else gibberish.gibberish_of(texts)
+
+    def _scaled(self, probability: Matrix) -> Matrix:
+        """Probabilities of a check that decides at one half, on the scale of `crafted`."""
+        with np.errstate(divide="ignore"):
+            odds = np.clip(np.log(probability) - np.log1p(-probability), -FARTHEST, FARTHEST)
+        return np.asarray(1 / (1 + np.exp(-(odds + self._usual))))
+
+    def _windows(
+        self, texts: Sequence[str], over: Mapping[str, NDArray[np.bool_]], crafted: Judgement
+    ) -> dict[int, list[Window]]:
+        """What makes suspicious passages so, by the checks that drop or redact."""
+        windows: dict[int, list[Window]] = {}
+        if self._acts("crafted"):
+            for i in np.flatnonzero(over["crafted"]).tolist():
+                reason = str(Reason.of("crafted.window"))
+                windows[i] = [Window(start, end, p, reason) for start, end, p in crafted.windows(i)]
+        if self._acts("gibberish"):
+            for i in np.flatnonzero(over["gibberish"]).tolist():
+                stretch = gibberish.gibberish(texts[i])
+                probability = float(self._scaled(np.array([stretch.probability]))[0])
+                reason = str(Reason.of("gibberish.window"))
+                windows.setdefault(i, []).append(Window(stretch.start, stretch.end, probability, reason))
+        return windows
+
+    def _flagged(
+        self, passages: Sequence[Passage], over: Mapping[str, NDArray[np.bool_]]
+    ) -> dict[int, tuple[Clause, ...]]:
+        """What the checks find that only say so."""
+        flagging = [name for name, action in self.actions.items() if action == "flag" and name in over]
+        clauses = {
+            i: tuple(finding(name, passages[i]).clause for name in flagging if over[name][i])
+            for i in range(len(passages))
+        }
+        return {i: own for i, own in clauses.items() if own}
+
+
+def finding(check: str, passage: Passage) -> Reason:
+    """What a check found in a passage, without what becomes of it."""
+    match check:
+        case "hidden":
+            return Reason.of("hidden", what=str(passage.hidden))
+        case "gibberish":
+            start, end = gibberish.gibberish(passage.reading)[1:]
+            return Reason.of("gibberish", quote=quotable(passage.reading[start:end], LONGEST_QUOTE))
+    return Reason.of("crafted.window")
+
+
+def _log_odds(probability: float) -> float:
+    return float(np.clip(np.log(probability) - np.log1p(-probability), -FARTHEST, FARTHEST))
