@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.kernels import style
+from unpoison.kernels import canonical, style
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
@@ -29,6 +29,14 @@ def test_never_more_than_allowed_and_the_last_used_stays(puts: list[tuple[int, i
         assert sum(held) == kept._held <= most
         assert len(kept) <= 4
         assert (kept.get(key) == size) is (size <= most)
+
+
+def test_everything_can_be_forgotten() -> None:
+    kept: Recent[str, str] = Recent(lambda key, value: 1, 2)
+    kept.put("a", "1")
+    kept.clear()
+    assert kept.get("a") is None
+    assert (len(kept), kept._held) == (0, 0)
 
 
 def test_what_was_not_used_for_longest_leaves_first() -> None:
@@ -74,6 +82,20 @@ def test_sentences_are_remembered_up_to_a_number_of_bytes(word: str, monkeypatch
             sentences.split(f"{i} " + f"{word} " * 1500)
 
     assert grown(work) < 1.3 * most
+
+
+@pytest.mark.parametrize("word", ["a", "\u4e00", "w\u200brd"])
+def test_canonical_texts_are_remembered_up_to_a_number_of_characters(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 500_000
+    monkeypatch.setattr(canonical, "_known_texts", Recent(canonical._size, most))
+
+    def work() -> None:
+        for i in range(200):
+            canonical.canonical(f"{i} " + f"{word} " * 1500)
+
+    assert grown(work) < 4 * 1.3 * most
 
 
 def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
