@@ -74,12 +74,11 @@ def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     Linear time.
     """
     count = 0
-    for possible, pattern, plainly in _FINDERS:
-        if not possible(text):
-            continue
-        found = [(run, plainly(run[0])) for run in pattern.finditer(text)]
-        changes = [(*run.span(), plain) for run, plain in found if plain is not None]
-        text, count = edits.put(text, changes) if changes else text, count + len(changes)
+    for possible, finders in _FINDERS:
+        for pattern, plainly in finders if possible(text) else ():
+            found = [(run, plainly(run[0])) for run in pattern.finditer(text)]
+            changes = [(*run.span(), plain) for run, plain in found if plain is not None]
+            text, count = edits.put(text, changes) if changes else text, count + len(changes)
     return text, count
 
 
@@ -178,11 +177,12 @@ def _rotated(line: str) -> str:
     return codecs.encode(line, "rot13")
 
 
-_FINDERS: tuple[tuple[Callable[[str], object], re.Pattern[str], Callable[[str], str | None]], ...] = (
-    (_spaced, SPACED, _joined),
-    (_escaping, ESCAPED, _unescaped),
-    (_unbroken, BASE64, _of_base64),
-    (_unbroken, HEXADECIMAL, _of_hexadecimal),
-    (len, LINE, _turned),
+_Finder = tuple[re.Pattern[str], Callable[[str], str | None]]
+
+_FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
+    (_spaced, ((SPACED, _joined),)),
+    (_escaping, ((ESCAPED, _unescaped),)),
+    (_unbroken, ((BASE64, _of_base64), (HEXADECIMAL, _of_hexadecimal))),
+    (len, ((LINE, _turned),)),
 )
 """Whether a text may have such stretches at all, which takes little; what they look like; and what they say."""
