@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.kernels import style
+from unpoison.kernels import canonical, style
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
@@ -29,6 +29,14 @@ def test_never_more_than_allowed_and_the_last_used_stays(puts: list[tuple[int, i
         assert sum(held) == kept._held <= most
         assert len(kept) <= 4
         assert (kept.get(key) == size) is (size <= most)
+
+
+def test_everything_can_be_forgotten() -> None:
+    kept: Recent[str, str] = Recent(lambda key, value: 1, 2)
+    kept.put("a", "1")
+    kept.clear()
+    assert kept.get("a") is None
+    assert (len(kept), kept._held) == (0, 0)
 
 
 def test_what_was_not_used_for_longest_leaves_first() -> None:
@@ -76,6 +84,20 @@ def test_sentences_are_remembered_up_to_a_number_of_bytes(word: str, monkeypatch
     assert grown(work) < 1.3 * most
 
 
+@pytest.mark.parametrize("word", ["a", "\u4e00", "w\u200brd"])
+def test_canonical_texts_are_remembered_up_to_a_number_of_characters(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 500_000
+    monkeypatch.setattr(canonical, "_known_texts", Recent(canonical._size, most))
+
+    def work() -> None:
+        for i in range(200):
+            canonical.canonical(f"{i} " + f"{word} " * 1500)
+
+    assert grown(work) < 4 * 1.3 * most
+
+
 def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     from unpoison.models.cache import _Memory
 
@@ -97,14 +119,14 @@ def test_beliefs_in_memory_are_bounded() -> None:
 
 
 UNBOUNDED = frozenset(
-    """_all _all_labels _suffixes _hints _known _letters _load_table _marks _members _minilm _secret _shipped_style
-    _style _templates _third_party _words load preset_file resource shipped""".split()  # noqa: SIM905
+    """_all _all_labels _suffixes _hints _known _letters _load_table _marks _members _minilm _optional _secret
+    _shipped_style _style _template _templates _third_party _words load preset_file resource shipped""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
 
 BOUNDED = (
-    *("_stem", "_wanted", "_words_hash", "answer_type"),
+    *("_stem", "_wanted", "_words_hash", "answer_type", "read_answer"),
     *("_place", "_origin", "_named_place", "_glob", "_entries", "checked_rule"),  # of sources, rules and policies
 )
 """Whose texts are cut before they are remembered, or are our own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from math import isfinite
 from string import Formatter
 from types import MappingProxyType
@@ -72,9 +73,13 @@ class Reason(str):
             raise ValueError(f"a reason is a sentence, got {shown(text)}")
         if not isinstance(code, str) or len(code) > LONGEST_CODE or not isinstance(parameters, Mapping):
             raise ValueError(f"a reason needs a code and a mapping of parameters, got {shown((code, parameters))}")
+        return cls._made(text, str(code), _frozen(parameters))
+
+    @classmethod
+    def _made(cls, text: str, code: str, frozen: Mapping[str, Any]) -> Self:
         reason = super().__new__(cls, text)
-        object.__setattr__(reason, "code", str(code))
-        object.__setattr__(reason, "parameters", _frozen(parameters))
+        object.__setattr__(reason, "code", code)
+        object.__setattr__(reason, "parameters", frozen)
         return reason
 
     @classmethod
@@ -85,7 +90,7 @@ class Reason(str):
             KeyError: No such code, or a parameter that its words need is missing.
         """
         frozen = _frozen(parameters)
-        return cls(_terminal(code, frozen), code, frozen)
+        return cls._made(_terminal(code, frozen), code, frozen)
 
     @property
     def plain(self) -> str:
@@ -168,18 +173,35 @@ def quotable(text: str, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-class _Words(Formatter):
-    """Format strings with counted nouns and lists."""
+class _Part(NamedTuple):
+    """A part of a template: text, and the parameter behind it with its format; None for no parameter."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec.startswith("#"):
-            return f"{value:,} {format_spec[1:]}{'' if value == 1 else 's'}"
-        if isinstance(value, tuple):
-            return ", ".join(map(str, value))
-        return value if isinstance(value, str) else format(value, format_spec)
+    text: str
+    name: str | None
+    how: str
+    quoted: bool
 
 
-_WORDS = _Words()
+@cache
+def _optional(code: str) -> frozenset[str]:
+    """The parameters whose words are left out where they are missing."""
+    return frozenset(name for name, _ in _OPTIONAL.findall(WORDS[code].terminal))
+
+
+@cache
+def _template(code: str, optional: frozenset[str]) -> tuple[_Part, ...]:
+    """A code's words for a terminal, with some of its optional ones."""
+    words = _OPTIONAL.sub(lambda part: part[2] if part[1] in optional else "", WORDS[code].terminal)
+    return tuple(_Part(text, name, how or "", mark == "r") for text, name, how, mark in Formatter().parse(words))
+
+
+def _formatted(value: Any, how: str) -> str:
+    """A value by its format; a noun behind "#" is counted."""
+    if how.startswith("#"):
+        return f"{value:,} {how[1:]}{'' if value == 1 else 's'}"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else format(value, how)
 
 
 def _worded(code: str, parameters: Mapping[str, Any]) -> str | None:
@@ -193,9 +215,14 @@ def _worded(code: str, parameters: Mapping[str, Any]) -> str | None:
 def _terminal(code: str, parameters: Mapping[str, Any]) -> str:
     if not code:
         return str(parameters["text"])
-    template = _OPTIONAL.sub(lambda part: part[2] if part[1] in parameters else "", WORDS[code].terminal)
-    clauses = {"clauses": "; ".join(_terminal(*clause) for clause in parameters.get("clauses", ()))}
-    return _WORDS.vformat(template, (), {**parameters, **clauses})
+    said = []
+    for text, name, how, quoted in _template(code, _optional(code).intersection(parameters)):
+        said.append(text)
+        if name == "clauses":
+            said.append("; ".join(_terminal(*clause) for clause in parameters.get("clauses", ())))
+        elif name is not None:
+            said.append(repr(parameters[name]) if quoted else _formatted(parameters[name], how))
+    return "".join(said)
 
 
 def _plain(code: str, parameters: Mapping[str, Any]) -> str:
@@ -247,6 +274,8 @@ def _frozen_value(value: object, depth: int) -> Any:
         raise ValueError(f"the parameters of a reason are nested more than {DEEPEST} deep")
     if isinstance(value, np.generic):
         value = value.item()
+    if type(value) in (str, int, bool):
+        return value
     if isinstance(value, Mapping):
         return _frozen(value, depth)
     if isinstance(value, list | tuple):

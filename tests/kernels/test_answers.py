@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.kernels import quantities
 from unpoison.kernels.answers import RIVAL, SAME, relation
+from unpoison.kernels.folding import tokens, word_set
 
 SAID_THE_SAME = [
     ("when did it open", "March 3, 1999", "3 March 1999"),
@@ -288,3 +290,29 @@ def test_quantities_in_any_order_are_read(left, right, between, question):
 def test_only_the_beginning_of_a_long_answer_is_read():
     assert relation("who", "Ada " + "x" * 100_000, "Ada " + "x" * 100_000 + "y") == SAME
     assert relation("how many", "9" * 400, "1" * 400).rival > 0.5
+
+
+class Everything:
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            sorted(
+                word_set(
+                    "- + $ us half a dozen two hundred first may 5 3.5 1999 of march minus once laptop , km and £ 10:30"
+                )
+            )
+        ),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_only_tokens_that_cannot_begin_a_quantity_are_passed_over(words: list[str], date: bool) -> None:
+    read = tokens(" ".join(words))
+    quick = quantities.quantities(read, date=date, number=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantities, "_BEGINNINGS", Everything())
+        assert quantities.quantities(read, date=date, number=False) == quick

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from effort import linear
-from unpoison.kernels.alignment import Trace
-from unpoison.kernels.canonical import canonical
+from unpoison.kernels.alignment import UNTRACED, Trace
+from unpoison.kernels.canonical import _canonical, canonical
 from unpoison.kernels.encoded import decoded
 
 SAID = "The capital of France is Lyon, and it has been so since the war."
@@ -81,7 +81,7 @@ def test_what_says_nothing_stays(text: str) -> None:
     "unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "]
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
-    assert linear(lambda size: canonical((unit * size)[:size]))
+    assert linear(lambda size: _canonical((unit * size)[:size], True, UNTRACED))
 
 
 @pytest.mark.parametrize(

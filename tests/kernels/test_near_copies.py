@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.kernels import near_copies as kernel
 from unpoison.kernels.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, _candidates, _Text, near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
@@ -101,6 +102,28 @@ def test_a_crowd_of_copies_is_one_frame() -> None:
     texts = [MUSEUM.replace("1990", str(1000 + i)) for i in range(400)]
     (frame,) = near_copies(texts)
     assert frame.fillings == {i: str(1000 + i) for i in range(400)}
+
+
+@pytest.mark.parametrize(("texts", "most"), [(10, 9), (16, 15)])
+def test_where_one_word_makes_the_difference_not_every_pair_is_compared(
+    texts: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+    monkeypatch.setattr(kernel, "_compared", lambda *two, real=kernel._compared: compared.append(two) or real(*two))
+    (frame,) = near_copies([MUSEUM.replace("1990", str(1901 + i)) for i in range(texts)])
+    assert len(frame.fillings) == texts
+    assert len(compared) == most
+
+
+def test_a_pair_of_two_places_is_compared_though_both_differ_from_a_third_in_one() -> None:
+    oslo, late = MUSEUM.replace("Stockholm", "Oslo"), MUSEUM.replace("1990", "1999")
+    both = oslo.replace("1990", "1999")
+    assert fillings_of(MUSEUM, oslo, late, both) == [
+        {0: "Stockholm", 1: "Oslo"},
+        {0: "1990", 2: "1999"},
+        {1: "1990", 3: "1999"},
+        {2: "Stockholm", 3: "Oslo"},
+    ]
 
 
 def test_it_is_found_among_many() -> None:

@@ -225,22 +225,23 @@ class Grada(Defense):
         speaker: NDArray[np.int64],
     ) -> list[Reason]:
         strongest = weights.argmax(axis=1) if weights.size else np.zeros(0, int)
-        tie = dict(zip(voters.tolist(), zip(voters[strongest].tolist(), weights.max(axis=1, initial=0)), strict=True))
+        ties = zip(voters[strongest].tolist(), weights.max(axis=1, initial=0).tolist(), strict=True)
+        tie, score, first = dict(zip(voters.tolist(), ties, strict=True)), scores.tolist(), speaker.tolist()
         reasons = [Reason("")] * len(order)
         for rank, i in enumerate(order.tolist()):
             place = {"place": rank + 1, "count": len(order)}
             past = "" if rank < self.keep else "_past"
             if past:
                 place["keep"] = self.keep
-            if speaker[i] != i:
-                reasons[i] = Reason.of(f"grada.near_duplicate{past}", **place, passage=speaker[i])
+            if first[i] != i:
+                reasons[i] = Reason.of(f"grada.near_duplicate{past}", **place, passage=first[i])
                 continue
             neighbour, weight = tie[i]
             if weight > 0:
                 near = {"tie": weight, "passage": neighbour}
-                reasons[i] = Reason.of(f"grada.central{past}", **place, score=scores[i], **near)
+                reasons[i] = Reason.of(f"grada.central{past}", **place, score=score[i], **near)
             else:
-                reasons[i] = Reason.of(f"grada.untied{past}", **place, score=scores[i])
+                reasons[i] = Reason.of(f"grada.untied{past}", **place, score=score[i])
         return reasons
 
 

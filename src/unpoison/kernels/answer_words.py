@@ -112,8 +112,9 @@ def answer_type(question: str) -> AnswerType:
                   bool(_ASKS_WHETHER.match(text)))  # fmt: skip
 
 
+@lru_cache(maxsize=256)
 def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
-    """What an answer says. Linear time.
+    """What an answer says. Linear time; the last 256 are kept, so cut long answers before.
 
     Args:
         text: Any text; of "Paris, not London" the head is read, and the tail as `denied`.
@@ -129,7 +130,8 @@ def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
         return frozenset(stem(word) for word in (_bare(t.text) for t in answer_tokens) if _speaks(word))
 
     denied = stems(tokens(plain[contrast.end() :])) if head and contrast else frozenset[str]()
-    answer_tokens = tokens(head or plain)
+    all_tokens = tokens(plain)
+    answer_tokens = tokens(head) if head else all_tokens
     dates, counts, rest = quantities(answer_tokens, date=expected.date, number=expected.number)
     words = [_bare(t.text) for t in answer_tokens]
     bounds = _bounds(words, bool(dates or counts))
@@ -149,7 +151,7 @@ def read_answer(text: str, expected: AnswerType) -> ParsedAnswer:
         yes = None  # No. 1
     letters = "".join(c for c in text if c.isalpha())
     return ParsedAnswer(
-        _plain_words(tokens(plain)) or (whole,),
+        _plain_words(all_tokens) or (whole,),
         stems_said,
         frozenset[str]().union(*fresh),
         dates,

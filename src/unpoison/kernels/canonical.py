@@ -15,11 +15,15 @@ from unpoison.kernels.encoded import decoded
 from unpoison.kernels.invisible import blanks, composed, hidden_words, invisible, unmarked
 from unpoison.kernels.look_alikes import one_script
 from unpoison.kernels.markup import entities, tags, uncommented, unmarkable
+from unpoison.recent import Recent
 
 __all__ = ["LONGEST", "Canonical", "Hidden", "canonical"]
 
 LONGEST = 1_000_000
 """Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
+
+REMEMBERED = 8_000_000
+"""Characters of texts that were read, raw and canonical, that are kept for when they come again."""
 
 ROUNDS = 8
 """What hides in what is hidden is looked for again, this often; deeper nesting loses its signs."""
@@ -63,10 +67,10 @@ class Hidden:
     unread: int = 0
 
     def __bool__(self) -> bool:
-        return any(_COUNTS(self))
+        return self is not NOTHING and any(_COUNTS(self))
 
     def __add__(self, other: Hidden) -> Hidden:
-        return Hidden(*map(add, _COUNTS(self), _COUNTS(other)))
+        return self if other is NOTHING else Hidden(*map(add, _COUNTS(self), _COUNTS(other)))
 
     def __str__(self) -> str:
         """In words, such as "37 invisible characters inside words, 2 HTML comments"; empty for nothing."""
@@ -93,6 +97,8 @@ WORDS = {
 
 
 _COUNTS = attrgetter(*(field.name for field in fields(Hidden)))
+NOTHING = Hidden()
+"""What is hidden in most texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,13 @@ class Canonical:
 
     text: str
     hidden: Hidden
+
+
+def _size(key: tuple[str, bool], value: Canonical) -> int:
+    return len(key[0]) + len(value.text)
+
+
+_known_texts: Recent[tuple[str, bool], Canonical] = Recent(_size, REMEMBERED, entries=10_000)
 
 
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
@@ -124,15 +137,26 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
     Returns:
         The canonical text and what was hidden. `canonical(canonical(text).text).text` is the same text.
 
-    Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read.
+    Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read; O(1) for one of the last
+    texts, of at most `REMEMBERED` characters, but for its hash.
     """
+    if edits is not UNTRACED:
+        return _canonical(text, markup, edits)
+    known = _known_texts.get((text, markup))
+    if known is None:
+        known = _canonical(text, markup, edits)
+        _known_texts.put((text, markup), known)
+    return known
+
+
+def _canonical(text: str, markup: bool, edits: Edits) -> Canonical:
     unread = max(len(text) - LONGEST, 0)
     text = edits.cut(text, 0, LONGEST)
-    hidden = Hidden(unread=unread)
+    hidden = Hidden(unread=unread) if unread else NOTHING
     for count in range(2 * ROUNDS):
         before = text
         text, encoded = decoded(text, edits) if markup else (text, 0)
-        hidden += Hidden(encoded=encoded)
+        hidden += Hidden(encoded=encoded) if encoded else NOTHING
         if text == before and TIDY.fullmatch(text):
             break
         text = unmarkable(text, edits) if markup and count == ROUNDS else text

@@ -9,6 +9,7 @@ import codecs
 import re
 from base64 import b64decode
 from binascii import Error
+from collections.abc import Callable
 
 from unpoison.kernels.alignment import UNTRACED, Edits
 from unpoison.kernels.invisible import MESSAGE
@@ -27,6 +28,9 @@ ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
 """A stretch in which escapes follow each other closely."""
 
+WRAPPED = re.compile(rf"(?:[^ \n]{{0,{FEWEST - 1}}}+[ \n])*+[^ \n]{{0,{FEWEST - 1}}}+")
+"""Most texts: without a run of that length."""
+
 SPACE = 0x20
 ESCAPE_GOES_ON = re.compile(r"[a-z\\\\%=]")
 """Behind an escape that stands for a letter of a word; `x=41 y=42` has none."""
@@ -36,6 +40,7 @@ SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S
 SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
 LINE = re.compile(r"[^\n]{20,}")
+LATIN = re.compile(r"[A-Za-z]{2}")
 WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 """No letters of a number or a code."""
 LONGEST = 2_000
@@ -68,21 +73,28 @@ def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
     Linear time.
     """
-    finders = (
-        (SPACED, "", _joined),
-        (ESCAPED, "%\\=", _unescaped),
-        (BASE64, "", _of_base64),
-        (HEXADECIMAL, "", _of_hexadecimal),
-        (LINE, "", _turned),
-    )
     count = 0
-    for pattern, signs, plainly in finders:
-        if signs and not any(sign in text for sign in signs):
-            continue
-        found = [(run, plainly(run[0])) for run in pattern.finditer(text)]
-        changes = [(*run.span(), plain) for run, plain in found if plain is not None]
-        text, count = edits.put(text, changes) if changes else text, count + len(changes)
+    for possible, finders in _FINDERS:
+        for pattern, plainly in finders if possible(text) else ():
+            found = [(run, plainly(run[0])) for run in pattern.finditer(text)]
+            changes = [(*run.span(), plain) for run, plain in found if plain is not None]
+            text, count = edits.put(text, changes) if changes else text, count + len(changes)
     return text, count
+
+
+def _spaced(text: str) -> bool:
+    """Whether there is white space between four words whose letters are parted by one space."""
+    return sum(map(text.count, ("\n", "\t", "  "))) >= 4
+
+
+def _escaping(text: str) -> bool:
+    """Whether there are the signs of three escapes."""
+    return sum(map(text.count, "%\\=")) >= 3
+
+
+def _unbroken(text: str) -> bool:
+    """Whether a run may be long enough to be a message."""
+    return WRAPPED.fullmatch(text) is None
 
 
 def _joined(run: str) -> str | None:
@@ -131,7 +143,7 @@ def _said(octets: bytes) -> str | None:
 
 def _turned(line: str) -> str | None:
     """A line the right way round, where only the other way makes sense."""
-    if PLAINLY.search(line):
+    if not LATIN.search(line) or PLAINLY.search(line):
         return None
     begin = line[:LONGEST]
     if len(WORD.findall(begin)) < FEWEST_WORDS or _sense(begin) > NONSENSE:
@@ -163,3 +175,14 @@ def _words_backwards(line: str) -> str:
 
 def _rotated(line: str) -> str:
     return codecs.encode(line, "rot13")
+
+
+_Finder = tuple[re.Pattern[str], Callable[[str], str | None]]
+
+_FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
+    (_spaced, ((SPACED, _joined),)),
+    (_escaping, ((ESCAPED, _unescaped),)),
+    (_unbroken, ((BASE64, _of_base64), (HEXADECIMAL, _of_hexadecimal))),
+    (len, ((LINE, _turned),)),
+)
+"""Whether a text may have such stretches at all, which takes little; what they look like; and what they say."""

@@ -38,6 +38,8 @@ def folded(text: str) -> str:
     text = " ".join(text.replace("\u2019", "'").replace("\u2032", "'").replace("\u2033", '"').split())
     text = _ROMAN.sub(lambda match: str(_roman(match[0])) if match[0] else "", text)
     text = _MARKED.sub(lambda match: "^" + unicodedata.normalize("NFKD", match[0]), _VULGAR.sub(" ", text))
+    if text.isascii():  # "&" is the only mark of those below that it can have
+        return " ".join(_DOTTED.sub(r"\1", text.lower().replace("&", " and ")).split())
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).lower())
     kept: list[str] = []
     latin = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from unicodedata import category, normalize
+from unicodedata import category, is_normalized, normalize
 
 from unpoison.kernels.alignment import UNTRACED, Change, Edits
 from unpoison.kernels.composition import recomposed, runs
@@ -14,6 +14,8 @@ __all__ = ["MESSAGE", "blanks", "composed", "hidden_words", "invisible", "unmark
 BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 BLANK = re.compile(rf"(?:(?![{BREAKS}])[\s\u2800])+")
 BREAK = re.compile(rf" ?[{BREAKS}][{BREAKS} ]*")
+SINGLE = re.compile(r" ?(?:[^\s\u2800]++[ \n])*+[^\s\u2800]*+")
+"""Words with one space or one line break between them."""
 
 IGNORED = (
     r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters that are no white space
@@ -44,6 +46,8 @@ MEANT = (
 CHOICE = r"\u180b-\u180f\u200c\u200d\ufe0e\ufe0f"
 UNSEEN = rf"(?:(?![{CHOICE}])[{IGNORED}]|(?!{MEANT})[{CHOICE}])++"
 STRAY = re.compile(UNSEEN)
+ANY_UNSEEN = re.compile(rf"[{CHOICE}{IGNORED}]")
+"""What `STRAY` consists of, found sooner."""
 INSIDE = re.compile(rf"(?<=[^\W_]){UNSEEN}(?=[^\W_])")
 UNSPACED = (
     r"\u0e00-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3131-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
@@ -55,6 +59,8 @@ BETWEEN = re.compile(rf"(?<=[^\W_{UNSPACED}]){UNSEEN}(?=[^\W_{UNSPACED}])")
 LONG = re.compile(r"\S{41,}")
 LINE_END = re.compile(r"(?<=[^\W\d_])\u00ad[ \t]*\r?\n[ \t]*(?=[^\W\d_])(?![A-Z])")
 TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]+")
+
+ANY_TAG = re.compile("[\U000e0000-\U000e007f]")
 
 FEWEST_WORDS = 5
 """As many words in a row, where no reader sees them, are a message, and are read."""
@@ -118,7 +124,7 @@ def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     of lines, are not counted; the latter join what the line end parted. Where hardly any white space is left, invisible
     characters stand for it: they become spaces in runs of more than 40 characters.
     """
-    if not STRAY.search(text):
+    if not ANY_UNSEEN.search(text) or not STRAY.search(text):
         return text, 0
     text = edits.cut(text, text.startswith("\ufeff"), len(text))
     if "\u00ad" in text:
@@ -142,7 +148,7 @@ def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], in
     Tag characters mirror ASCII and are never shown, but language models read them. The flags of England, Scotland and
     Wales, which are made with them, stay.
     """
-    runs = [match for match in TAGS.finditer(text) if match[1] is None]
+    runs = [match for match in TAGS.finditer(text) if match[1] is None] if ANY_TAG.search(text) else []
     if not runs:
         return text, [], 0
     marks = [i for run in runs for i in range(run.start(), run.end()) if 0x20 <= ord(text[i]) & 0x7F < 0x7F]
@@ -161,12 +167,15 @@ def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """
     if text.isascii():
         return text, 0
-    text = edits.sub(_marks().endless, r"\1", text)
+    if _marks().any.search(text):
+        text = edits.sub(_marks().endless, r"\1", text)
     styled = 0
     if STYLED.search(text):
         letters = "".join(STYLED.findall(text))
         styled = len(re.sub(r"[\uff10-\uff5a]", "", letters) if SPACELESS.search(text) else letters)
         text = edits.sub(BADGE_RUN, lambda run: run[0].translate(BADGES), text)
+    if is_normalized("NFKC", text):
+        return text, styled
     changes, offset = list[Change](), 0
     for number, piece in enumerate(KEPT.split(text)):
         changes += [] if number % 2 else recomposed(piece, offset, finely=edits.traced)
@@ -181,9 +190,9 @@ def unmarked(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     stay one tone on a vowel that has an accent already or is open (Yoruba, Ewe, Navajo), one accent on a letter that
     stands alone (the mean of x), and whatever belongs to a script of its own.
     """
-    if text.isascii():
-        return text, 0
     patterns = _marks()
+    if text.isascii() or not patterns.any.search(text):
+        return text, 0
     cut = edits.sub(patterns.heaped, r"\1", text)
     cut = edits.sub(patterns.foreign, "", cut)
     cut = edits.sub(patterns.loose, "", cut)
@@ -192,7 +201,8 @@ def unmarked(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 def blanks(text: str, edits: Edits = UNTRACED) -> str:
     """White space collapsed: one space, or one line break where there was any; none at the ends."""
-    text = edits.sub(BREAK, "\n", edits.sub(BLANK, " ", text))
+    if not SINGLE.fullmatch(text):
+        text = edits.sub(BREAK, "\n", edits.sub(BLANK, " ", text))
     start = len(text) - len(text.lstrip(" \n"))
     return edits.cut(text, start, max(start, len(text.rstrip(" \n"))))
 
@@ -203,6 +213,8 @@ class _Marks:
     def __init__(self) -> None:
         points = [p for p in range(0x300, 0x1F000) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
         every = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(points))
+        low = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(p for p in points if p < 0x10000))
+        self.any = re.compile(rf"[{low}{SHARED}\U00010000-\U0001f000]")  # one range is quicker than the marks in it
         self.endless = re.compile(rf"([{every}]{{8}})[{every}]+")
         tone = rf"(?<=[{OPEN}])[{TONES}]"
         alone = rf"(?<=(?<![\w{every}])[{LETTERS}])[{FORMULA}](?![\w{every}])"

@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain, product, repeat
+from itertools import chain, combinations, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,9 @@ MOST_DIFFERENCES = 3
 
 LONGEST_DIFFERENCE = 8
 """Words of one text that a difference may hold."""
+
+FEW = 16
+"""Up to so many texts, every two are looked at."""
 
 NEIGHBOURS = 8
 """Texts with the same rare word that are looked at, on either side: in a crowd of copies the nearest will do."""
@@ -80,6 +83,11 @@ class _Text:
         self.words = list(map(str.casefold, _WORD.findall(text)))
 
     @cached_property
+    def pairs(self) -> list[tuple[str, ...]]:
+        """Each word with the next one; at the end the last word alone, and nothing."""
+        return [*zip(self.words, self.words[1:]), *((word,) for word in self.words[-1:]), ()]
+
+    @cached_property
     def starts(self) -> list[int]:
         """The characters at which the words start, and the text's length; few texts are ever asked."""
         return [*(match.start() for match in _WORD.finditer(self.text)), len(self.text)]
@@ -90,11 +98,15 @@ class _Text:
 
 
 class _Compared(NamedTuple):
-    """The words that two texts share, with None for every open place, and what each has there."""
+    """The words that two texts share, with None for every open place, what each has there, and if that is all.
+
+    `one_word` where they differ in nothing else, and each has one word there.
+    """
 
     shared: tuple[str | None, ...]
     left: str
     right: str
+    one_word: bool
 
 
 class _Difference(NamedTuple):
@@ -128,14 +140,19 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
         copies[tuple(text.words)].append(i)
     firsts = [where[0] for where in copies.values()]
     frames: dict[tuple[str | None, ...], tuple[dict[int, str], int]] = {}
+    settled: dict[int, set[tuple[str | None, ...]]] = defaultdict(set)  # by text, where one word makes the difference
     for left, right in _candidates([read[i] for i in firsts]):
         first, second = firsts[left], firsts[right]
+        if not settled[first].isdisjoint(settled[second]):
+            continue  # their words can only be different in the same place
         compared = _compared(read[first], read[second])
         if compared is None:
             continue
         fillings, _ = frames.setdefault(compared.shared, ({}, compared.shared.count(None)))
         for i, filling in ((first, compared.left), (second, compared.right)):
             fillings.update(dict.fromkeys(copies[tuple(read[i].words)], filling))
+            if compared.one_word:
+                settled[i].add(compared.shared)
     ranked = [Frame(dict(sorted(fillings.items())), slots) for fillings, slots in frames.values()]
     ranked.sort(key=lambda frame: (frame.slots, next(iter(frame.fillings))))
     fewest_slots: dict[int, int] = {}  # the fewest open places of the frames that hold a text
@@ -152,6 +169,11 @@ def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
     so only those are looked up.
     """
     sets = [set(text.words) for text in read]
+    if len(sets) <= FEW:
+        enough = [max(FEWEST_SHARED, SHARED * len(own)) for own in sets]
+        pairs = combinations(range(len(sets)), 2)
+        yield from ((i, j) for i, j in pairs if len(sets[i] & sets[j]) >= max(enough[i], enough[j]))
+        return
     holders = Counter(chain.from_iterable(sets))
     several = sorted((word for word, number in holders.items() if number > 1), key=lambda w: (holders[w], w))
     rank = {word: at for at, word in enumerate(several)}
@@ -207,7 +229,7 @@ def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> 
 
 def _compared(left: _Text, right: _Text) -> _Compared | None:
     """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
-    differences = _differences(left.words, right.words)
+    differences = _differences(left, right)
     if differences is None:
         return None
     frame: list[str | None] = []
@@ -223,21 +245,24 @@ def _compared(left: _Text, right: _Text) -> _Compared | None:
     frame += left.words[at:]
     if not fillings:
         return None
-    return _Compared(
-        tuple(frame), ", ".join(first for first, _ in fillings), ", ".join(second for _, second in fillings)
-    )
+    one_word = [(b - a, d - c) for (a, b), (c, d) in differences] == [(1, 1)]
+    ours, theirs = ", ".join(first for first, _ in fillings), ", ".join(second for _, second in fillings)
+    return _Compared(tuple(frame), ours, theirs, one_word)
 
 
-def _differences(left: list[str], right: list[str]) -> list[_Difference] | None:
-    """Where two lists of words differ; None where they differ in too much. Linear time."""
+def _differences(one: _Text, other: _Text) -> list[_Difference] | None:
+    """Where two texts differ in their words; None where they differ in too much. Linear time."""
+    left, right = one.words, other.words
+    n, m = len(left), len(right)
     differences: list[_Difference] = []
     distinct = set()
     i = j = 0
-    while i < len(left) or j < len(right):
-        if i < len(left) and j < len(right) and left[i] == right[j]:
+    while True:
+        while i < n and j < m and left[i] == right[j]:
             i, j = i + 1, j + 1
-            continue
-        step = _step(left, right, i, j)
+        if i == n and j == m:
+            return differences
+        step = _step(one.pairs[i : i + LONGEST_DIFFERENCE + 1], other.pairs[j : j + LONGEST_DIFFERENCE + 1])
         if step is None:
             return None
         difference = _Difference((i, i + step[0]), (j, j + step[1]))
@@ -246,23 +271,15 @@ def _differences(left: list[str], right: list[str]) -> list[_Difference] | None:
             return None
         differences.append(difference)
         i, j = difference.left[1], difference.right[1]
-    return differences
 
 
-_STEPS = sorted(product(range(LONGEST_DIFFERENCE + 1), repeat=2), key=lambda step: (sum(step), abs(step[0] - step[1])))[
-    1:
-]  # the fewest words first, and of these as many for as many
-"""How many words of each of two lists may be passed over, in the order in which that is tried."""
+def _step(left: Sequence[tuple[str, ...]], right: Sequence[tuple[str, ...]]) -> tuple[int, int] | None:
+    """The fewest words to go on in each text until both go on alike, with two equal words or their end.
 
-
-def _step(left: list[str], right: list[str], i: int, j: int) -> tuple[int, int] | None:
-    """The fewest words to go on in each list until both go on alike, with two equal words or their end."""
-    for a, b in _STEPS:
-        if i + a > len(left) or j + b > len(right):
-            continue
-        if left[i + a : i + a + 2] == right[j + b : j + b + 2]:
-            return a, b
-    return None
+    Of equally few as many in one as in the other.
+    """
+    steps = [(left.index(pair), right.index(pair)) for pair in set(left).intersection(right)]
+    return min(steps, key=lambda step: (sum(step), abs(step[0] - step[1]), step[0]), default=None)
 
 
 def _differ(left: str, right: str) -> bool:

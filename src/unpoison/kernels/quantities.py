@@ -66,6 +66,11 @@ _NAMES = {name: f"{kind}*{factor}" for name, (kind, factor, _) in MEASURES.items
 _CURRENCIES = frozenset("$€£¥₹")
 _COUNTRIES = word_set("us a au c ca hk nz s canadian australian singapore")
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_BEGINNINGS = frozenset((*_SMALL, *_TEN, *_SCALES, *_MONTHS, *_TIMES, *_CURRENCIES, *_COUNTRIES)) | word_set(
+    "half hundred hundreds minus negative - +"
+)
+"""The tokens that a quantity may begin with, beside those that begin with a digit."""
+
 _UNNAMED = word_set(
     "a an the in on at to of or and by for from with as is are was were per than that who which but not no more less "
     "over under ago later before after since until till it its they he she there about out each every only bc bce ad "
@@ -107,7 +112,9 @@ class _Reader:
     def read(self) -> Quantities:
         at = 0
         while at < len(self.tokens):
-            end = self._moment(at) or self._count(at)
+            word = self.words[at]
+            able = word in _BEGINNINGS or word[0].isdecimal()
+            end = (self._moment(at) or self._count(at)) if able else 0
             if not end:
                 self.rest.append(self.tokens[at])
             at = end or at + 1

@@ -73,8 +73,9 @@ PIECE = re.compile(f"{LETTER}+")
 NUMBER = re.compile(r"(?<![\w.])[\[(#]?\d[\d:.,/%+-]*[\])>.:]?(?!\w)|\[\d{1,4}\]|(?m:^[#>*+|/-]{1,3} )")
 WORD = re.compile(r"[^\W_]+")
 ACCENTED = re.compile("[\u00c0-\u00d6\u00d9-\u00f6\u00f9-\u010f\u0112-\u017e\u01cd-\u01dc\u01e6-\u0233\u1e00-\u1ef9]")
-SPELT = re.compile(
-    rf"(?<={LETTER})[^\w\s]{{1,3}}(?={LETTER})|[_@$|]|!(?=\w)|\d(?={LETTER})|(?<={LETTER})\d|(?<=[a-z])[A-Z]|{STRANGE.pattern}"
+SPELT = re.compile(  # most letters are passed over at once
+    rf"[^a-z\s](?:(?<={LETTER}[^\w\s])[^\w\s]{{0,2}}(?={LETTER})|(?<=[_@$|])|(?<=!)(?=\w)|(?<=\d)(?={LETTER})"
+    rf"|(?<={LETTER}\d)|(?<=[a-z][A-Z])|(?<={STRANGE.pattern}))"
 )
 LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
 """Whatever may be changed shows one of these, so a stretch with few of them is left alone at once."""
