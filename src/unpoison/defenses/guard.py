@@ -41,13 +41,13 @@ from unpoison.defenses.guard_sources import (
 )
 from unpoison.defenses.guard_vectors import Vectors, vectors_of
 from unpoison.defenses.guard_windows import WindowModel
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.evidence import Signs
-from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
 from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
@@ -96,9 +96,9 @@ class Guard(Defense):
             `ambiguous`, `always`, or `never`. Costs one call of the generator for each passage that is still kept;
             the notes say how many were made.
         action: `drop` what is poison, or `redact`: keep a passage without the sentences that make it so, and without
-            those that give orders, where the rest is judged harmless. Then give a model `Screening.texts`.
-        alone: Judge each passage by its own evidence only (orders, hidden text, windows) and compare nothing, so that
-            no planted passage can make an honest one suspicious (`defenses.guard_alone`).
+            what it hides, where the rest is judged harmless. Then give a model `Screening.texts`.
+        alone: Judge each passage by its own evidence only (injections, hidden text, windows) and compare nothing, so
+            that no planted passage can make an honest one suspicious (`defenses.guard_alone`).
         answer: `kept` answers from the kept passages. `guaranteed` is `alone`, then a vote over what each passage says
             by itself, in the generator's words: `Answer.guarantee` says how many planted passages it withstands.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default. Given embeddings are
@@ -107,7 +107,10 @@ class Guard(Defense):
             every screening, for what is contested.
         nli: Judges which answers contradict each other. Without it no answers are compared.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says so: a policy and a history (`unpoison.Sources`, a path, a mapping). Then each source has one
             voice, what contradicts sources that count goes, and what agrees with them stays, however it is written.
         claims: Whether passages are read one by one for what they claim: `auto` with a reader, and with any other
@@ -140,7 +143,8 @@ class Guard(Defense):
         generator: Generator | str | None = None,
         nli: NLIModel | str | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "drop",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         claims: Literal["auto", "always", "never"] = "auto",
         on_dispute: Literal["show", "majority", "abstain"] = "show",
@@ -151,7 +155,8 @@ class Guard(Defense):
             generator=generator,
             nli=nli,
             trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )

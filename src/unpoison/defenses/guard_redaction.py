@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.order_cuts import harmless, hidden_spans
+from unpoison.defenses.injection_cuts import harmless, hidden_spans
 from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.spans import Span, spans_of, united, without

@@ -22,7 +22,7 @@ def retrieved(guard: Guard, query: str | Query, passages: Iterable[Any]) -> tupl
         InputError: An unusable query or passage, or no passage.
         ModelError: The encoder failed.
     """
-    entry = guard.admitted(query, passages)
+    entry, _ = run(guard.admitted(query, passages), guard.models, guard.limits)
     if not entry.passages:
         raise InputError("a row without passages that may be read teaches nothing; leave it out")
     vectors, _ = run(guard.vectors(entry.query, entry.passages), guard.models, guard.limits)
