@@ -27,7 +27,19 @@ from unpoison.models.protocols import (
     TwoTowers,
 )
 from unpoison.prompts import Prompt
-from unpoison.requests import Compare, Encode, Generate, Judge, Likelihood, NextToken, Read, Relate, Request, Retrieve
+from unpoison.requests import (
+    Classify,
+    Compare,
+    Encode,
+    Generate,
+    Judge,
+    Likelihood,
+    NextToken,
+    Read,
+    Relate,
+    Request,
+    Retrieve,
+)
 from unpoison.types import Query, Reply
 
 __all__ = ["Job", "Plan", "model_error", "plan"]
@@ -94,6 +106,9 @@ def plan(request: Request, models: Models, listener: Listener | None = None) -> 
         case Compare(pairs, purpose):
             scorer = _given(models.cross_encoder, "cross_encoder")
             return _plan_items("compare", scorer, scorer.score, pairs, purpose)
+        case Classify(texts, purpose):
+            classifier = _given(models.injection, "injection_model")
+            return _plan_items("classify", classifier, classifier.probabilities, texts, purpose)
         case Likelihood(texts, purpose):
             language_model = _given(models.language_model, "language_model")
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
@@ -275,13 +290,23 @@ def _vectors(value: object, count: int, model: str) -> NDArray[np.float32]:
     return vectors.astype(np.float32, copy=False)
 
 
-def _probabilities(value: object, count: int, model: str) -> NDArray[np.float64]:
-    rows = _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,)).astype(
-        np.float64, copy=False
+def _judgements(value: object, count: int, model: str) -> NDArray[np.float64]:
+    return _probabilities(
+        "judge", model, _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,))
     )
+
+
+def _classes(value: object, count: int, model: str) -> NDArray[np.float64]:
+    return _probabilities(
+        "classify", model, _array("classify", value, count, model, "(n,)", lambda shape: len(shape) == 1)
+    )
+
+
+def _probabilities(kind: str, model: str, values: NDArray[Any]) -> NDArray[np.float64]:
+    rows = values.astype(np.float64, copy=False)
     if rows.min() < -_TOLERANCE or rows.max() > 1 + _TOLERANCE:
         raise ModelError(
-            f"judge model {shown(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
+            f"{kind} model {shown(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
             f"{rows.max():g}; apply a softmax to its logits"
         )
     return np.clip(rows, 0.0, 1.0)
@@ -357,9 +382,10 @@ _TOLERANCE = 1e-3
 
 _RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]] = {
     "encode": (_vectors, lambda: np.zeros((0, 1), np.float32)),
-    "judge": (_probabilities, lambda: np.zeros((0, 3))),
+    "judge": (_judgements, lambda: np.zeros((0, 3))),
     "read": (_readings, list),
     "relate": (_relations, list),
+    "classify": (_classes, lambda: np.zeros(0)),
     "compare": (_scores, lambda: np.zeros(0)),
     "likelihood": (_log_probabilities, list),
 }

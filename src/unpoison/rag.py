@@ -209,7 +209,7 @@ class _Best(Defense):
         self.sources, self.learn = defense.sources, defense.learn
         vars(self)["name"] = defense.name  # this one's, not the class's
 
-    def admitted(self, query: object, passages: Any) -> Admitted:
+    def admitted(self, query: object, passages: Any) -> Flow[Admitted]:
         return self.defense.admitted(query, passages)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

@@ -45,12 +45,16 @@ SUSPICION = "probability of poison {probability:.2f}: "
 
 DOOR = {
     "prompt_injection": Words(
-        "gives an order to the model: {quote!r}",
+        "prompt injection: {quote!r}",
         "contains a prompt injection: it tells the model what to do instead of informing its reader",
     ),
     "prompt_injection.cut": Words(
-        "an order to the model is cut: {quote!r}; {clauses}",
+        "a prompt injection is cut: {quote!r}; {clauses}",
         "a prompt injection was cut out of it; of what is left: {clauses}",
+    ),
+    "prompt_injection.flagged": Words(
+        "a prompt injection is flagged: {quote!r}; {clauses}",
+        "holds what reads like a prompt injection, which is read with it; apart from that: {clauses}",
     ),
     "exempt": Words("exempt; {clauses}", "is exempt: it is kept whatever the defense finds"),
     "windows.worst": Words("its worst of {size} windows: {clauses}", "{clauses}"),

@@ -23,7 +23,7 @@ from unpoison.reason_words import OTHER_FATE, WORDS
 __all__ = ["PROMPT_INJECTION", "Clause", "Reason", "as_reason", "quotable"]
 
 PROMPT_INJECTION = "prompt_injection"
-"""The code of what is dropped for giving orders to the model."""
+"""The code of what is dropped for a prompt injection, and the name of the evidence for it."""
 
 LONGEST_PLAIN = 1000
 """Characters of a reason of somebody's own that are read as plain words."""

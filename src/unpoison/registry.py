@@ -25,6 +25,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, nearest, shown
+from unpoison.renamed import new_name
 
 __all__ = [
     "BUILT_IN",
@@ -294,6 +295,8 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     existing = {option.name: option for option in options(target)}
     for key in texts:
         if key not in existing:
+            if answer := new_name(key, owner, existing):
+                raise OptionError(answer)
             hint, known = nearest(key, existing), ", ".join(existing) or "none"
             raise OptionError(f"{owner} has no option {shown(key)}; {hint}it has: {known}")
     return {key: _value_of(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}

@@ -54,7 +54,7 @@ def explain(screening: AnyScreening) -> str:
 
 def _span_line(span: Span, passage: Passage, verdict: Verdict) -> str:
     whole = (passage.text if span.field == "text" else passage.title) or ""
-    state = "cut" if verdict.kept else "suspicious"
+    state = "cut" if span in verdict.cuts else "suspicious"
     where = f"{span.start}-{span.end}" if span.field == "text" else f"{span.start}-{span.end} of the title"
     return f"{state} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
 
@@ -195,7 +195,7 @@ def marked(text: str, verdict: Verdict, limit: int) -> str:
     around = max(limit // (2 * len(spans)), 40)
     for span in spans:
         pieces.append(_between(text[end : span.start], around, first=end == 0))
-        name = "cut" if verdict.kept else "suspicious"
+        name = "cut" if span in verdict.cuts else "suspicious"
         title = f"{span.probability:.2f}: {escaped(span.reason)}"
         shown = _shortened(text[span.start : span.end], limit)
         pieces.append(f'<mark class="{name}" title="{title}">{shown}</mark>')
@@ -219,5 +219,5 @@ def _shortened(text: str, limit: int) -> str:
 
 def cut_of(verdict: Verdict) -> str:
     """What a kept passage is read without: ", without 1 span", or nothing."""
-    count = len(verdict.spans) if verdict.kept else 0
+    count = len(verdict.cuts)
     return f", without {count} {'span' if count == 1 else 'spans'}" if count else ""

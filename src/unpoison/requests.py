@@ -24,6 +24,7 @@ from unpoison.prompts import Prompt
 from unpoison.types import Query, Reply, Screening
 
 __all__ = [
+    "Classify",
     "Compare",
     "Encode",
     "Flow",
@@ -35,6 +36,7 @@ __all__ = [
     "Relate",
     "Request",
     "Retrieve",
+    "classify",
     "compare",
     "encode",
     "generate",
@@ -107,6 +109,14 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
+class Classify:
+    """Texts to the probability that each holds a prompt injection, shape (n,)."""
+
+    texts: tuple[str, ...]
+    purpose: str = "prompt injection"
+
+
+@dataclass(frozen=True, slots=True)
 class Likelihood:
     """Texts to a list of token log-probabilities, one array of shape (T - 1,) for each."""
 
@@ -131,7 +141,7 @@ class Retrieve:
     purpose: str = "retrieval"
 
 
-Request: TypeAlias = Encode | Generate | Judge | Read | Relate | Compare | Likelihood | NextToken | Retrieve
+Request: TypeAlias = Encode | Generate | Judge | Read | Relate | Compare | Classify | Likelihood | NextToken | Retrieve
 
 Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
 """A generator that yields requests, receives replies, and returns a `T`."""
@@ -189,6 +199,15 @@ def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flo
     """
     (scores,) = yield (Compare(tuple(pairs), purpose),)
     return scores  # type: ignore[no-any-return]
+
+
+def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[NDArray[np.float64]]:
+    """Ask how likely texts hold a prompt injection.
+
+    Use it as `probabilities = yield from classify(texts)`.
+    """
+    (probabilities,) = yield (Classify(tuple(texts), purpose),)
+    return probabilities  # type: ignore[no-any-return]
 
 
 def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:

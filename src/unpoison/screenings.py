@@ -123,20 +123,20 @@ class Screening:
     def texts(self) -> tuple[str, ...]:
         """The kept passages as a model should read them, best first: canonical, the title in front, spans cut.
 
-        "[removed]" stands where something visible was cut. With `Guard(action="redact")` give a model these, not the
-        passages: what a model reads is then what was screened.
+        "[removed]" stands where something visible was cut. Give a model these, not the passages: what a model reads is
+        then what was screened.
         """
         return tuple(passage.shown for passage in self.read)
 
     @property
     def read(self) -> tuple[Passage, ...]:
         """The kept passages, best first, their reading without their spans; the very objects where there are none."""
-        return tuple(without(self.passages[i], self.verdicts[i].spans) for i in self.kept_indices)
+        return tuple(without(self.passages[i], self.verdicts[i].cuts) for i in self.kept_indices)
 
     @property
     def redacted_indices(self) -> tuple[int, ...]:
         """Input positions of the kept passages that are read without their spans, best first."""
-        return tuple(i for i in self.kept_indices if self.verdicts[i].spans)
+        return tuple(i for i in self.kept_indices if self.verdicts[i].cuts)
 
     def select(self, items: Sequence[T]) -> list[T]:
         """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`.

@@ -24,9 +24,10 @@ class Span:
 
     Attributes:
         start, end: Positions in the caller's text, counted in characters (code points); `end` is behind the last one.
-        probability: Of being poison, or an order, in [0, 1].
+        probability: Of being poison, or a prompt injection, in [0, 1].
         reason: One sentence.
         field: Whether the positions are those of the passage's `text` or of its `title`.
+        flagged: Whether it is only pointed out: a passage that is kept is read with it.
 
     Raises:
         ValueError: Positions that hold no character, or a probability out of range.
@@ -37,6 +38,7 @@ class Span:
     probability: float
     reason: str
     field: Literal["text", "title"] = "text"
+    flagged: bool = False
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int or not 0 <= self.start < self.end:
@@ -50,7 +52,8 @@ class Span:
             raise ValueError(f"a span is in the text or the title, got {shown(self.field)}")
 
     def to_dict(self) -> dict[str, Any]:
-        return to_row(self)
+        """Its fields; `flagged` where it is."""
+        return to_row(self, leave_out=() if self.flagged else ("flagged",))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -69,7 +72,13 @@ def united(spans: Iterable[Span]) -> tuple[Span, ...]:
         better, weaker = (span, last) if span.probability > last.probability else (last, span)
         reason = better.reason if weaker.reason in better.reason else f"{better.reason}; {weaker.reason}"
         reason = reason if len(reason) <= LONGEST_REASON else better.reason
-        merged[-1] = replace(better, start=last.start, end=max(last.end, span.end), reason=reason)
+        merged[-1] = replace(
+            better,
+            start=last.start,
+            end=max(last.end, span.end),
+            reason=reason,
+            flagged=last.flagged and span.flagged,
+        )
     return tuple(merged)
 
 

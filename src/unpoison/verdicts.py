@@ -30,7 +30,7 @@ class Verdict:
         reason: One sentence, naming the neighbours that incriminate or support it, with its code, parameters and
             plain words (`Reason`); a string becomes a reason without a code.
         spans: What in its text is suspicious, the title's first, rising and without overlaps; a kept passage is read
-            without these.
+            without these, but for those that are only flagged.
 
     Raises:
         ValueError: Spans that overlap or do not rise, or a reason that is no string.
@@ -47,6 +47,11 @@ class Verdict:
         object.__setattr__(self, "reason", as_reason(self.reason))
         if self.spans and united(self.spans) != tuple(self.spans):
             raise ValueError(f"the spans of passage {self.index} must rise and not overlap, got {shown(self.spans)}")
+
+    @property
+    def cuts(self) -> tuple[Span, ...]:
+        """What a kept passage is read without; of a dropped one nothing is read."""
+        return tuple(span for span in self.spans if not span.flagged) if self.kept else ()
 
     def to_dict(self) -> dict[str, Any]:
         return to_row(self)

@@ -154,7 +154,7 @@ def test_what_is_dropped_for_unrelated_questions_and_says_the_same_may_be_a_fals
     assert not audited({**one, "screening": screening} for one in against).false_alarms
     related = [{**agreeing[0], "query": query} for query in ("how tall is Mont Blanc", "Mont Blanc height, how tall")]
     assert not audited({**one, "screening": screening} for one in related).false_alarms
-    order = {"index": 0, "kept": False, "code": "prompt_injection", "reason": "gives an order to the model: 'obey'"}
+    order = {"index": 0, "kept": False, "code": "prompt_injection", "reason": "prompt injection: 'obey'"}
     ordering = {**screening, "verdicts": [order]}
     assert not audited({**one, "screening": ordering} for one in agreeing).false_alarms
 

@@ -32,8 +32,8 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 def test_scan_gate_and_defense_agree(disguise: Callable[[str], str], frame: str) -> None:
     planted = {"id": "planted", "text": frame.format(disguise(ORDER))}
     beside = honest()[:6]
-    verdict = Grada(orders="drop").screen("what is in Lyon", [*beside, planted]).verdicts[-1]
-    dropped = verdict.reason.startswith("gives an order to the model")
+    verdict = Grada(prompt_injection="drop").screen("what is in Lyon", [*beside, planted]).verdicts[-1]
+    dropped = verdict.reason.startswith("prompt injection: ")
     (decision,) = Ingest().check([planted], beside=beside).decisions
     finding = next(one for one in scan([*beside, planted]) if one.id == "planted")
     if dropped:

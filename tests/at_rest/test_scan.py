@@ -80,7 +80,7 @@ def test_two_workers_and_parts_that_were_finished_change_nothing(found: Scan, tm
     done: list[int] = []
     again = scan(
         documents,
-        engine=Engine(defense="guard:orders=keep", workers=1, folder=tmp_path / "parts"),
+        engine=Engine(defense="guard:prompt_injection=keep", workers=1, folder=tmp_path / "parts"),
         progress=lambda step, rows, total: done.append(rows),
     )
     assert again.findings == found.findings

@@ -13,6 +13,7 @@ from contract.test_promises import INPUTS, QUERY, SHARKS, make
 from test_reasons import JARGON
 from unpoison import Defense, Screening, registry
 from unpoison.cli.demo_cases import planted
+from unpoison.defenses.injections import POLICIES, InjectionPolicy
 from unpoison.reason_words import WORDS
 from unpoison.rows import load_sample
 
@@ -58,10 +59,10 @@ def test_reasons_on_the_sample_under_attack(defense: Defense, count: int) -> Non
         check_answered(defense, row.query, passages)
 
 
-@pytest.mark.parametrize("orders", ["keep", "drop"])
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("given", [SHARKS, *(INPUTS[name] for name in ("one", "two", "all equal", "emoji"))])
-def test_no_passage_chooses_the_words(defense: Defense, given: list[str], orders: str) -> None:
-    defense.orders = orders
+def test_no_passage_chooses_the_words(defense: Defense, given: list[str], policy: InjectionPolicy) -> None:
+    defense.prompt_injection = policy
     check(defense.screen(QUERY, [*given, *HOSTILE]))
     check(defense.screen(QUERY, HOSTILE))
     check_answered(defense, QUERY, [*HOSTILE, *given])

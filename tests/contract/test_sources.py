@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contract.test_orders import without_positions
 from contract.test_promises import QUERY, SHARKS, make
+from contract.test_prompt_injection import without_positions
 from unpoison import Defense, Guard, Passage, Screening, Sources, registry
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator

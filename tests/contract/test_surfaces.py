@@ -1,6 +1,6 @@
 """Whatever way a question takes into unpoison, the verdicts, spans and texts are those of `Guard().screen`.
 
-One attacked corpus (claims, orders, titles, disguises, languages) goes through every surface. Where one says less, the
+One attacked corpus (claims, injections, titles, disguises) goes through every surface. Where one says less, the
 reason stands at its test: a reranker has positions and no verdicts, TEI has no titles, the gate has no question.
 """
 
@@ -101,7 +101,11 @@ def posted(url: str, path: str, body: Any) -> Any:
 
 def test_the_corpus_is_an_attack_that_is_mostly_stopped() -> None:
     """Otherwise surfaces could agree on doing nothing."""
-    stopped = [name for name in ROWS if 3 not in SCREENINGS["guard", name].kept_indices]
+    stopped = [
+        name
+        for name in ROWS
+        if not (verdict := SCREENINGS["guard", name].verdicts[3]).kept or verdict.reason.code == "prompt_injection.cut"
+    ]
     assert len(stopped) >= 10
     assert any(SCREENINGS["guard:action=redact", name].redacted_indices for name in ROWS)
     assert 3 in SCREENINGS["guard", "not ASCII, not planted"].kept_indices
@@ -159,8 +163,9 @@ def test_rerank_in_teis_shape(url: str, name: str) -> None:
     texts = [passage.raw for passage in as_passages(ROWS[name]["passages"])]
     screening = GUARDS["guard"].screen(ASKED, texts)
     rows = posted(url, "/rerank", {"query": ASKED, "texts": texts})
-    assert [row["index"] for row in rows if row["score"] > 0] == list(screening.kept_indices)
-    assert [row["index"] for row in rows if row["score"] == 0] == list(screening.dropped_indices)
+    whole = [i for i in screening.kept_indices if i not in screening.redacted_indices]  # nobody reads the others' rests
+    assert [row["index"] for row in rows if row["score"] > 0] == whole
+    assert [row["index"] for row in rows if row["score"] == 0] == sorted(set(range(len(texts))) - set(whole))
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -208,11 +213,11 @@ def test_frameworks(framework: Any, spec: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_gate_before_an_index(name: str) -> None:
-    """It has no question, so claims are judged otherwise; but no order that Guard drops goes in."""
+    """It has no question, so claims are judged otherwise; but no injection that Guard finds goes in."""
     (planted, *rest) = [dict(ROWS[name]["passages"][i], id=str(i)) for i in (3, 0, 1, 2, 4, 5, 6)]
     verdict = SCREENINGS["guard", name].verdicts[3]
     (decision,) = Ingest().check([planted], beside=rest).decisions
-    if not verdict.kept and verdict.reason.startswith("gives an order to the model"):
+    if "prompt_injection" in verdict.reason.code:
         assert decision.decision != "accept"
     if name == "not ASCII, not planted":
         assert decision.decision == "accept"

@@ -42,7 +42,7 @@ def numbers(values):
 def probabilities(coefficients):
     lines = []
     for question, texts in sets():
-        screening = Guard(coefficients=coefficients, orders="keep").screen(question, texts)
+        screening = Guard(coefficients=coefficients, prompt_injection="keep").screen(question, texts)
         vectors = load_encoder("lexical").encode([*texts, question])
         evidence = signs(question, texts, vectors[:-1], vectors[-1])
         windows = WindowModel.load().judge(question, texts)
@@ -84,9 +84,9 @@ def test_a_contradiction_and_the_wording_count_together() -> None:
     def judge(premise, hypothesis):
         return "entailment" if ("Gothenburg" in premise) == ("Gothenburg" in hypothesis) else (0.1, 0.2, 0.7)
 
-    plain = Guard(orders="keep", threshold=1.0).screen(question, texts).evidence["probability"]
+    plain = Guard(prompt_injection="keep", threshold=1.0).screen(question, texts).evidence["probability"]
     guard = Guard(
-        orders="keep", threshold=1.0, consult="always", generator=ScriptedGenerator(reply), nli=FakeNLI(judge)
+        prompt_injection="keep", threshold=1.0, consult="always", generator=ScriptedGenerator(reply), nli=FakeNLI(judge)
     )
     both = guard.screen(question, texts).evidence["probability"]
     assert both[:-1] == pytest.approx(plain[:-1])

@@ -130,7 +130,7 @@ def _question(text: str, reading: str, *, texts: bool) -> dict[str, Any]:
 
 def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bool) -> dict[str, Any]:
     passage = screening.passages[verdict.index]
-    probability, orders = (screening.evidence.get(name) for name in ("probability", "orders"))
+    probability, injections = (screening.evidence.get(name) for name in ("probability", PROMPT_INJECTION))
     fields: dict[str, Any] = {
         **{name: value[:LONGEST_NAME] for name in ("id", "source") if (value := getattr(passage, name))},
         **{name: value for name in ("author", "added_at") if (value := detail(passage, name))},
@@ -138,7 +138,7 @@ def _passage(screening: Screening, verdict: Verdict, agrees: float, *, texts: bo
         "kept": verdict.kept,
         "score": _rounded(verdict.score),
         "probability": None if probability is None else _rounded(float(probability[verdict.index])),
-        "order": True if orders is not None and not verdict.kept and _ordered(verdict) else None,
+        "order": True if injections is not None and not verdict.kept and _ordered(verdict) else None,
         "agrees": None if np.isnan(agrees) else round(agrees, 3),
     }
     if texts:

@@ -122,7 +122,7 @@ _ALARM = ("document", "topics", "agrees with the others", "dropped")
 
 
 def _document(document: AuditedDocument) -> tuple[bool, Sequence[str]]:
-    orders = f" <small>{document.orders:,} for orders</small>" if document.orders else ""
+    orders = f" <small>{document.orders:,} for prompt injection</small>" if document.orders else ""
     origin = ", ".join(filter(None, (_shown(document.source, 80), _shown(document.author, 80))))
     return document.flagged, (
         f'<b dir="auto">{_shown(document.id, 80)}</b><blockquote dir="auto">{_shown(document.label)}</blockquote>',

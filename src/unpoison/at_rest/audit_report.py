@@ -24,7 +24,7 @@ class AuditedDocument:
         chance: The probability of drops for so many questions by chance, in [0, 1].
         suspicion: Its mean probability of poison, in [0, 1].
         questions: Different questions for which it was dropped.
-        orders: How often it was dropped for giving orders to the model.
+        orders: How often it was dropped for a prompt injection.
         first, first_dropped, last_dropped: Seconds since 1970, None where the log has no times.
         flagged: Whether it was dropped for two questions or more, and for so many by chance in less than one of 1,000
             cases; or for a question under attack.

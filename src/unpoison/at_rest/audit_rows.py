@@ -45,7 +45,7 @@ class Sighting:
         source, author: Where it came from.
         dropped: Whether it was kept from the model.
         suspicion: The probability of poison where the defense gives one, else 1 or 0, in [0, 1].
-        order: Whether it was dropped for giving orders to the model.
+        order: Whether it was dropped for a prompt injection.
         agrees: Which share of its names and numbers the kept ones have too; None where unknown.
     """
 

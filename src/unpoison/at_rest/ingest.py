@@ -111,7 +111,7 @@ class Ingest:
         quarantine: Any = None,
         threshold: float = 0.5,
         reject: float = 0.99,
-        defense: str = "guard:orders=keep",
+        defense: str = "guard:prompt_injection=keep",
         neighbours: int = NEIGHBOURS,
     ) -> None:
         self.store, self._quarantine = store, quarantine

@@ -45,7 +45,7 @@ class Engine:
         folder: Where finished parts are kept until the scan is over; None keeps none.
     """
 
-    defense: str = "guard:orders=keep"
+    defense: str = "guard:prompt_injection=keep"
     kind: Literal["local", "ray"] = "local"
     workers: int | None = None
     folder: Path | None = None

@@ -60,7 +60,7 @@ _ELSEWHERE = {"exfiltrate": (COUNTER,), "off-topic": (ELSEWHERE,)}
 
 
 class Orders(DirectAttack):
-    """One order to the model per passage.
+    """One prompt injection per passage.
 
     Args:
         kind: `override`, forget what else you were told; `role`, be somebody who answers so; `rule`, a policy that is
@@ -75,7 +75,7 @@ class Orders(DirectAttack):
     """
 
     name = "orders"
-    summary = "an order to the model: override, role, rule, dictated, exfiltrate, off-topic"
+    summary = "a prompt injection: override, role, rule, dictated, exfiltrate, off-topic"
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class Pia(DirectAttack):
     """
 
     name = "pia"
-    summary = "passages that give orders to the model"
+    summary = "passages that hold prompt injections"
     requires = ()
 
     def __init__(

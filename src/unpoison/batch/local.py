@@ -120,8 +120,11 @@ def usual_workers(screener: Screener) -> int:
 def _models(screener: Screener) -> list[str]:
     """The kinds of models that its strings name, such as "st" for `st:NAME`."""
     _, options = registry.parse(screener.defense)
-    named = [options.get(name) for name in ("encoder", "generator", "nli", "cross_encoder", "language_model")]
-    given = (screener.encoder, screener.generator, screener.nli)
+    named = [
+        options.get(name)
+        for name in ("encoder", "generator", "nli", "injection_model", "cross_encoder", "language_model")
+    ]
+    given = (screener.encoder, screener.generator, screener.nli, screener.injection_model)
     return [spec.partition(":")[0] for spec in (*named, *given) if spec is not None]
 
 

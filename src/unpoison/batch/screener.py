@@ -46,7 +46,8 @@ class Screener:
 
     Attributes:
         defense: A defense's name with options, such as `grada:alpha=0.3`.
-        encoder, generator, nli: Model strings, as the command line takes them; None for what the defense has built in.
+        encoder, generator, nli, injection_model: Model strings, as the command line takes them; None for what the
+            defense has built in.
         sources: The file of a policy or history of sources; None for none.
         learn: Whether the history is written; what comes of a row then depends on the rows before it.
         answer: Whether to answer the question as well; needs a generator.
@@ -62,6 +63,7 @@ class Screener:
     encoder: str | None = None
     generator: str | None = None
     nli: str | None = None
+    injection_model: str | None = None
     sources: str | None = None
     learn: bool = False
     answer: bool = False
@@ -121,6 +123,7 @@ class Screener:
             encoder=self.encoder,
             generator=self.generator,
             nli=self.nli,
+            injection_model=self.injection_model,
             **({} if self.sources is None else {"sources": self.sources}),
             limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
         )

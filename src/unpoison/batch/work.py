@@ -78,6 +78,8 @@ class PartWork:
         it = self.screener
         code = own_code(it.defense)
         settings = [__version__, it.defense, it.encoder, it.generator, it.nli, it.answer, self.results_only]
+        if it.injection_model is not None:
+            settings.append(it.injection_model)
         if it.sources is not None:
             settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
         return json.dumps([*settings, code] if code else settings)

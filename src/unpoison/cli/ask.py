@@ -13,6 +13,7 @@ from unpoison.cli.options import (
     EncoderCache,
     EncoderName,
     GeneratorName,
+    InjectionModel,
     Learn,
     Limit,
     MaxPassages,
@@ -78,6 +79,7 @@ def ask(
     encoder: EncoderName = None,
     encoder_cache: EncoderCache = None,
     nli: NLIName = None,
+    injection_model: InjectionModel = None,
     sources: SourcesFile = None,
     learn: Learn = False,
     on_error: Annotated[
@@ -165,6 +167,7 @@ def ask(
         encoder=make_encoder(encoder, encoder_cache),
         generator=model,
         nli=nli,
+        injection_model=injection_model,
         beliefs=store,
         limits=limits,
         sources=sources,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.options import DefenseName, EncoderName, Learn, Limit, NLIName, RowsFile, SourcesFile
+from unpoison.cli.options import DefenseName, EncoderName, InjectionModel, Learn, Limit, NLIName, RowsFile, SourcesFile
 
 __all__ = ["EXAMPLES", "batch"]
 
@@ -56,6 +56,7 @@ def batch(
         ),
     ] = None,
     nli: NLIName = None,
+    injection_model: InjectionModel = None,
     sources: SourcesFile = None,
     learn: Learn = False,
     answer: Annotated[bool, typer.Option("--answer", help="Answer every row's question as well.")] = False,
@@ -91,6 +92,7 @@ def batch(
         encoder=encoder,
         generator=generator,
         nli=nli,
+        injection_model=injection_model,
         sources=None if sources is None else str(sources),
         learn=learn,
         answer=answer,

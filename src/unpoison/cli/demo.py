@@ -41,7 +41,7 @@ def demo(
 
     Plants poisons in front of the genuine passages, as a retriever that falls for the repeated question ranks them,
     and shows what guard makes of one question and what every defense makes of all. With --all it shows a catch and an
-    honest miss of each defense, and what guard makes of a hidden poison, an order to the model, and sources that
+    honest miss of each defense, and what guard makes of a hidden poison, a prompt injection, and sources that
     disagree. Last, a plain lie that no style gives away: answered from the texts alone, and with who says so.
     """
     from unpoison import registry

@@ -61,7 +61,7 @@ def screening_table(screening: Screening) -> Table:
             "dropped" if verdict.rank is None else str(verdict.rank + 1),
             str(index),
             f"{verdict.score:.4g}",
-            Text(excerpt(read[index] if verdict.kept and verdict.spans else screening.passages[index].text)),
+            Text(excerpt(read[index] if verdict.cuts else screening.passages[index].text)),
             Text(plain(verdict.reason)),
             style="green" if verdict.kept else "red",
         )

@@ -6,6 +6,9 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from unpoison.errors import OptionError
+from unpoison.renamed import new_name
+
 __all__ = ["Command"]
 
 REST = "Options"
@@ -18,6 +21,15 @@ class Command(TyperCommand):
     Typer draws panels with rich only, whose help is twice as long; and it adds the type to an argument whose name
     already says what it is.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parameters = self.get_params(ctx)
+        known = {option for parameter in parameters for option in parameter.opts}
+        for option in (arg.partition("=")[0] for arg in args):
+            asked = option.startswith("--") and option not in known and "--defense" in known
+            if asked and (answer := new_name(option, ctx.command_path, flag="-d NAME:")):
+                raise OptionError(answer)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments, sections = list[tuple[str, str]](), dict[str, list[tuple[str, str]]]()

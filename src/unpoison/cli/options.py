@@ -68,6 +68,15 @@ NLIName = Annotated[
         help="lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: what suits -g]",
     ),
 ]
+InjectionModel = Annotated[
+    str | None,
+    typer.Option(
+        "--injection-model",
+        metavar="NAME_OR_PATH",
+        help="A classifier that finds prompt injections in place of the built-in detector: hf:NAME_OR_PATH or "
+        "onnx:FOLDER.",
+    ),
+]
 DefenseName = Annotated[
     str,
     typer.Option(

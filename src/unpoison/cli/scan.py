@@ -92,7 +92,7 @@ def scan(
     defense: Annotated[
         str,
         typer.Option("--defense", "-d", metavar="NAME[:OPTIONS]", help="Screens each document beside its neighbours."),
-    ] = "guard:orders=keep",
+    ] = "guard:prompt_injection=keep",
     engine: Annotated[Engine, typer.Option(help="local: processes of this machine; ray: Ray Data.")] = Engine.LOCAL,
     workers: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Parts at the same time; by default one for each processor.")

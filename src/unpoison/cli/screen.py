@@ -12,6 +12,7 @@ from unpoison.cli.options import (
     DefenseName,
     EncoderCache,
     EncoderName,
+    InjectionModel,
     Learn,
     Limit,
     MaxPassages,
@@ -52,6 +53,7 @@ def screen(
         ),
     ] = None,
     nli: NLIName = None,
+    injection_model: InjectionModel = None,
     sources: SourcesFile = None,
     learn: Learn = False,
     limit: Limit = None,
@@ -84,6 +86,7 @@ def screen(
         encoder=make_encoder(encoder, encoder_cache),
         generator=generator,
         nli=nli,
+        injection_model=injection_model,
         sources=sources,
     )
     learning(chosen, learn)

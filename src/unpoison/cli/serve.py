@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from unpoison.cli import serve_options as options
-from unpoison.cli.options import EncoderCache, EncoderName, Learn, Namespace, NLIName, SourcesFile
+from unpoison.cli.options import EncoderCache, EncoderName, InjectionModel, Learn, Namespace, NLIName, SourcesFile
 from unpoison.cli.serving import KEY, allowed_keys, check_used, made_defense
 
 __all__ = ["EXAMPLES", "serve"]
@@ -37,6 +37,7 @@ def serve(
     learn: Learn = False,
     generator: options.Generator = None,
     nli: NLIName = None,
+    injection_model: InjectionModel = None,
     cache: options.Cache = "memory",
     beliefs: options.Beliefs = None,
     namespace: Namespace = "default",
@@ -86,7 +87,7 @@ def serve(
     from unpoison.cli.running import cached_generator, make_encoder, say
     from unpoison.driver import Limits
     from unpoison.errors import OptionError
-    from unpoison.models.loading import load_encoder, load_nli
+    from unpoison.models.loading import load_encoder, load_injection_model, load_nli
     from unpoison.service import Bounds, create_app
     from unpoison.service import serve as run
     from unpoison.service.rates import LocalRates, RedisRates
@@ -125,6 +126,7 @@ def serve(
         "encoder": load_encoder(vectors) if isinstance(vectors, str) else vectors,
         "generator": None if generator is None else cached_generator(generator, cache),
         "nli": None if nli is None else load_nli(nli),
+        "injection_model": None if injection_model is None else load_injection_model(injection_model),
         "beliefs": store,
         "sources": Sources.of(sources),
         "learn": learn,

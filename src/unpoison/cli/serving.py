@@ -76,6 +76,6 @@ def check_used(specs: list[str], given: dict[str, Any]) -> None:
     from unpoison.errors import OptionError
 
     accepted = frozenset[str]().union(*map(_accepted, specs))
-    for name in ("encoder", "nli", "beliefs", "sources"):
+    for name in ("encoder", "nli", "injection_model", "beliefs", "sources"):
         if given[name] is not None and name not in accepted:
-            raise OptionError(f"none of {', '.join(specs)} takes --{name}; leave it out")
+            raise OptionError(f"none of {', '.join(specs)} takes --{name.replace('_', '-')}; leave it out")

@@ -20,10 +20,10 @@ from unpoison.baseline_prompts import (
 )
 from unpoison.checks import among, at_least, flag
 from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import texts_by_voice, voices_of
 from unpoison.driver import Limits
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Screening
@@ -42,7 +42,10 @@ class AstuteRag(Defense):
             consolidated before beside all sources. A round costs one call; with `merged` the last one is in the answer.
         extract: Where the answer's text comes from: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons, empty where that finds none.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the model is shown one document for
             each source, with all its passages. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
@@ -63,11 +66,18 @@ class AstuteRag(Defense):
         merged: bool = True,
         rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.merged = flag("merged", merged)
         self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))

@@ -9,18 +9,20 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from unpoison.checks import among, flag
+from unpoison.defenses.detector import BUILT_IN, CLASSIFIER
 from unpoison.defenses.door import Admitted, admitted
+from unpoison.defenses.injections import POLICIES, InjectionPolicy
 from unpoison.defenses.learning import outcomes_of
-from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.streaming import Event, streamed
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import OptionError, shown
 from unpoison.flows import as_flow, result_of
-from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_nli
+from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
 from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
     Generator,
+    InjectionClassifier,
     LogProbabilities,
     Models,
     NLIModel,
@@ -28,6 +30,7 @@ from unpoison.models.protocols import (
 )
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.reasons import Reason
+from unpoison.renamed import answers_old_names
 from unpoison.requests import Flow, generate
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.styles import Style
@@ -65,7 +68,6 @@ class Defense(ABC):
     source: ClassVar[str] = ""
     certifies: bool = False
     tightens: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
-    action: Literal["drop", "redact"] = "drop"
     learn: bool = False
 
     def __init__(
@@ -78,7 +80,8 @@ class Defense(ABC):
         language_model: LogProbabilities | str | None = None,
         retriever: Retriever | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -90,12 +93,18 @@ class Defense(ABC):
             cross_encoder=load_cross_encoder(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder,
             language_model=_language_model(language_model) if isinstance(language_model, str) else language_model,
             retriever=retriever,
+            injection=(load_injection_model(injection_model) if isinstance(injection_model, str) else injection_model),
         )
         self.limits = limits or Limits()
         self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
-        self.orders = among("orders", orders, ("drop", "keep"))
+        self.prompt_injection: InjectionPolicy = among("prompt_injection", prompt_injection, POLICIES)
 
-    def admitted(self, query: object, passages: Any) -> Admitted:
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__init__" in vars(cls):
+            cls.__init__ = answers_old_names(cls.__init__)  # type: ignore[method-assign]
+
+    def admitted(self, query: object, passages: Any) -> Flow[Admitted]:
         """The door: what this defense reads of what the caller passes (`defenses.door`)."""
         verbatim = getattr(self, "mode", None) == "reference"
         return admitted(
@@ -104,20 +113,20 @@ class Defense(ABC):
             self.models.encoder,
             verbatim=verbatim,
             trust_embeddings=self.trust_embeddings,
-            drop_orders=self.orders == "drop",
-            cut_orders=self.action == "redact",
+            prompt_injection=self.prompt_injection,
+            detector=BUILT_IN if self.models.injection is None else CLASSIFIER,
             sources=self.sources,
         )
 
     def screened(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
         """The flow of `screen`: `screening` behind the door."""
-        entry = self.admitted(query, passages)
+        entry = yield from self.admitted(query, passages)
         screening = yield from as_flow(self.screening(entry.query, entry.passages), self, "screening")
         return entry.screening(result_of(screening, Screening, self, "screening"))
 
     def _answered(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """The flow of `answer`; where nothing is let in it abstains, as where a screening kept none."""
-        return (yield from self._answered_behind(self.admitted(query, passages)))
+        return (yield from self._answered_behind((yield from self.admitted(query, passages))))
 
     def _answered_behind(self, entry: Admitted) -> Flow[Answer]:
         if entry.refused:
@@ -260,8 +269,16 @@ class Defense(ABC):
             UnpoisonError: As `answer`, at any event.
         """
         self._require_generator()
-        entry = self.admitted(query, passages)
-        return streamed(self._answered_behind(entry), self.models, self.limits, entry.screening)
+        entries = list[Admitted]()
+
+        def answering() -> Flow[Answer]:
+            entries.append((yield from self.admitted(query, passages)))
+            return (yield from self._answered_behind(entries[0]))
+
+        def finished(screening: Screening) -> Screening:
+            return entries[0].screening(screening)
+
+        return streamed(answering(), self.models, self.limits, finished)
 
     def remember(self, result: Screening | Answer) -> None:
         """Write what came of each source into the history, where that is wanted (`learn`)."""
@@ -322,3 +339,6 @@ def _language_model(spec: str) -> LogProbabilities:
     if not isinstance(model, LogProbabilities):
         raise OptionError(f"language_model {shown(spec)} gives no log-probabilities; use hf:NAME_OR_PATH")
     return model
+
+
+Defense.__init__ = answers_old_names(Defense.__init__)  # type: ignore[method-assign]

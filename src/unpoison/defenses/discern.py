@@ -21,10 +21,10 @@ from unpoison.checks import within
 from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.discriminator import Discriminator
 from unpoison.defenses.embedding import embedded
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
@@ -43,7 +43,10 @@ class Discern(Defense):
         threshold: P(perturbed) from which the discriminator's verdict is perturbed, in [0, 1].
         encoder: The one that the discriminator was trained on; by default the one that its file names.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -67,7 +70,8 @@ class Discern(Defense):
         threshold: float = 0.5,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -80,7 +84,8 @@ class Discern(Defense):
             generator=generator,
             encoder=encoder,
             trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )

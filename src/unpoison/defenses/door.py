@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unpoison.defenses.detector import BUILT_IN, Detector
+from unpoison.defenses.injections import InjectionPolicy, Injections, injections_in, with_injections
 from unpoison.defenses.left_out import Because, put_back
-from unpoison.defenses.orders import Orders, orders_in, with_orders
 from unpoison.defenses.voices import Hearing, hearing
 from unpoison.models.protocols import Encoder
 from unpoison.reasons import Reason
+from unpoison.requests import Flow
 from unpoison.sources import Sources
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 
@@ -32,12 +34,12 @@ class Admitted:
 
     Attributes:
         query, passages: What the defense gets: the same order; passages of blocked sources and what a source repeats,
-            passages that give orders, where these are to be dropped or cut, and embeddings that cannot be trusted are
-            out.
+            passages that hold prompt injections, where these are to be dropped or cut, and embeddings that cannot be
+            trusted are out.
         given: The caller's query and passages.
         notes: What was hidden, and which embeddings are not used.
         heard: Whose sources are heard.
-        orders: What the passages that are heard order, where orders are dropped.
+        injections: What the passages that are heard inject, where that is looked at.
     """
 
     query: Query
@@ -45,18 +47,18 @@ class Admitted:
     given: tuple[Query, tuple[Passage, ...]]
     notes: tuple[str, ...]
     heard: Hearing
-    orders: Orders | None = None
+    injections: Injections | None = None
 
     @property
     def refused(self) -> bool:
-        """Whether there were passages and all of them give orders, or are of blocked sources."""
+        """Whether there were passages and all of them hold injections, or are of blocked sources."""
         return bool(self.given[1]) and not self.passages
 
     def screening(self, screening: Screening) -> Screening:
         """The caller's own question and passages in the defense's screening, and the notes."""
         query, passages = self.given
-        if self.orders is not None:
-            screening = with_orders(screening, self.orders, tuple(passages[i] for i in self.heard.read))
+        if self.injections is not None:
+            screening = with_injections(screening, self.injections, tuple(passages[i] for i in self.heard.read))
         blocked = dict.fromkeys(self.heard.blocked, Because(BLOCKED))
         screening = put_back(screening, passages, self.heard.read, blocked, self.heard.copies)
         evidence = (
@@ -78,22 +80,22 @@ def admitted(
     *,
     verbatim: bool = False,
     trust_embeddings: bool = True,
-    drop_orders: bool = False,
-    cut_orders: bool = False,
+    prompt_injection: InjectionPolicy = "keep",
+    detector: Detector = BUILT_IN,
     sources: Sources | None = None,
-) -> Admitted:
+) -> Flow[Admitted]:
     """Let a question and its passages in.
 
     Args:
         query: As callers pass it.
         passages: As callers pass them.
         encoder: The defense's.
-        verbatim: The defense reads the raw texts, as the released codes do; these know no orders.
+        verbatim: The defense reads the raw texts, as the released codes do; these know no injections.
         trust_embeddings: False encodes here what comes from outside. Otherwise only the embedding of a text in which
             something was hidden is not used, for it was made of other words than the ones that are judged; the others
             keep theirs. Without an encoder all are used.
-        drop_orders: Leave out the passages that give orders to the model.
-        cut_orders: With `drop_orders`, let in what is left of those whose orders are confined to a few sentences.
+        prompt_injection: What becomes of the passages that hold one; `keep` does not look.
+        detector: Finds them.
         sources: Who is blocked, and who repeats himself.
     """
     question, given = as_query(query), as_passages(passages)
@@ -109,8 +111,10 @@ def admitted(
         *_cut(given, getattr(encoder, "longest", None)),
         *_unheard(heard, len(given)),
     )
-    orders = orders_in(spoken, cut=cut_orders) if drop_orders else None
-    whole = spoken if orders is None else orders.passages
+    injections = None
+    if prompt_injection != "keep":
+        injections = yield from injections_in(spoken, prompt_injection, detector)
+    whole = spoken if injections is None else injections.passages
     read, unused = (question, whole), 0
     if encoder is not None:
         texts: tuple[Query | Passage, ...] = (question, *whole)
@@ -128,7 +132,7 @@ def admitted(
         alone = trust_embeddings and getattr(encoder, "per_set", False) and unused < sum(brought)
         instead = "they are compared by their words" if alone else "the texts were encoded here"
         notes = (*notes, f"{unused} given embedding{'s are' if unused > 1 else ' is'} not used, for {why}; {instead}")
-    return Admitted(*read, (question, given), notes, heard, orders)
+    return Admitted(*read, (question, given), notes, heard, injections)
 
 
 def _unheard(heard: Hearing, k: int) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.embedding import embedded
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.bm25 import bm25
 from unpoison.kernels.cosine import cosine
@@ -28,7 +28,7 @@ from unpoison.kernels.ranking import best_first
 from unpoison.kernels.rouge import rouge_l
 from unpoison.kernels.stopwords import ENGLISH_33
 from unpoison.kernels.tokens import words
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, compare
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -70,7 +70,10 @@ class Grada(Defense):
             list-aware one. Its scores are used as they are, negative ones as 0.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -100,7 +103,8 @@ class Grada(Defense):
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -109,7 +113,8 @@ class Grada(Defense):
             cross_encoder=cross_encoder,
             generator=generator,
             trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )

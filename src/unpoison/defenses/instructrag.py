@@ -17,10 +17,10 @@ from typing import Literal, NamedTuple
 from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.checks import among
 from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError, shown
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
 from unpoison.types import Answer, Passage, Query, Screening
@@ -55,7 +55,10 @@ class InstructRag(Defense):
             ReliabilityRAG and RADAR run it, which turns the effect of a poison's position round.
         demonstrations: In place of the built-in ones: `Demonstration`s, or a file of JSON Lines with `question` and
             `rationale`. They stand among the instructions, so take them from nobody whom you do not trust.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -77,11 +80,18 @@ class InstructRag(Defense):
         extract: Literal["tags", "call", "rationale"] = "tags",
         order: Literal["worst-first", "best-first"] = "worst-first",
         demonstrations: Sequence[Demonstration] | Path | str | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.extract = among("extract", extract, ("tags", "call", "rationale"))
         self.order = among("order", order, ("worst-first", "best-first"))
         given = _load_demonstrations(demonstrations) if isinstance(demonstrations, str | Path) else demonstrations

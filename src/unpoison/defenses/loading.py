@@ -21,9 +21,9 @@ def load_defense(spec: str, **given: Any) -> Defense:
     """
     name, _ = registry.parse(spec)
     accepted = inspect.signature(registry.find("defenses", name)).parameters
-    for option in ("encoder", "nli", "beliefs", "sources"):
+    for option in ("encoder", "nli", "injection_model", "beliefs", "sources"):
         if given.get(option) is not None and option not in accepted:
-            raise OptionError(f"{name} takes no --{option}; leave it out")
+            raise OptionError(f"{name} takes no --{option.replace('_', '-')}; leave it out")
     return make_defense(spec, **given)
 
 

@@ -16,11 +16,11 @@ from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
 from unpoison.checks import at_least
 from unpoison.defenses.atomic import LONGEST_ANSWER
 from unpoison.defenses.base import Defense, SourcesOption, answered
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import squad
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.prompts import answer_alone_prompt, informative
 from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
@@ -37,7 +37,10 @@ class Madam(Defense):
     Args:
         generator: Every agent, and the aggregator.
         rounds: At most, 1 or more; the debate ends as soon as no agent's answer changes.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source has one agent, who has
             read all its passages, and those that were never seen before leave where one that was answers. What is of a
             blocked source is dropped unread.
@@ -58,11 +61,18 @@ class Madam(Defense):
         generator: Generator | str | None = None,
         *,
         rounds: int = 3,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.rounds = at_least("rounds", rounds, 1, 20)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

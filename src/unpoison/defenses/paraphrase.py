@@ -14,10 +14,10 @@ from typing import Any
 from unpoison.baseline_prompts import paraphrases_prompt
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, SourcesOption, answered
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.normalisation import trimmed
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate, retrieve
@@ -38,7 +38,10 @@ class Paraphrasing(Defense):
         retriever: `f(question)` gives passages, in any form that `answer` takes. Without one all paraphrases are
             answered from the passages that `answer` was given, which leaves the defense's point out: what was
             retrieved stays, and only the reading varies.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -58,11 +61,19 @@ class Paraphrasing(Defense):
         *,
         paraphrases: int = 5,
         retriever: Callable[[str], Iterable[Any]] | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, retriever=retriever, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            retriever=retriever,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.paraphrases = at_least("paraphrases", paraphrases, 1, 100)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:

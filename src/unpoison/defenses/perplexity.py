@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from unpoison.checks import at_least, within
 from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.errors import InputError
-from unpoison.models.protocols import Generator, LogProbabilities
+from unpoison.models.protocols import Generator, InjectionClassifier, LogProbabilities
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, likelihood
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -34,7 +34,10 @@ class Perplexity(Defense):
         keep_at_least: Never keep fewer than this many passages, the least perplexing ones.
         language_model: Gives token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
         generator: For `answer`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -57,12 +60,18 @@ class Perplexity(Defense):
         keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
         generator: Generator | str | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            language_model=language_model, generator=generator, orders=orders, sources=sources, limits=limits
+            language_model=language_model,
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
         )
         self.threshold = at_least("threshold", threshold, 1.0, whole=False)
         self.window = None if window is None else at_least("window", window, 1)

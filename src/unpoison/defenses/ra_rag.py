@@ -19,12 +19,12 @@ import numpy as np
 from unpoison.checks import at_least, within
 from unpoison.defenses.atomic import LONGEST_ANSWER
 from unpoison.defenses.base import Defense, SourcesOption, abstention
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import alike
 from unpoison.driver import Limits
 from unpoison.kernels.forms import form
-from unpoison.models.protocols import Generator, NLIModel
+from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
 from unpoison.prompts import answer_prompt, informative
 from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate, judge
@@ -75,7 +75,10 @@ class RaRag(Defense):
             known of any, all weigh the same.
         kappa: So many sources that know an answer are counted, the most reliable, at least 1.
         support: P(entailment) from which a passage supports an answer, in [0, 1].
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping; by default origins are domains, users and
             folders, and nothing is known of any. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
@@ -98,11 +101,19 @@ class RaRag(Defense):
         reliability: Mapping[str, float] | None = None,
         kappa: int = 4,
         support: float = 0.5,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=nli, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            nli=nli,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         given = {} if reliability is None else reliability
         self.reliability = {name: within(f"reliability of {name}", rate, 0.0, 1.0) for name, rate in given.items()}
         self.kappa = at_least("kappa", kappa, 1)

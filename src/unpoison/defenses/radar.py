@@ -26,13 +26,13 @@ from unpoison.beliefs.opening import open_beliefs
 from unpoison.beliefs.store import BeliefStore
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import SourcesOption, noted
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar_memory import RememberingRadar
 from unpoison.defenses.streaming import Event, whole
 from unpoison.driver import Limits, arun, run
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
-from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
 from unpoison.requests import Flow
 from unpoison.threads import on_thread
 from unpoison.types import Answer, Passage, Query
@@ -77,7 +77,10 @@ class Radar(RememberingRadar):
             the notes of the screening.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then what a source says in several
             passages is one answer with one rank, two sources support each other once, by their trust, and those that
             were never seen before support nobody beside those that were. What is of a blocked source is dropped unread.
@@ -103,7 +106,8 @@ class Radar(RememberingRadar):
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -112,7 +116,8 @@ class Radar(RememberingRadar):
             generator=generator,
             nli=answer_judge(nli, generator),
             trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )
@@ -149,7 +154,7 @@ class Radar(RememberingRadar):
         if self.beliefs is None:
             return super().answer(query, passages)
         self._require_generator()
-        entry = self.admitted(query, passages)
+        entry, _ = run(self.admitted(query, passages), self.models, self.limits)
         steps = self._remembering(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):
@@ -161,7 +166,7 @@ class Radar(RememberingRadar):
         if self.beliefs is None:
             return await super().aanswer(query, passages)
         self._require_generator()
-        entry = self.admitted(query, passages)
+        entry, _ = await arun(self.admitted(query, passages), self.models, self.limits)
         steps = self._remembering(self.beliefs, entry.query, entry.passages, key)
         step = _advance(steps, None)
         while not isinstance(step, Answer):

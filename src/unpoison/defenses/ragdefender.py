@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unpoison.checks import among, at_least
 from unpoison.defenses.base import EQUAL, Defense, SourcesOption
 from unpoison.defenses.embedding import embedded
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.clusters import agglomerative
 from unpoison.kernels.concentration import concentration
@@ -29,7 +29,7 @@ from unpoison.kernels.ranking import best_first
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.kernels.tfidf import top_terms
 from unpoison.kernels.tokens import words
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.reasons import Reason
 from unpoison.requests import Flow
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -73,7 +73,10 @@ class RagDefender(Defense):
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         generator: For `answer`.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -105,7 +108,8 @@ class RagDefender(Defense):
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -113,7 +117,8 @@ class RagDefender(Defense):
             encoder=encoder or "lexical",
             generator=generator,
             trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )

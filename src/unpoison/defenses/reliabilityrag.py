@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, read_alone
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
 from unpoison.driver import Limits
 from unpoison.kernels.independent_set import maximum_independent_set
 from unpoison.models.loading import answer_judge
-from unpoison.models.protocols import Generator, NLIModel
+from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
 from unpoison.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
@@ -56,7 +56,10 @@ class ReliabilityRag(Defense):
         contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then the largest set is that of the most
             sources, those that were never seen before only where nobody else answers, and with it go all passages that
             contradict none of it. What is of a blocked source is dropped unread.
@@ -79,12 +82,18 @@ class ReliabilityRag(Defense):
         *,
         contradiction: float = 0.5,
         fallback: Fallback = "all",
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            generator=generator, nli=answer_judge(nli, generator), orders=orders, sources=sources, limits=limits
+            generator=generator,
+            nli=answer_judge(nli, generator),
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
         )
         self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
         self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
@@ -163,7 +172,10 @@ class SampledReliabilityRag(ReliabilityRag):
         contradiction: P(contradiction) from which two answers contradict each other, in [0, 1].
         fallback: When no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then ranks are those of sources, the
             passages of one share its weight, and trust multiplies it. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
@@ -188,7 +200,8 @@ class SampledReliabilityRag(ReliabilityRag):
         seed: int = 0,
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -197,7 +210,8 @@ class SampledReliabilityRag(ReliabilityRag):
             nli,
             contradiction=contradiction,
             fallback=fallback,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unpoison.checks import at_least
 from unpoison.defenses.base import SourcesOption, abstention, answered
 from unpoison.defenses.embedding import embedded
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.robustrag_decoding import MOST_PASSAGES
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
@@ -24,7 +24,7 @@ from unpoison.errors import InputError, OptionError
 from unpoison.kernels.cosine import cosine
 from unpoison.models.lexical import LexicalEncoder
 from unpoison.models.loading import load_encoder
-from unpoison.models.protocols import Encoder, Generator, TokenByToken
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, TokenByToken
 from unpoison.prompts import answer_alone_prompt, answer_prompt
 from unpoison.requests import Flow, next_token
 from unpoison.types import Answer, Passage, Query, Reply
@@ -44,7 +44,10 @@ class Replug(Vanilla):
         temperature: Of the weights' softmax; large ones weigh all passages alike.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of the reply, at least 1.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -66,11 +69,19 @@ class Replug(Vanilla):
         temperature: float = 1.0,
         keep: int | None = None,
         max_tokens: int = 50,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(keep, generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            keep,
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.models = replace(self.models, encoder=loaded or LexicalEncoder())
         self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)

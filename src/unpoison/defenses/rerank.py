@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, SourcesOption
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
 from unpoison.kernels.ranking import best_first
 from unpoison.models.cross_encoders import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
-from unpoison.models.protocols import CrossEncoder, Generator
+from unpoison.models.protocols import CrossEncoder, Generator, InjectionClassifier
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, compare
 from unpoison.types import Evidence, Passage, Query, Screening
@@ -31,7 +31,10 @@ class Rerank(Defense):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
         generator: For `answer`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -55,13 +58,21 @@ class Rerank(Defense):
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         self.keep = at_least("keep", keep, 1)
         scorer = cross_encoder or CrossEncoderScorer(model)
-        super().__init__(cross_encoder=scorer, generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            cross_encoder=scorer,
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -98,7 +109,10 @@ class Hlatr(Rerank):
         keep: How many passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
         generator: For `answer`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -122,11 +136,18 @@ class Hlatr(Rerank):
         keep: int = 5,
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
         scorer = cross_encoder or HlatrScorer(model, head=head)
         super().__init__(
-            keep=keep, cross_encoder=scorer, generator=generator, orders=orders, sources=sources, limits=limits
+            keep=keep,
+            cross_encoder=scorer,
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
         )

@@ -16,15 +16,15 @@ from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.atomic import read_alone
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.isolation import isolated
-from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
 from unpoison.driver import Limits, run
 from unpoison.errors import OptionError
 from unpoison.kernels.keywords import empty, keywords
 from unpoison.kernels.normalisation import trimmed
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.prompts import Prompt, atomic_answer_reference_prompt, informative
 from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow, generate
@@ -73,7 +73,10 @@ class RobustRag(Defense):
         doubtful: For `Answer.guarantee`, so many keywords that m passages may let in or keep out are tried, which takes
             up to 2^doubtful calls more for each m; 0 proves only what leaves the list of keywords as it is, at no call.
             By default 6 where the generator is a reader, and 0 else.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for a
             keyword, those that were never seen before only where nobody else answers, and rank is the source's. What is
             of a blocked source is dropped unread.
@@ -100,11 +103,18 @@ class RobustRag(Defense):
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.form = among("form", form, ("short", "long"))
         shares = (0.3, 3.0) if form == "short" else (0.4, 4.0)
         self.alpha = shares[0] if alpha is None else within("alpha", alpha, 0.0, 1.0)

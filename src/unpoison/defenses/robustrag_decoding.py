@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least, within
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.driver import Limits, run
 from unpoison.errors import InputError, OptionError
-from unpoison.models.protocols import Generator, TokenByToken
+from unpoison.models.protocols import Generator, InjectionClassifier, TokenByToken
 from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, next_token
@@ -74,7 +74,10 @@ class RobustRagDecoding(Defense):
         max_tokens: Of the reply, at least 1.
         mode: The first token is neither `I`, `Please` nor a new line. `reference` looks up the two characters `/n`
             for the latter, as the released code does.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then each source adds the mean of its
             passages, those that were never seen before only where nobody else answers. What is of a blocked source is
             dropped unread.
@@ -100,11 +103,18 @@ class RobustRagDecoding(Defense):
         aggregate: Literal["sum", "median"] = "sum",
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.eta = at_least("eta", eta, 0.0, 1e6, whole=False)
         self.temperature = at_least("temperature", temperature, 1e-3, 100.0, whole=False)
         self.refusal = within("refusal", refusal, 0.0, 1.0)

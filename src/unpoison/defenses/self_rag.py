@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from unpoison.checks import among, at_least
 from unpoison.defenses.base import SourcesOption, abstention, answered
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.kernels.normalisation import squad
-from unpoison.models.protocols import Generator, TokenByToken
+from unpoison.models.protocols import Generator, InjectionClassifier, TokenByToken
 from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.requests import Flow, generate, next_token
 from unpoison.types import Answer, Passage, Query, Reply
@@ -71,7 +71,10 @@ class SelfRag(Vanilla):
         utility: The weight of that score; the paper's is 0.5.
         keep: How many passages to read, the best of them; all when None.
         max_tokens: Of each answer with reflection tokens.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -95,11 +98,19 @@ class SelfRag(Vanilla):
         utility: float = 0.5,
         keep: int | None = None,
         max_tokens: int = 100,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(keep, generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            keep,
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.critique: str = among("critique", critique, ("auto", "tokens", "prompt"))
         self.relevance = at_least("relevance", relevance, 0.0, 100.0, whole=False)
         self.support = at_least("support", support, 0.0, 100.0, whole=False)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from unpoison.checks import among, at_least, flag, within
 from unpoison.defenses.base import EQUAL, Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.embedding import embedded
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.trustrag_reference import reference_filter
 from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
 from unpoison.kernels.clusters import two_means
 from unpoison.kernels.cosine import cosine
 from unpoison.kernels.rouge import rouge_l
-from unpoison.models.protocols import Encoder, Generator
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
 from unpoison.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate, together
@@ -69,7 +69,10 @@ class TrustRag(Defense):
         self_assessment: False answers without judging how reliable the external information is.
         encoder: For passages that bring no embedding; the built-in lexical encoder by default.
         trust_embeddings: False encodes here what comes with an embedding, for vectors can be forged.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -99,7 +102,8 @@ class TrustRag(Defense):
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
@@ -107,7 +111,8 @@ class TrustRag(Defense):
             encoder=encoder or "lexical",
             generator=generator,
             trust_embeddings=trust_embeddings,
-            orders=orders,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
             sources=sources,
             limits=limits,
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from unpoison.checks import at_least
 from unpoison.defenses.base import Defense, SourcesOption, answered
-from unpoison.defenses.orders import OrdersPolicy
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.driver import Limits
-from unpoison.models.protocols import Generator
+from unpoison.models.protocols import Generator, InjectionClassifier
 from unpoison.prompts import answer_alone_prompt
 from unpoison.reasons import Reason
 from unpoison.requests import Flow, generate
@@ -21,7 +21,11 @@ class Vanilla(Defense):
     Args:
         keep: How many to keep; the "None" row of GRADA's tables is `keep=5` of ten.
         generator: For `answer`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look,
+            as a baseline must.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -38,11 +42,18 @@ class Vanilla(Defense):
         keep: int | None = None,
         *,
         generator: Generator | str | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "keep",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.keep = None if keep is None else at_least("keep", keep, 1)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -69,7 +80,11 @@ class NoRag(Defense):
 
     Args:
         generator: For `answer`.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look,
+            as a baseline must.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
             unread, and what a source repeats is read once.
         limits: Bounds on the model calls.
@@ -84,11 +99,18 @@ class NoRag(Defense):
         self,
         *,
         generator: Generator | str | None = None,
-        orders: OrdersPolicy = "keep",
+        prompt_injection: InjectionPolicy = "keep",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests

@@ -9,7 +9,7 @@ one that was suppressed.
 again (`same="written"`: an answer of the same form, `kernels.forms`; `same="meaning"`: w or what says the same as w).
 
 **Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
-from its own text (`passages`), orders are judged by its own text (`defenses.orders`), it is read in a prompt of its own
+from its own text (`passages`), injections by its own text (`defenses.injections`), it is read in a prompt of its own
 (`defenses.isolation`), `informative` and `kernels.forms.form` look at its own answer. Caches return what would be made
 anew; equal prompts are asked once, with equal replies. (2) So m changes take at most m votes from any class and give at
 most m to any. With `copies="once"` a class has as many votes as there can be passages among its voters of which no two
@@ -40,14 +40,14 @@ import numpy as np
 
 from unpoison.checks import among, at_least
 from unpoison.defenses.base import Defense, SourcesOption, abstention
+from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.isolation import read_apart
-from unpoison.defenses.orders import OrdersPolicy
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import Ballots, Counted, counted
 from unpoison.defenses.vote_sources import counted_by_source
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
-from unpoison.models.protocols import Generator, NLIModel
+from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
 from unpoison.prompts import atomic_answer_reference_prompt
 from unpoison.reasons import Reason, quotable
 from unpoison.requests import Flow
@@ -81,7 +81,10 @@ class Vote(Defense):
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`
             what they say counted; then at most 100 passages.
         least: Votes that the answer needs, at least 1; with fewer it abstains. With sources so many of them.
-        orders: `drop` passages that give orders to the model before anything reads them, or `keep` them.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
         sources: Who says what: `Sources`, or a policy as a file or a mapping. Then sources vote, each once for what it
             says, by their trust, and the guarantee is in sources. What is of a blocked source is dropped unread.
         limits: Bounds on the model calls.
@@ -107,11 +110,19 @@ class Vote(Defense):
         seconds: int = 4,
         copies: Literal["each", "once"] = "each",
         least: int = 1,
-        orders: OrdersPolicy = "drop",
+        prompt_injection: InjectionPolicy = "redact",
+        injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(generator=generator, nli=nli, orders=orders, sources=sources, limits=limits)
+        super().__init__(
+            generator=generator,
+            nli=nli,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
         self.same = among("same", same, ("written", "meaning"))
         self.seconds = at_least("seconds", seconds, 1)
         self.copies = among("copies", copies, ("each", "once"))

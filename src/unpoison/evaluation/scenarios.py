@@ -252,7 +252,7 @@ def described(defense: Defense) -> str:
     )  # no options
 
 
-_USUAL = ("trust_embeddings", "orders", "name")
+_USUAL = ("trust_embeddings", "prompt_injection", "name")
 
 
 def _code(defense: Defense | None) -> str:

@@ -202,7 +202,7 @@ def passage(
 def readable(screening: Screening, documents: Sequence[D], cutting: Callable[[D, str], D]) -> list[D]:
     """The documents of the kept passages, best first, as a model may read them: copies of those that are redacted."""
     return [
-        cutting(document, text) if screening.verdicts[i].spans else document
+        cutting(document, text) if screening.verdicts[i].cuts else document
         for i, document, text in zip(screening.kept_indices, screening.select(documents), screening.texts, strict=True)
     ]
 
@@ -220,7 +220,7 @@ def spared(screening: Screening, exempt: Callable[[Passage], bool]) -> Screening
     Those that the defense dropped stand where the retriever had them if the defense keeps the retriever's order, and
     after all others if it reranks.
     """
-    whole = [v.index for v in screening.verdicts if (v.spans or not v.kept) and exempt(screening.passages[v.index])]
+    whole = [v.index for v in screening.verdicts if (v.cuts or not v.kept) and exempt(screening.passages[v.index])]
     if not whole:
         return screening
     saved = [i for i in whole if not screening.verdicts[i].kept]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, UnpoisonError, shown
 from unpoison.extras import require
+from unpoison.kernels.alignment import Region
 
-__all__ = ["check_published", "encodable", "in_batches", "named", "nli_columns", "opening", "softmax"]
+__all__ = ["check_published", "encodable", "in_batches", "named", "nli_columns", "opening", "softmax", "token_windows"]
 
 
 @contextmanager
@@ -119,6 +120,12 @@ def in_batches(
     result = np.empty_like(rows)
     result[order] = rows
     return result
+
+
+def token_windows(offsets: Iterable[Sequence[tuple[int, int]]]) -> list[Region]:
+    """Where windows of tokens stand in a text, by the places of the tokens; empty ones are left out."""
+    ends = [(min(start for start, _ in part), max(end for _, end in part)) for part in offsets if part]
+    return [(start, end) for start, end in ends if start < end]
 
 
 def encodable(text: str) -> str:

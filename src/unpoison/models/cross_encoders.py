@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
 from unpoison.extras import require
-from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax
+from unpoison.kernels.alignment import Region
+from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax, token_windows
 from unpoison.models.hub import from_disk
 
 __all__ = ["CrossEncoderNLI", "CrossEncoderScorer", "PairClassifier"]
@@ -91,7 +92,7 @@ class CrossEncoderScorer:
 
 
 class PairClassifier:
-    """Pairs of texts to logits."""
+    """Pairs of texts, or texts, to logits."""
 
     def __init__(self, name: str, path: str, device: str | None, batch_size: int, max_length: int) -> None:
         for option, value in (("batch_size", batch_size), ("max_length", max_length)):
@@ -118,12 +119,31 @@ class PairClassifier:
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
         self.labels: dict[int, str] = dict(model.config.id2label)
 
-    def logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+    def logits(self, pairs: Sequence[tuple[str, str]] | Sequence[str]) -> NDArray[np.float64]:
         """Shape (n, labels)."""
         if not pairs:
             return np.zeros((0, len(self.labels)))
         with self._lock:
             return in_batches(pairs, self._batch_size, self._logits, self._name)
+
+    def windows(self, text: str, overlap: int) -> list[Region]:
+        """Where the windows stand in which the model can read a whole text; `overlap` tokens are in two of them."""
+        if not self._tokenizer.is_fast:
+            raise ModelError(f"{self._name} has no fast tokenizer, which says where tokens stand; save it with one")
+        with self._lock:
+            features = self._tokenizer(
+                text,
+                truncation=True,
+                max_length=self._max_length,
+                stride=min(overlap, self._max_length // 4),
+                return_overflowing_tokens=True,
+                return_offsets_mapping=True,
+                return_special_tokens_mask=True,
+            )
+        return token_windows(
+            [offset for offset, special in zip(part, mask) if not special]
+            for part, mask in zip(features["offset_mapping"], features["special_tokens_mask"])
+        )
 
     def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """What the last layer makes of the first token, shape (n, width)."""
@@ -140,9 +160,9 @@ class PairClassifier:
         return states[-1][:, 0].float().cpu().numpy()  # type: ignore[no-any-return]
 
     def _run(self, pairs: list[Any], **options: bool) -> Any:
-        first, second = zip(*pairs)
+        texts = [pairs] if isinstance(pairs[0], str) else map(list, zip(*pairs))
         features = self._tokenizer(
-            list(first), list(second), truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
+            *texts, truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
         )
         with self._torch.inference_mode():
             return self._model(**features.to(self.device), **options)

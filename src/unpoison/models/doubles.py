@@ -25,7 +25,14 @@ from unpoison.errors import ModelError, OptionError, shown
 from unpoison.prompts import Prompt
 from unpoison.types import Reply
 
-__all__ = ["FakeCrossEncoder", "FakeEncoder", "FakeLanguageModel", "FakeNLI", "ScriptedGenerator"]
+__all__ = [
+    "FakeCrossEncoder",
+    "FakeEncoder",
+    "FakeInjectionClassifier",
+    "FakeLanguageModel",
+    "FakeNLI",
+    "ScriptedGenerator",
+]
 
 Judgement: TypeAlias = str | Sequence[float]
 """A label ("entailment", "neutral", "contradiction") or the three probabilities in that order."""
@@ -156,6 +163,35 @@ class FakeCrossEncoder:
 
     def __repr__(self) -> str:
         return f"FakeCrossEncoder({_described(self._scores, 'pairs')}, otherwise={self._otherwise})"
+
+
+class FakeInjectionClassifier:
+    """Probabilities from a function, or from words.
+
+    Args:
+        probability: `f(text)`; or words, of which a text with any has 0.99 and one without 0.01.
+
+    Attributes:
+        calls: The texts of each call so far.
+    """
+
+    def __init__(self, probability: Callable[[str], float] | Sequence[str] = ("ignore",)) -> None:
+        self.name = "fake"
+        self.calls: list[tuple[str, ...]] = []
+        self._probability = probability
+
+    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """Shape (n,)."""
+        self.calls.append(tuple(texts))
+        return np.array([self._of(text) for text in texts], np.float64)
+
+    def _of(self, text: str) -> float:
+        if callable(self._probability):
+            return self._probability(text)
+        return 0.99 if any(word in text.lower() for word in self._probability) else 0.01
+
+    def __repr__(self) -> str:
+        return f"FakeInjectionClassifier({_described(self._probability, 'words')})"
 
 
 class ScriptedGenerator:

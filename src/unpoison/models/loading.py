@@ -1,18 +1,19 @@
 """Model strings to models: what `-e`, `-g` and `--nli` take, and what every constructor takes in place of a model.
 
 A form that names a model may go on with options of its class: `openai:o4-mini,temperature=none`. Other packages add
-forms of their own by an entry point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli` or
-`unpoison.cross_encoders`.
+forms of their own by an entry point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli`,
+`unpoison.cross_encoders` or `unpoison.injection_models`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from unpoison.errors import OptionError, shown
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator, NLIModel
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier, NLIModel
 from unpoison.registry import entry_point, names, read_options, split_options
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "load_cross_encoder",
     "load_encoder",
     "load_generator",
+    "load_injection_model",
     "load_nli",
 ]
 
@@ -53,6 +55,12 @@ NLI_MODELS = {
 CROSS_ENCODERS = {
     "cross:NAME_OR_PATH": "cross_encoders:CrossEncoderScorer",
     "hlatr:NAME_OR_PATH": "hlatr:HlatrScorer",
+}
+
+
+INJECTION_MODELS = {
+    "hf:NAME_OR_PATH": "injection:TransformersInjectionClassifier",
+    "onnx:FOLDER": "injection:OnnxInjectionClassifier",
 }
 
 
@@ -96,6 +104,26 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
         MissingExtraError: The form needs an extra that is not installed.
     """
     return _load("cross-encoder", "cross_encoders", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
+
+
+def load_injection_model(spec: str) -> InjectionClassifier:
+    """`hf:NAME_OR_PATH` (torch) or `onnx:FOLDER`, any sequence classifier whose labels say which one is an injection.
+
+    A bare name or path is one of these: a folder that holds a graph is `onnx`, everything else `hf`. Where the labels
+    do not say it: `hf:NAME,label=LABEL_1`.
+
+    Raises:
+        OptionError: An option that the model does not have.
+        MissingExtraError: The form needs an extra that is not installed.
+        ModelError: The model cannot be loaded, or its labels do not say which output is an injection.
+    """
+    kind, colon, rest = spec.partition(":")
+    known = {form.partition(":")[0] for form in INJECTION_MODELS} | set(names("injection_models"))
+    if not (colon and rest and kind in known) and spec not in known:
+        folder = Path(spec.partition(",")[0])
+        graph = any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx"))
+        spec = f"{'onnx' if graph else 'hf'}:{spec}"
+    return _load("injection model", "injection_models", spec, INJECTION_MODELS)  # type: ignore[no-any-return]
 
 
 def best_reader() -> str:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from unpoison.checks import among
 from unpoison.errors import ModelError, OptionError, shown
 from unpoison.extras import require
-from unpoison.models.checkpoints import in_batches, named, nli_columns, softmax
+from unpoison.kernels.alignment import Region
+from unpoison.models.checkpoints import in_batches, named, nli_columns, softmax, token_windows
 
-__all__ = ["OnnxEncoder", "OnnxNLI", "open_session"]
+__all__ = ["Graph", "OnnxEncoder", "OnnxNLI", "labels_of", "open_session"]
 
 
 class OnnxEncoder:
@@ -59,11 +60,11 @@ class OnnxEncoder:
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
         self.name = named(f"onnx:{folder}", pooling=pooling, similarity=similarity, query_encoder=query_encoder)
-        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
+        self._graph = Graph(self.name, Path(folder), batch_size, max_length, providers, threads)
         self._pools_first = _pools_first_token(self.name, Path(folder)) if pooling is None else pooling == "cls"
         self.longest = min(max_length, _longest(self.name, Path(folder)))
         if query_encoder is not None:
-            self._questions = _Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
+            self._questions = Graph(self.name, Path(query_encoder), batch_size, max_length, providers, threads)
             self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
@@ -77,7 +78,7 @@ class OnnxEncoder:
     def _encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         return self._vectors(self._questions, texts)
 
-    def _vectors(self, graph: _Graph, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _vectors(self, graph: Graph, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 1), np.float32)
         vectors = graph.run(texts, "sentence_embedding", self._pooled)
@@ -124,9 +125,8 @@ class OnnxNLI:
         providers: Sequence[str] = ("CPUExecutionProvider",),
     ) -> None:
         self.name = f"onnx:{folder}"
-        config = _read_json(self.name, Path(folder) / "config.json")
-        self._columns = nli_columns(_labels(config, self.name), self.name)
-        self._graph = _Graph(self.name, Path(folder), batch_size, max_length, providers)
+        self._columns = nli_columns(labels_of(self.name, Path(folder)), self.name)
+        self._graph = Graph(self.name, Path(folder), batch_size, max_length, providers)
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
@@ -191,7 +191,7 @@ def _unusable(name: str, error: Exception) -> ModelError:
     return ModelError(f"cannot load {name} ({shown(' '.join(str(error).split()), 200)}); export the model again")
 
 
-class _Graph:
+class Graph:
     """A tokenizer and an ONNX graph that takes its tokens."""
 
     def __init__(
@@ -202,6 +202,8 @@ class _Graph:
         max_length: int,
         providers: Sequence[str],
         threads: int | None = None,
+        *,
+        overlap: int = 0,
     ) -> None:
         for option, value in (("batch_size", batch_size), ("max_length", max_length), ("threads", threads or 1)):
             if value < 1:
@@ -225,7 +227,8 @@ class _Graph:
                 f"{name} wants the inputs {', '.join(sorted(unknown))}, which no tokenizer makes; export a text model"
             )
         self._outputs = [put.name for put in self._session.get_outputs()]
-        self._tokenizer.enable_truncation(min(max_length, _longest(name, folder)))
+        length = min(max_length, _longest(name, folder))
+        self._tokenizer.enable_truncation(length, stride=min(overlap, length // 4))
         self._tokenizer.enable_padding()
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
@@ -254,6 +257,15 @@ class _Graph:
         with self._lock:
             return in_batches(items, self._batch_size, batch, self._name)
 
+    def windows(self, text: str) -> list[Region]:
+        """Where the windows stand in which the graph can read a whole text; `overlap` tokens are in two of them."""
+        with self._lock:
+            first = self._tokenizer.encode(text)
+        return token_windows(
+            [offset for offset, special in zip(part.offsets, part.special_tokens_mask) if not special]
+            for part in (first, *first.overflowing)
+        )
+
 
 def _read_json(name: str, file: Path) -> dict[str, Any]:
     try:
@@ -277,7 +289,13 @@ def _longest(name: str, folder: Path) -> int:
     return min((value for value in lengths if isinstance(value, int) and value > 0), default=2**31)
 
 
-def _labels(config: dict[str, Any], name: str) -> dict[int, str]:
+def labels_of(name: str, folder: Path) -> dict[int, str]:
+    """What the outputs of a classifier are called, by the `id2label` of its `config.json`.
+
+    Raises:
+        ModelError: It does not say.
+    """
+    config = _read_json(name, folder / "config.json")
     try:
         return {int(index): str(label) for index, label in config["id2label"].items()}
     except (KeyError, ValueError, AttributeError) as error:

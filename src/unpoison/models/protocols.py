@@ -20,6 +20,7 @@ __all__ = [
     "CrossEncoder",
     "Encoder",
     "Generator",
+    "InjectionClassifier",
     "Listener",
     "LogProbabilities",
     "Models",
@@ -86,6 +87,20 @@ class CrossEncoder(Protocol):
 
     def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n,)."""
+
+
+@runtime_checkable
+class InjectionClassifier(Protocol):
+    """Texts to the probability that each holds a prompt injection.
+
+    One that reads only so many tokens judges a longer text in windows, and gives it the probability of the worst.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """Shape (n,), in [0, 1]."""
 
 
 @runtime_checkable
@@ -186,4 +201,5 @@ class Models:
     cross_encoder: CrossEncoder | None = None
     language_model: LogProbabilities | None = None
     retriever: Retriever | None = None
+    injection: InjectionClassifier | None = None
     style: Style = SAFE

@@ -36,7 +36,7 @@ class Reader(PassageReader):
       its rank (the last one half), and answers that say the same count together. Where no bare name, date or number is
       asked for, the sentence in which it stands.
     - "synthesize": of the answers given, the one that most others equal, contain or are contained in.
-    - "consolidate": the sentences that hold the best supported answer; texts that give orders are left out.
+    - "consolidate": the sentences that hold the best supported answer; texts that hold prompt injections are left out.
     - yes-or-no questions and "free" are answered as the extractive reader does, from words.
     - "answer-alone", "knowledge": always abstains.
 

@@ -71,7 +71,7 @@ def ranked(
     if on_poison == "monitor" or screening is None:
         best: Sequence[int] = range(k)
     else:
-        best = [i for i in screening.kept_indices if with_texts or not screening.verdicts[i].spans]
+        best = [i for i in screening.kept_indices if with_texts or not screening.verdicts[i].cuts]
     ranking = [(index, round(1 - rank / k, 6)) for rank, index in enumerate(best)]
     if on_poison == "demote" and screening is not None:
         scored = set(best)
@@ -154,10 +154,10 @@ async def _rerank(
 
 def _cut(screening: Screening | None, on_poison: str) -> Mapping[int, str]:
     """What is redacted, by position; nothing where the service only watches."""
-    if screening is None or on_poison == "monitor" or not any(verdict.spans for verdict in screening.verdicts):
+    if screening is None or on_poison == "monitor" or not any(verdict.cuts for verdict in screening.verdicts):
         return {}
     texts = zip(screening.kept_indices, screening.texts, strict=True)
-    return {i: text for i, text in texts if screening.verdicts[i].spans}
+    return {i: text for i, text in texts if screening.verdicts[i].cuts}
 
 
 @contextmanager

@@ -207,6 +207,7 @@ class SpanOut(BaseModel):
     probability: float
     reason: str
     field: Literal["text", "title"] = Field(description="Where the positions are.")
+    flagged: bool = Field(False, description="It is only pointed out and read; left out where it is not.")
 
 
 class VerdictOut(BaseModel):
@@ -221,7 +222,7 @@ class VerdictOut(BaseModel):
     reason: str
     code: str = Field("", description="What the reason says, such as grada.near_duplicate; left out where it has none.")
     parameters: dict[str, Any] = Field({}, description="What its sentence is made of; left out without a code.")
-    spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without these.")
+    spans: list[SpanOut] = Field(description="What is suspicious; a kept passage is read without what is not flagged.")
 
 
 class RivalOut(BaseModel):

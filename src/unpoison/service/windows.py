@@ -122,7 +122,8 @@ def _moved(passage: Passage, span: Span, window_start: int) -> Iterator[Span]:
         yield span
     else:
         begin = len(passage.raw) - len(passage.text) + window_start
-        yield from spans_at(passage, span.start + begin, span.end + begin, span.probability, span.reason)
+        for moved in spans_at(passage, span.start + begin, span.end + begin, span.probability, span.reason):
+            yield replace(moved, flagged=span.flagged)
 
 
 def cut(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:

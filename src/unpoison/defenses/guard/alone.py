@@ -2,9 +2,9 @@
 
 Evidence that compares passages can be turned against honest ones: planted texts that resemble an honest passage make
 it suspicious, and it goes. Then m planted passages change more than m, and the proof of whatever answers from the rest
-is void. So with `alone=True` nothing is compared: a passage is dropped if it gives orders to the model, which the door
-judges by its own text (`defenses.orders`), hides something from readers (`Passage.hidden`), or has a window that is too
-suspicious by itself (`defenses.guard.windows`: a function of the question and the passage), and kept otherwise.
+is void. So with `alone=True` nothing is compared: a passage is dropped if it holds a prompt injection, which the door
+judges by its own text (`defenses.injections`), hides something from readers (`Passage.hidden`), or has a window that
+is too suspicious by itself (`defenses.guard_windows`: a function of the question and the passage), and kept otherwise.
 
 **Theorem.** A method whose answer stands whatever happens to any m of the passages that it is given (taken away, put
 in, replaced) has the same guarantee behind this screening. **Proof.** The verdict on a passage is a function f of that

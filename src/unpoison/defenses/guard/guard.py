@@ -45,9 +45,10 @@ from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.driver import Limits
 from unpoison.errors import OptionError
-from unpoison.models.protocols import Encoder, Generator, NLIModel
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
 from unpoison.reasons import Reason
 from unpoison.requests import Flow
+from unpoison.spans import without
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
 
 __all__ = ["Guard"]

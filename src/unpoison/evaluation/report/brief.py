@@ -95,7 +95,7 @@ class Brief:
 
 
 INJECTIONS = ("pia", "orders", "phantom")
-"""Attacks whose texts give orders to the model."""
+"""Attacks whose texts are prompt injections."""
 
 
 def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
@@ -107,7 +107,7 @@ def risks_of(won: Mapping[str, Estimate], behind: str = "") -> tuple[Risk, ...]:
     """
     ordering = {attack: share for attack, share in won.items() if _gives_orders(attack)}
     planted = _worst(won, behind) or "not tested: nothing was planted"
-    injected = _worst(ordering, behind) or "not tested: no attack of this run gives orders; add -a pia,orders"
+    injected = _worst(ordering, behind) or "not tested: no attack of this run injects prompts; add -a pia,orders"
     return (
         Risk("OWASP LLM04:2025", "Data and Model Poisoning", planted),
         Risk("OWASP LLM08:2025", "Vector and Embedding Weaknesses", planted),

@@ -1,0 +1,48 @@
+"""Options that have another name than they had: who gives the old one is told the new one, and nothing is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+from unpoison.errors import OptionError
+
+__all__ = ["RENAMED", "answers_old_names", "new_name"]
+
+RENAMED = {"orders": ("prompt_injection", "redact, drop, flag or keep")}
+"""The names that options had: the new name, and what may stand there."""
+
+
+def new_name(old: str, owner: str, existing: Collection[str] | None = None, *, flag: str = "") -> str | None:
+    """The sentence that answers an option by the name that it had; None for a name that no option had.
+
+    Args:
+        old: What was given, with the dashes of a command line or without.
+        owner: What has options, such as `guard` or `Guard`.
+        existing: The options that it has; where it does not have the new one either, there is nothing to say.
+        flag: What stands before the new name on a command line.
+    """
+    option = old.lstrip("-").replace("-", "_")
+    name, values = RENAMED.get(option, ("", ""))
+    if not name or (existing is not None and (name not in existing or option in existing)):
+        return None
+    return f"{owner} has no option {old} any more; write {flag}{name}= ({values})"
+
+
+def answers_old_names(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that raises `OptionError` where an option is given by the name that it had."""
+    parameters = signature(init).parameters
+    options = frozenset(parameters)
+    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+
+    @wraps(init)
+    def checked(self: Any, *values: Any, **given: Any) -> None:
+        if not passes_on:
+            for option in RENAMED.keys() & given.keys():
+                if answer := new_name(option, type(self).__name__, options):
+                    raise OptionError(answer)
+        init(self, *values, **given)
+
+    return checked
