@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.atomic import statements
 from unpoison.defenses.radar import Radar
-from unpoison.kernels.evidence import Signs
 from unpoison.kernels.ranking import best_first
 from unpoison.requests import Flow, judge
 from unpoison.types import Passage, Query, Screening
@@ -69,11 +68,14 @@ class Opinion(NamedTuple):
         return (f"wording was ambiguous: {self.read} passages were read, one model call each",)
 
 
-def ambiguous(signs: Signs, probability: Matrix, threshold: float) -> bool:
-    """Whether wording leaves open whom to believe: a doubtful passage is kept, or several try to answer."""
-    kept = probability <= threshold
-    doubtful = kept & (probability >= DOUBTFUL)
-    return bool(doubtful.any() or (kept & (signs.columns["claim"] >= CLAIM)).sum() > 1)
+def ambiguous(coverage: Matrix, probability: Matrix) -> bool:
+    """Whether the checks leave open whom to believe: a doubtful passage is kept, or several try to answer.
+
+    Args:
+        coverage: Of the kept passages, the share of the question's words in one sentence, shape (k,).
+        probability: Of the same, shape (k,).
+    """
+    return bool((probability >= DOUBTFUL).any() or (coverage >= CLAIM).sum() > 1)
 
 
 def consulted(radar: Radar, query: Query, passages: tuple[Passage, ...], kept: NDArray[np.intp]) -> Flow[Opinion]:

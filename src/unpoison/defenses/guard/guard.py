@@ -24,7 +24,7 @@ from unpoison.checks import among, flag, within
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.claimed_answer import claimed_answer
 from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
-from unpoison.defenses.guard.alone import answered_alone
+from unpoison.defenses.guard.guaranteed import answered_alone
 from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, Look
 from unpoison.defenses.guard.consensus import Opinion, ambiguous, consulted, outvoted
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
