@@ -1,0 +1,203 @@
+"""Words, numbers and marks of many texts at once, as arrays: what the gibberish check reads.
+
+Nothing here is a loop over characters or words: runs of letters are found, hashed and described in whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BUCKETS", "LONGEST_WORD", "MOST_ODD", "SHAPES", "Tokens", "tokens"]
+
+SPACE, LATIN, DIGIT, MARK, OTHER = range(5)
+
+BASE, INVERSE = 0x9E3779B97F4A7C15, pow(0x9E3779B97F4A7C15, -1, 2**64)
+MIX = 0xD6E8FEB86659FD93
+
+BUCKETS = 1024
+"""Beginnings of unknown words are told apart by so many numbers, and so are their ends."""
+
+LONGEST_WORD, MOST_ODD = 16, 3
+"""What counts of a word's length and of its letter triples that are in no language known."""
+
+SMALL = 0x250
+
+SHAPES = 64
+"""Kinds of tokens; each may follow a token at once, a space or a line break."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Words, numbers and marks of some texts, one text behind the other.
+
+    Attributes:
+        text: Which text each token is of, shape (n,).
+        start: Its first character in the joined texts, shape (n,).
+        end: Behind its last one, shape (n,).
+        word: The hash of its letters without case, shape (n,); other tokens have one too.
+        first: The number of its beginning in [0, BUCKETS), shape (n,).
+        last: The number of its end, shape (n,).
+        shape: Its kind and what stands in front of it, in [0, 3 * SHAPES), shape (n,).
+        build: Length and odd letter triples of a word, in [0, LONGEST_WORD * (MOST_ODD + 1)), shape (n,).
+        latin: Whether it is a word in Latin letters of two or more, shape (n,).
+    """
+
+    text: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    word: NDArray[np.uint64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    shape: NDArray[np.int64]
+    build: NDArray[np.int64]
+    latin: NDArray[np.bool_]
+
+
+@cache
+def _classes() -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """The class and the lower case of every character of the basic plane."""
+    kinds = np.full(65_536, OTHER, dtype=np.uint8)
+    lower = np.arange(65_536, dtype=np.uint32)
+    for code in (*range(SMALL), *range(0x1E00, 0x1F00)):
+        sign = chr(code)
+        kinds[code] = (
+            LATIN if sign.isalpha() else DIGIT if sign.isdecimal() else SPACE if sign.isspace() or code < 32 else MARK
+        )
+        small = sign.lower()
+        lower[code] = ord(small) if len(small) == 1 else code
+    kinds[0x300:0x370] = LATIN  # marks on letters
+    kinds[0x2000:0x2C00] = MARK
+    kinds[0x2C60:0x2C80] = LATIN
+    kinds[0x3000:0x3005] = MARK
+    kinds[0xE000:0xF900] = MARK
+    kinds[0xFE00:0xFE70] = MARK
+    kinds[0xFF00:0xFF10] = MARK
+    for code in (*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000):
+        kinds[code] = SPACE
+    return kinds, lower
+
+
+def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
+    """The tokens of texts: runs of letters (a capital behind a small letter begins anew) or digits, and marks.
+
+    Args:
+        texts: The texts.
+        triples: One bit for each triple of the letters a to z (26 is no letter) that words have, shape (2461,).
+
+    Returns:
+        All tokens.
+    """
+    joined = "\n".join(texts)
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    kinds, lowers = _classes()
+    low = np.minimum(codes, 0xFFFF)
+    kind = kinds[low]
+    small = lowers[low]
+    small[codes > 0xFFFF] = 0xFFFF
+    upper = small != codes
+    n = len(codes)
+
+    new = np.empty(n, dtype=np.bool_)
+    new[:1] = True
+    if n > 1:
+        same = kind[1:] == kind[:-1]
+        turn = (kind[1:] == LATIN) & upper[1:] & ~upper[:-1]
+        other_mark = (kind[1:] == MARK) & (codes[1:] != codes[:-1])
+        new[1:] = ~same | turn | other_mark
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) + 1
+    ends_of_texts = np.cumsum(lengths) - 1
+    begins = np.flatnonzero(new)
+    stops = np.append(begins[1:], n)
+    words = kind[begins] != SPACE
+    start, end = begins[words], stops[words]
+    sort = kind[start]
+    text = np.searchsorted(ends_of_texts, start)
+
+    word = _hashes(small, start, end)
+    length = end - start
+    latin = sort == LATIN
+
+    def at(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        inside = (positions >= start) & (positions < end)
+        return np.where(inside, small[np.clip(positions, 0, n - 1)], 0).astype(np.int64)
+
+    first = _bucket(at(start), at(start + 1), at(start + 2))
+    last = _bucket(at(end - 1), at(end - 2), at(end - 3))
+
+    odd = _odd(small, kind, triples)
+    build = np.minimum(length, LONGEST_WORD - 1) * (MOST_ODD + 1)
+    inner = np.maximum(end - 2, start)
+    build += np.minimum(odd[inner] - odd[start], MOST_ODD)
+    build[~latin] = 0
+
+    return Tokens(
+        text, start, end, word, first, last, _shapes(codes, kind, upper, start, end, sort), build, latin & (length > 1)
+    )
+
+
+def _hashes(small: NDArray[np.uint32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """One number for the characters of each token: a polynomial modulo 2 ** 64, so a difference of sums gives it."""
+    n = len(small)
+    powers = np.full(n + 1, BASE, dtype=np.uint64)
+    powers[0] = 1
+    back = np.full(n + 1, INVERSE, dtype=np.uint64)
+    back[0] = 1
+    sums = np.zeros(n + 1, dtype=np.uint64)
+    np.cumsum((small.astype(np.uint64) + np.uint64(1)) * np.cumprod(powers)[:n], out=sums[1:])
+    found = (sums[end] - sums[start]) * np.cumprod(back)[start]
+    return (found ^ (found >> np.uint64(29))) * np.uint64(MIX)
+
+
+def _bucket(a: NDArray[np.int64], b: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.int64]:
+    mixed = a * 961_748_927 + b * 982_451_653 + c * 776_531_401
+    numbers: NDArray[np.int64] = (mixed ^ (mixed >> 13)) % BUCKETS
+    return numbers
+
+
+def _odd(small: NDArray[np.uint32], kind: NDArray[np.uint8], triples: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How many odd letter triples begin before each character, shape (n + 1,)."""
+    counts = np.zeros(len(small) + 1, dtype=np.int64)
+    if len(small) > 2:
+        letter = np.where((small >= 97) & (small <= 122), small.astype(np.int64) - 97, 26)
+        index = (letter[:-2] * 27 + letter[1:-1]) * 27 + letter[2:]
+        known = (triples[index >> 3] >> (index & 7).astype(np.uint8)) & 1
+        plain = (letter[:-2] < 26) & (letter[1:-1] < 26) & (letter[2:] < 26)
+        np.cumsum(plain & (known == 0), out=counts[1:-2])
+        counts[-2:] = counts[-3]
+    return counts
+
+
+def _shapes(
+    codes: NDArray[np.uint32],
+    kind: NDArray[np.uint8],
+    upper: NDArray[np.bool_],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    sort: NDArray[np.uint8],
+) -> NDArray[np.int64]:
+    """The kind of each token: of a word its case, of a number its length, of a mark which it is and whether doubled."""
+    length = end - start
+    capital = upper[start]
+    all_upper = capital & upper[end - 1] & (length > 1)
+    foreign = np.concatenate(([0], np.cumsum((codes > 127) & (kind == LATIN))))
+    shape = np.where(all_upper, 2, np.where(capital, 1, 0))
+    shape[length == 1] += 3  # 3, 4
+    shape[(foreign[end] > foreign[start])] = 5
+    shape = np.where(sort == DIGIT, 6 + np.minimum(length, 5), shape)  # 7 to 11
+    mark = np.where(codes[start] < 128, _ASCII_MARKS[np.minimum(codes[start], 127)], 45)
+    mark = np.where((length > 1) & (sort == MARK), 46 + (codes[start] == 46), mark)
+    shape = np.where(sort == MARK, mark, shape)
+    shape = np.where(sort == OTHER, 48 + np.minimum(length, 3), shape)  # 49 to 51
+    before = np.maximum(start - 1, 0)
+    gap = np.where((kind[before] == SPACE) | (start == 0), np.where((codes[before] == 10) | (start == 0), 2, 1), 0)
+    numbers: NDArray[np.int64] = (shape + SHAPES * gap).astype(np.int64)
+    return numbers
+
+
+_ASCII_MARKS = np.full(128, 45, dtype=np.int64)
+_ASCII_MARKS[[ord(sign) for sign in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"]] = 12 + np.arange(32)
