@@ -1,0 +1,1 @@
+"""Texts, looked at once for everything that judges them."""
