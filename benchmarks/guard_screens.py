@@ -6,9 +6,8 @@ of that way: a table that is made of them says less than whoever installs the pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,9 @@ from numpy.typing import NDArray
 from guard_data import Sample
 from unpoison.defenses.base import Defense
 from unpoison.evaluation import Tally, tally
-from unpoison.models import CachedEncoder, load_encoder
-from unpoison.models.protocols import Encoder
+from unpoison.models import load_encoder
 from unpoison.registry import create
-from unpoison.types import Query, Screening
-
-CHUNK = 128
-"""Texts between two writes of the cache."""
-
+from unpoison.types import Screening
 
 @dataclass(frozen=True)
 class Screened:
@@ -58,21 +52,7 @@ class Screened:
         return tally(len(self.sample.poison), self.screening.kept_indices, poison, gold)
 
 
-def cached_encoder(name: str, cache: Path, samples: Iterable[Sample]) -> Encoder:
-    """An encoder that has the samples' vectors already; as it is where vectors depend on the company."""
-    encoder = load_encoder(name)
-    if getattr(encoder, "per_set", False):
-        return encoder
-    cache.mkdir(parents=True, exist_ok=True)
-    cached = CachedEncoder(encoder, path=cache / f"vectors-{name}.db", limit=1_000_000)
-    texts = {text for s in samples for text in (Query(s.question).reading, *(p.reading for p in s.passages))}
-    ordered = sorted(texts)
-    for start in range(0, len(ordered), CHUNK):
-        cached.encode(ordered[start : start + CHUNK])
-    return cached
-
-
-def screen_all(defense: Defense | str, samples: Sequence[Sample], encoder: Encoder) -> list[Screened]:
+def screen_all(defense: Defense | str, samples: Sequence[Sample]) -> list[Screened]:
     """Every sample through the defense's `screen`."""
-    made = create("defenses", defense, encoder=encoder) if isinstance(defense, str) else defense
+    made = create("defenses", defense, encoder=load_encoder("lexical")) if isinstance(defense, str) else defense
     return [Screened(sample, made.screen(sample.question, sample.passages)) for sample in samples]

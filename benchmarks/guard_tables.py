@@ -1,9 +1,8 @@
-"""Guard's tables: every cell of its goals, data sets and attacks left out, reliability.
+"""Guard's tables: each check by itself, every goal, every clean set and every attack.
 
-    python benchmarks/guard_tables.py ../shared/data --encoder minilm > guard.md
+    python benchmarks/guard_tables.py ../shared/data > guard.md
 
-What is kept is what `Guard.screen` keeps; only where coefficients are fitted again, without a set or an attack, are
-these asked without the door before them.
+Everything goes through `Guard().screen`; questions that nothing was fitted on.
 """
 
 from __future__ import annotations
@@ -15,43 +14,29 @@ from pathlib import Path
 
 import numpy as np
 
-from guard_data import WRITTEN, measured_samples, training_samples
-from guard_screens import Screened, cached_encoder, screen_all
-from train_guard import DAMAGE, FAMILIES, Case, Vectors, Written, cases, fit, score, thresholds
+from guard_data import measured_samples
+from guard_screens import Screened, screen_all
 from unpoison import Guard
-from unpoison.defenses.guard.model import GuardModel
-from unpoison.evaluation import wilson
+from unpoison.attacks.base import contains_answer
+from unpoison.evaluation import load, wilson
 
-PUBLISHED = ("poisonedrag", "poisonedrag-gpt4", "poisonedrag-gemini", "poisonedrag-gemini-long", "tan")
+CHECKS = ("hidden", "prompt_injection", "gibberish", "crafted")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--cache", type=Path, default=Path("build/guard"))
     parser.add_argument("--damage", type=float, default=0.02)
-    parser.add_argument("--quick", action="store_true", help="without leaving sets and attacks out")
     arguments = parser.parse_args()
 
-    measured = measured_samples(arguments.folder)
-    test = [s for s in training_samples(arguments.folder, test=True) if s.attack != "garag"]
-    encoder = cached_encoder(arguments.encoder, arguments.cache, [*measured, *test])
-    guard = Guard(damage=arguments.damage, coefficients=arguments.encoder, encoder=encoder)
-    found, own = screen_all(guard, measured, encoder), screen_all(guard, test, encoder)
-    bar = float(found[0].screening.evidence["threshold"])
-    print(f"## Guard, {arguments.encoder}, damage {arguments.damage}: threshold {bar:.3f}\n")
+    guard = Guard(damage=arguments.damage)
+    found = screen_all(guard, measured_samples(arguments.folder))
+    print(f"## Guard, damage {arguments.damage}: threshold {guard.threshold:.3f}\n")
+    checks(found, answers(arguments.folder))
     goals(found)
-    templates([one for one in own if one.sample.attack in TEMPLATES])
     clean_table([one for one in found if one.sample.attack == "none"])
     attack_table([one for one in found if one.sample.attack not in ("none", "5 clean + many")])
     many_table([one for one in found if one.sample.attack == "5 clean + many"])
-    reliability([*found, *own])
-    if not arguments.quick:
-        train = [s for s in training_samples(arguments.folder) if s.attack != "garag"]
-        vectors = Vectors(arguments.encoder, arguments.cache, [*test, *train])
-        columns = GuardModel.load(arguments.encoder).columns
-        left_out(cases(train, vectors), cases(test, vectors), columns, arguments.damage)
 
 
 Found = Sequence[Screened]
@@ -63,6 +48,10 @@ def rate(hits: int, total: int) -> str:
     estimate = wilson(hits, total)
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
 
+
+ASKED = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "nq_large_poisoned", "nq_retrieved", "msmarco_retrieved",
+         "hotpotqa_distractor", "realtimeqa", "realtimeqa_weekly", "timeqa", "rgb_counterfactual", "ramdocs")  # fmt: skip
+"""Files with annotated answers."""
 
 SAME = ("poisonedrag", "radar-incorrect-context")
 """Attacks that are measured with the question in front and without it, on the same questions."""
@@ -106,13 +95,36 @@ def keeps_gold(one: Screened) -> bool:
     return bool((np.array(one.sample.gold) & one.kept).any())
 
 
-TEMPLATES = tuple(spec.partition(":")[0] for spec in WRITTEN if not spec.startswith("poisonedrag"))
+def answers(folder: Path) -> dict[str, tuple[str, ...]]:
+    """The right answers of every question of the folder."""
+    every = (example for path in sorted(folder.glob("*.jsonl")) if path.stem in ASKED for example in load(path).examples)
+    return {example.question: example.correct_answers for example in every if example.correct_answers}
 
 
-def templates(found: Found) -> None:
-    """This package's own attacks without a model, of which others of the same templates were fitted."""
-    left = [one.tally.poisoned for one in found]
-    print(f"Our own template attacks ({', '.join(TEMPLATES)}), any poison left: {rate(sum(left), len(left))} %\n")
+def checks(found: Found, right: dict[str, tuple[str, ...]]) -> None:
+    """What each check takes: clean passages, questions, passages that hold the answer, poison."""
+    print("| check | poison dropped % | clean passages dropped or cut % | questions touched % | with the answer % |")
+    print("|---|---|---|---|---|")
+    for name in (*CHECKS, "all"):
+        poison, clean, touched, answering = [], [], [], []
+        for one in found:
+            by = np.array([name in ("all", of_check(v.reason.codes)) for v in one.screening.verdicts])
+            changed = by & np.array([not v.kept or bool(v.spans) for v in one.screening.verdicts])
+            poison.extend((by & ~one.kept)[one.poison])
+            if one.sample.attack == "none":
+                clean.extend(changed)
+                touched.append(changed.any())
+                wanted = right.get(one.sample.question, ())
+                holds = [any(contains_answer(text, answer) for answer in wanted) for text in one.sample.texts]
+                answering.extend(changed[np.array(holds, dtype=bool)])
+        cells = (rate(int(np.sum(values)), len(values)) for values in (poison, clean, touched, answering))
+        print(f"| `{name}` | {' | '.join(cells)} |")
+    print()
+
+
+def of_check(codes: Sequence[str]) -> str:
+    """The check that a reason is of."""
+    return next((name for code in codes for name in CHECKS if code == name or code.startswith(f"{name}.")), "")
 
 
 def clean_table(found: Found) -> None:
@@ -161,55 +173,6 @@ def many_table(found: Found) -> None:
         f1 = 2 * hit / max(dropped + hit + missed, 1)
         print(f"| {name} | {count} | {len(rows)} | {precision:.3f} / {recall:.3f} / {f1:.3f} | {rate(*gold)} |")
     print()
-
-
-def reliability(found: Found) -> None:
-    """How often a passage with a probability in each tenth is poison, at even odds of clean and poison."""
-    counted = [one for one in found if one.sample.attack not in ("garag", "as published")]
-    p = np.concatenate([one.probability for one in counted])
-    y = np.concatenate([one.poison for one in counted])
-    w = np.where(y, 0.5 / y.sum(), 0.5 / (~y).sum())
-    print("| probability | passages | share of poison, clean and poison weighing the same |\n|---|---|---|")
-    for low in np.arange(0, 1, 0.1):
-        inside = (p >= low) & (p < low + 0.1 + 1e-9 * (low > 0.85))
-        if inside.any():
-            print(
-                f"| {low:.1f} to {low + 0.1:.1f} | {int(inside.sum())} | {w[inside & y].sum() / w[inside].sum():.2f} |"
-            )
-    print()
-
-
-def left_out(fitted: Sequence[Case], own: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
-    print("Fitted again without one family of data sets, then without one attack, with thresholds by cross-fitting;")
-    print("measured on held-out questions of what was left out:\n")
-    print("| left out | threshold | clean kept % | contexts with any poison left % |\n|---|---|---|---|")
-    for family, starts in FAMILIES.items():
-        inside = lambda case, starts=starts: case.sample.domain.startswith(starts)  # noqa: E731
-        line(family, [c for c in fitted if not inside(c)], [c for c in own if inside(c)], columns, damage)
-    for attack in PUBLISHED:
-        rest = [c for c in fitted if c.sample.attack != attack]
-        line(attack, rest, [c for c in own if c.sample.attack == attack], columns, damage)
-
-
-def line(name: str, rest: Sequence[Case], target: Sequence[Case], columns: tuple[str, ...], damage: float) -> None:
-    style, columns_of_wording = Written()("rest", rest)
-    data, probabilities = fit(rest, columns, columns_of_wording, per_set=False)
-    model = GuardModel.of(
-        {
-            **data,
-            "bound": 1.0,
-            "ordinary": 0.0,
-            "damage": list(DAMAGE),
-            "thresholds": thresholds(rest, probabilities, 1.0),
-        },
-        style,
-    )
-    bar = model.threshold(damage)
-    found = [(case, score(model, case)) for case in target]
-    kept = sum(int((~c.poison & (p <= bar)).sum()) for c, p in found)
-    left = [bool((c.poison & (p <= bar)).any()) for c, p in found if c.poison.any()]
-    clean = sum(int((~c.poison).sum()) for c, _ in found)
-    print(f"| {name} | {bar:.3f} | {rate(kept, clean)} | {rate(sum(left), len(left))} |", flush=True)
 
 
 def grouped(found: Found, key: Callable[[Screened], object]) -> dict:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "ENCODERS",
     "FIGURES",
     "FILE",
     "PAGES",
@@ -29,13 +28,11 @@ FILE = ROOT / "docs" / "results" / "headlines.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
 
-ENCODERS = ("lexical", "minilm")
-
 Headlines = dict[str, dict[str, Any]]
 
 
 def load_headlines() -> Headlines:
-    """The measured numbers by claim and encoder, `front/lexical`."""
+    """The measured numbers by claim."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
@@ -75,53 +72,49 @@ FRONT_ROWS = {
 
 def front(found: Headlines) -> str:
     """The front page's table: what is stopped, what is not, and what it costs."""
-    lines = ["", "", "| behind Guard, % | built-in encoder | MiniLM | questions |", "|---|---|---|---|"]
+    lines = ["", "", "| `Guard()` | % | questions |", "|---|---|---|"]
     for name, says in FRONT_ROWS.items():
-        lines.append(f"| {says} | {' | '.join(_cells(found, name))} | {_questions(found, name)} |")
-    kept, touched = ([_span(found, prefix, encoder) for encoder in ENCODERS] for prefix in ("kept", "touched"))
-    asked = " / ".join(f"{sum(e['n'] for _, e in _of_prefix(found, 'kept', encoder)):,}" for encoder in ENCODERS)
-    sets = len(list(_of_prefix(found, "kept", ENCODERS[0])))
-    worst = (f"{_short(low)} ({name}) to {_short(high)}" for low, high, name in kept)
-    lines.append(f"| nobody attacks: passages **kept**, by kind of text ({sets}) | {' | '.join(worst)} | {asked} |")
-    most = (f"{_short(low)} to {_short(high)} ({name})" for low, high, name in touched)
-    lines.append(f"| nobody attacks: questions that lose a passage, by kind | {' | '.join(most)} | {asked} |")
+        lines.append(f"| {says} | {_cell(found, name)} | {found[name]['n']:,} |")
+    asked = sum(entry["n"] for _, entry in _of_prefix(found, "kept"))
+    sets = len(list(_of_prefix(found, "kept")))
+    low, high, name = _span(found, "kept")
+    lines.append(
+        f"| nobody attacks: passages **kept**, by kind of text ({sets}) | {_short(low)} ({name}) to {_short(high)} "
+        f"| {asked:,} |"
+    )
+    low, high, name = _span(found, "touched")
+    lines.append(
+        f"| nobody attacks: questions that lose a passage, by kind | {_short(low)} to {_short(high)} ({name}) "
+        f"| {asked:,} |"
+    )
     return "\n".join([*lines, "", ""])
 
 
 def clean_sets(found: Headlines) -> str:
-    """Every clean set: passages kept and questions touched, with each encoder."""
-    lines = [
-        "",
-        "",
-        "| clean set | questions | built-in encoder: passages kept % | questions that lose one % "
-        "| MiniLM: passages kept % | questions that lose one % |",
-        "|---|---|---|---|---|---|",
-    ]
-    for claim, _ in _of_prefix(found, "kept", ENCODERS[0]):
+    """Every clean set: passages kept and questions touched."""
+    lines = ["", "", "| clean set | questions | passages kept % | questions that lose one % |", "|---|---|---|---|"]
+    for claim, entry in _of_prefix(found, "kept"):
         name = claim.removeprefix("kept-")
-        cells = [cell for pair in zip(_cells(found, f"kept-{name}"), _cells(found, f"touched-{name}")) for cell in pair]
-        lines.append(f"| {name} | {_questions(found, claim)} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {entry['n']:,} | {_cell(found, claim)} | {_cell(found, f'touched-{name}')} |")
     return "\n".join([*lines, "", ""])
 
 
 def lost(found: Headlines) -> str:
-    """What clean retrievals lose by kind of text, with the encoder that costs more."""
-    worst = min(_span(found, "kept", encoder)[0] for encoder in ENCODERS)
-    best = max(_span(found, "kept", encoder)[1] for encoder in ENCODERS)
-    return f"loses {_short(100 - best)} to {_short(100 - worst)} % of the passages, by kind of text"
+    """What clean retrievals lose by kind of text."""
+    worst, best, _ = _span(found, "kept")
+    return f"loses {_short(round(100 - best, 1))} to {_short(round(100 - worst, 1))} % of the passages, by kind of text"
 
 
 def ragdefender(found: Headlines) -> str:
-    """In how many questions of clean retrievals RAGDefender drops something, with both encoders."""
-    spans = [_span(found, "ragdefender", encoder) for encoder in ENCODERS]
-    low, high = min(span[0] for span in spans), max(span[1] for span in spans)
+    """In how many questions of clean retrievals RAGDefender drops something."""
+    low, high, _ = _span(found, "ragdefender")
     return f"drops something in {low:.0f} to {high:.0f} % of the questions"
 
 
 def demo(found: Headlines) -> str:
     """What the demo shows and what it does not, on the same 42 questions."""
-    one, three = (found[f"sample-front-{count}/lexical"]["value"] for count in (1, 3))
-    plain_one, plain_three = (found[f"sample-plain-{count}/lexical"]["value"] for count in (1, 3))
+    one, three = (found[f"sample-front-{count}"]["value"] for count in (1, 3))
+    plain_one, plain_three = (found[f"sample-plain-{count}"]["value"] for count in (1, 3))
     return (
         f"with the question in front {one:.0f} % of single poisons and {three:.0f} % of three are read, as they are "
         f"written (`-a published`) {plain_one:.0f} and {plain_three:.0f} %"
@@ -136,13 +129,14 @@ def stamp(found: Headlines) -> str:
     return f"commit {', '.join(commits)}, {when}"
 
 
-def single(claim: str, encoder: str) -> Callable[[Headlines], str]:
+def single(claim: str) -> Callable[[Headlines], str]:
     """One claim's number with its interval."""
-    return lambda found: dict(zip(ENCODERS, _cells(found, claim)))[encoder]
+    return lambda found: _cell(found, claim)
 
 
 FIGURES: dict[str, Callable[[Headlines], str]] = {
-    **{f"{claim}-{encoder}": single(claim, encoder) for claim in ("front", "plain") for encoder in ENCODERS},
+    "read-front": single("front"),
+    "read-plain": single("plain"),
     "front": front,
     "clean-sets": clean_sets,
     "lost": lost,
@@ -152,28 +146,21 @@ FIGURES: dict[str, Callable[[Headlines], str]] = {
 }
 
 
-def _questions(found: Headlines, name: str) -> str:
-    """How many were asked, with each encoder where these differ."""
-    return " / ".join(dict.fromkeys(f"{found[f'{name}/{encoder}']['n']:,}" for encoder in ENCODERS))
+def _cell(found: Headlines, name: str) -> str:
+    entry = found[name]
+    return f"{_short(entry['value'])} [{entry['low']:.0f}, {entry['high']:.0f}]"
 
 
-def _cells(found: Headlines, name: str) -> Iterator[str]:
-    for encoder in ENCODERS:
-        entry = found[f"{name}/{encoder}"]
-        yield f"{_short(entry['value'])} [{entry['low']:.0f}, {entry['high']:.0f}]"
-
-
-def _of_prefix(found: Headlines, prefix: str, encoder: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _of_prefix(found: Headlines, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """All claims of a kind, the worst first."""
-    names = [name.removesuffix(f"/{encoder}") for name in found if name.endswith(f"/{encoder}")]
-    chosen = [name for name in names if name.startswith(f"{prefix}-")]
-    for name in sorted(chosen, key=lambda name: (found[f"{name}/{encoder}"]["value"], name)):
-        yield name, found[f"{name}/{encoder}"]
+    chosen = [name for name in found if name.startswith(f"{prefix}-")]
+    for name in sorted(chosen, key=lambda name: (found[name]["value"], name)):
+        yield name, found[name]
 
 
-def _span(found: Headlines, prefix: str, encoder: str) -> tuple[float, float, str]:
+def _span(found: Headlines, prefix: str) -> tuple[float, float, str]:
     """The lowest and the highest value of a kind of claim, and the set where clean retrievals suffer most."""
-    every = list(_of_prefix(found, prefix, encoder))
+    every = list(_of_prefix(found, prefix))
     (first, low), (last, high) = every[0], every[-1]
     worst = first if prefix == "kept" else last
     return low["value"], high["value"], worst.removeprefix(f"{prefix}-")

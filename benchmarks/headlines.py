@@ -4,7 +4,7 @@
     python benchmarks/headlines.py --only sample-      # claims whose names begin so; the sample needs no data
     python benchmarks/headlines.py --pages             # only put the numbers of the file into the pages
 
-Every claim of `headline_claims.py`, for each encoder, goes through `screen` of the defense that a user creates and into
+Every claim of `headline_claims.py` goes through `screen` of the defense that a user creates, with no option set, and into
 docs/results/headlines.json with its interval, command, commit and date; pages show what stands there, between
 `<!-- headline NAME -->` and `<!-- end NAME -->` (`headline_pages.py`). The tests compare pages and file, and measure
 the first questions of each claim again.
@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from guard_data import Sample
-from guard_screens import cached_encoder, screen_all
+from guard_screens import screen_all
 from headline_claims import CLAIMS, Claim, Groups, of_data, of_sample
-from headline_pages import ENCODERS, FILE, ROOT, bring_up_to_date, load_headlines
+from headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
 from unpoison import Guard, __version__
 from unpoison.evaluation import Tally
-from unpoison.models.protocols import Encoder
 
 FEW = 8
 """Questions of each claim that are measured again by the tests."""
@@ -38,9 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--only", default="", help="claims whose names begin so")
-    parser.add_argument("--encoders", default=",".join(ENCODERS))
     parser.add_argument("--limit", type=int, help="at most so many questions of a clean set, spread over all of it")
-    parser.add_argument("--cache", type=Path, default=Path("build/guard"), help="folder for embeddings")
     parser.add_argument("--pages", action="store_true", help="measure nothing, only bring the pages up to date")
     arguments = parser.parse_args()
     if not arguments.pages:
@@ -50,20 +47,18 @@ def main() -> None:
             for name, samples in groups_of(claims, arguments.folder).items()
         }
         standing = load_headlines() if FILE.exists() else {}
-        for encoder in arguments.encoders.split(","):
-            for name, entry in measure(claims, groups, encoder, arguments.cache):
-                if arguments.limit:
-                    entry["command"] += f" --limit {arguments.limit}"
-                standing[name] = entry
-                print(f"{name}: {entry['value']} [{entry['low']}, {entry['high']}], n = {entry['n']}", flush=True)
-                write(standing)
+        for name, entry in measure(claims, groups):
+            if arguments.limit:
+                entry["command"] += f" --limit {arguments.limit}"
+            standing[name] = entry
+            print(f"{name}: {entry['value']} [{entry['low']}, {entry['high']}], n = {entry['n']}", flush=True)
+            write(standing)
     bring_up_to_date()
 
 
 def write(standing: Mapping[str, Entry]) -> None:
     """Keep the numbers of the claims that there are."""
-    known = {f"{name}/{encoder}" for name in CLAIMS for encoder in ENCODERS}
-    text = json.dumps({name: standing[name] for name in sorted(standing) if name in known}, indent=1)
+    text = json.dumps({name: standing[name] for name in sorted(standing) if name in CLAIMS}, indent=1)
     FILE.write_text(text + "\n", encoding="utf-8")
 
 
@@ -75,23 +70,22 @@ def groups_of(claims: Mapping[str, Claim], folder: Path) -> dict[str, list[Sampl
     return {name: groups[name] for name in dict.fromkeys(claim.group for claim in claims.values())}
 
 
-def measure(claims: Mapping[str, Claim], groups: Groups, encoder: str, cache: Path) -> Iterator[tuple[str, Entry]]:
-    """Each claim's name, with its encoder, and what is written of it."""
-    model = cached_encoder(encoder, cache, [sample for samples in groups.values() for sample in samples])
+def measure(claims: Mapping[str, Claim], groups: Groups) -> Iterator[tuple[str, Entry]]:
+    """Each claim's name and what is written of it."""
     counts: dict[tuple[str, str], list[Tally]] = {}
-    stamp = {"commit": commit(), "date": datetime.now(UTC).date().isoformat(), **state(encoder)}
+    stamp = {"commit": commit(), "date": datetime.now(UTC).date().isoformat(), **state()}
     for name, claim in claims.items():
         key = (claim.defense, claim.group)
         if key not in counts:
-            counts[key] = tallies(claim.defense, groups[claim.group], model)
-        yield f"{name}/{encoder}", {**entry(name, claim, counts[key], encoder), **stamp}
+            counts[key] = tallies(claim.defense, groups[claim.group])
+        yield name, {**entry(name, claim, counts[key]), **stamp}
 
 
-def tallies(defense: str, samples: Sequence[Sample], encoder: Encoder) -> list[Tally]:
-    return [screened.tally for screened in screen_all(defense, samples, encoder)]
+def tallies(defense: str, samples: Sequence[Sample]) -> list[Tally]:
+    return [screened.tally for screened in screen_all(defense, samples)]
 
 
-def entry(name: str, claim: Claim, counts: Sequence[Tally], encoder: str) -> Entry:
+def entry(name: str, claim: Claim, counts: Sequence[Tally]) -> Entry:
     """A claim's number, in percent, and how to get it."""
     found = claim.measure(counts)
     few = claim.measure(spread(counts, FEW)).value if claim.repeatable else None
@@ -102,9 +96,8 @@ def entry(name: str, claim: Claim, counts: Sequence[Tally], encoder: str) -> Ent
         "high": percent(found.high),
         "n": len(counts),
         "rows": claim.group,
-        "encoder": encoder,
-        "configuration": f"{claim.defense}, encoder {encoder}, everything else by default",
-        "command": f"python benchmarks/headlines.py --only {name} --encoders {encoder}",
+        "configuration": f"{claim.defense}, everything by default",
+        "command": f"python benchmarks/headlines.py --only {name}",
         "few": None if few is None else percent(few),
     }
 
@@ -118,9 +111,9 @@ def percent(share: float) -> float:
     return round(100 * share, 1)
 
 
-def state(encoder: str) -> dict[str, str]:
+def state() -> dict[str, str]:
     """What a number becomes stale with: this package's version and the coefficients that Guard judges by."""
-    screening = Guard(encoder="lexical", coefficients=encoder).screen("who", ["One text.", "Another text."])
+    screening = Guard().screen("who", ["One text.", "Another text."])
     return {"version": __version__, "coefficients": str(screening.evidence["calibration"])}
 
 

@@ -41,7 +41,6 @@ ANSWER = (
     "answers {answer!r}: support {support:.2f} against {against:.2f}[conflict|, conflict {conflict:.2f} with passage "
     "{passage}]; "
 )
-SUSPICION = "probability of poison {probability:.2f}: "
 
 DOOR = {
     "prompt_injection": Words(
@@ -78,59 +77,45 @@ DOOR = {
 """What may befall a passage under any defense, or without one."""
 
 GUARD = {
-    "guard.crafted": Words(SUSPICION + "{clauses}", "{clauses}"),
-    "guard.contradicted": Words(SUSPICION + "{clauses}", "{clauses}"),
-    "guard.kept": Words(SUSPICION + "{clauses}", "too little speaks against it"),
-    "guard.threshold": Words(SUSPICION + "nothing remarkable", "is dropped because next to nothing is let through"),
-    "guard.unremarkable": Words(SUSPICION + "nothing remarkable", NOTHING),
+    "hidden": Words("hides {what}", "hides text from its readers"),
+    "gibberish": Words("holds text that no person writes: {quote!r}", "holds text that no person writes"),
+    "gibberish.window": Words("text that no person writes", "no person writes so"),
+    "crafted": Words(
+        "looks written for this question ({probability:.2f}): {clauses}",
+        "looks written to be found for this question: {clauses}",
+    ),
+    "crafted.kept": Words(
+        "may look written for this question ({probability:.2f}): {clauses}", "too little speaks against it"
+    ),
+    "crafted.window": Words("looks written for this question", "looks written for this question"),
+    "contradicted": Words(
+        "its answer contradicts passage {passage}'s ({conflict:.2f}); {clauses}",
+        "its answer contradicts another text's",
+    ),
+    "contradicted.kept": Words(
+        "its answer contradicts passage {passage}'s ({conflict:.2f}), too little to go; {clauses}",
+        "too little speaks against it",
+    ),
+    "guard.flagged": Words("flagged only: {clauses}", "is kept although: {clauses}"),
+    "guard.threshold": Words(
+        "nothing in its text is remarkable ({probability:.2f})", "is dropped because next to nothing is let through"
+    ),
+    "guard.unremarkable": Words(
+        "no sign of tampering in its text ({probability:.2f}); whether it is true was not checked",
+        "nothing speaks against its text; whether it is true was not checked",
+    ),
     "guard.redacted": Words(
-        "kept without {spans:#span}, which leaves a probability of poison of {probability:.2f}; whole: {clauses}",
-        "is kept without its suspicious sentences",
+        "kept without {spans:#span}[probability|, which leaves {probability:.2f}]; whole: {clauses}",
+        "is kept without what was found in it",
     ),
     "guard.rest": Words(
-        "without {spans:#span} a probability of poison of {probability:.2f} is left; whole: {clauses}",
+        "without {spans:#span} {probability:.2f} is left; whole: {clauses}",
         "is suspicious even without its worst sentences",
     ),
     # the clauses of these
-    "guard.claim": Words(
-        "a sentence of it states an answer as invented claims do: \u201c{quote}\u201d", "reads like an invented claim"
-    ),
-    "guard.direct_answer": Words(
-        "it answers the question more directly than its neighbours", "states the answer head-on"
-    ),
-    "guard.repeats_question": Words(
-        "it repeats the question", "repeats the question word for word, as a text made to be found does"
-    ),
-    "guard.resembles": Words(
-        "it resembles passage {passage} more than the question explains", "resembles another text unusually closely"
-    ),
-    "guard.unlike": Words(
-        "it has less in common with its neighbours than they have with each other",
-        "has little in common with the other texts",
-    ),
-    "guard.shares_words": Words(
-        "it shares telling words with passage {passage}", "uses the same unusual words as another text"
-    ),
-    "guard.unsupported": Words("nobody else says what it says", "no other passage says so"),
-    "guard.resembles_suspects": Words(
-        "it resembles passages that are suspicious themselves, first of all passage {passage}",
-        "resembles other suspicious texts",
-    ),
-    "guard.wording": Words(
-        "its wording is that of a written claim, not of its neighbours", "reads like an invented claim"
-    ),
-    "guard.form": Words(
-        "its length and form differ from its neighbours'", "is built differently from the other texts"
-    ),
-    "guard.addresses": Words(
-        "it addresses its reader", "talks to its reader instead of keeping to the subject"
-    ),
-    "guard.small_signs": Words(
-        "by many small signs together", "differs from the other texts in tone, length and wording at once"
-    ),
-    "guard.hides": Words("it hides {what}", "hides text from its readers"),
-    "guard.contradicts": Words(
-        "its answer contradicts passage {passage}'s ({conflict:.2f})", "its answer contradicts another text's"
+    "crafted.quote": Words("\u201c{quote}\u201d", "it answers the question head-on, as invented claims do"),
+    "crafted.company": Words(
+        "together with others that look so", "it resembles others that look so"
     ),
 }  # fmt: skip
 
@@ -360,8 +345,9 @@ WORDS: Mapping[str, Words] = {
 """By code."""
 
 OTHER_FATE = {
-    False: {"guard.kept": "guard.crafted", "guard.unremarkable": "guard.threshold", "guard.redacted": "guard.rest"},
-    True: {"guard.crafted": "guard.kept", "guard.threshold": "guard.unremarkable", "guard.rest": "guard.redacted",
-           "guard.contradicted": "guard.kept"},
+    False: {"crafted.kept": "crafted", "guard.unremarkable": "guard.threshold", "guard.redacted": "guard.rest",
+            "contradicted.kept": "contradicted"},
+    True: {"crafted": "crafted.kept", "guard.threshold": "guard.unremarkable", "guard.rest": "guard.redacted",
+           "contradicted": "contradicted.kept"},
 }  # fmt: skip
 """By whether a passage is kept after all: the codes of the same findings when its threshold is moved."""

@@ -83,7 +83,9 @@ class Checks:
     def look(self, question: str, passages: Sequence[Passage]) -> Look:
         """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
         texts = [passage.reading for passage in passages]
-        crafted = self.model.judge(question, texts, [p.body for p in passages], company=self.company)
+        crafted = self.model.judge(question, texts, [passage.body for passage in passages])
+        if not self.company:
+            crafted = crafted._replace(probability=crafted.alone)
         by_check = {
             "hidden": np.array([float(bool(passage.hidden)) for passage in passages]),
             "gibberish": self._scaled(self._gibberish(texts)),
@@ -124,7 +126,7 @@ class Checks:
         if self._acts("crafted"):
             for i in np.flatnonzero(over["crafted"]).tolist():
                 reason = str(Reason.of("crafted.window"))
-                windows[i] = [Window(start, end, p, reason) for start, end, p in crafted.windows(i)]
+                windows[i] = [Window(*window, reason) for window in crafted.suspicious(i, self.threshold)]
         if self._acts("gibberish"):
             for i in np.flatnonzero(over["gibberish"]).tolist():
                 stretch = gibberish.gibberish(texts[i])

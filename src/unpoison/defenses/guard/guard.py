@@ -31,6 +31,7 @@ from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.defenses.guard.reasons import reasons
 from unpoison.defenses.guard.redaction import Judged, Redaction, redacted
+from unpoison.defenses.guard.shared_words import coverage, overlap
 from unpoison.defenses.guard.sources import (
     ByContent,
     one_voice,
@@ -179,50 +180,46 @@ class Guard(Defense):
             return Screening.decided(self.name, query, passages, kept=(), scores=(), reasons=()), None
         look, cut = self._look(query, passages)
         if self.alone:
-            return self._decided(query, look, cut, cut.probability, reasons(look, cut)), None
+            return self._decided(query, cut, cut.probability, reasons(look, cut, passages), look.by_check), None
         voices = voices_of(self.sources, query.text, cut.passages)
         opinion = yield from self._opinion(query, look, cut, voices)
         probability = cut.probability if opinion is None else 1 - (1 - cut.probability) * (1 - opinion.conflict)
-        why = reasons(look, cut, opinion)
+        why = reasons(look, cut, passages, opinion, probability)
         kept = np.flatnonzero(probability <= self.threshold).tolist()
         statements, findings = yield from self._claims(query, cut.passages, kept, voices)
         texts = [passage.reading for passage in cut.passages]
         read_answers = yield from self._read_answers(query, texts, kept, opinion, statements)
-        overlap = one_voice(look.overlap, voices)
-        contested = yield from contests(query.reading, texts, read_answers, overlap, asks=self._has("relations"))
+        shared = overlap(query.reading, texts)
+        contested = yield from contests(
+            query.reading, texts, read_answers, one_voice(shared, voices), asks=self._has("relations")
+        )
         decided = self._decided_by_content(findings, statements, contested, voices, cut.passages)
         for i, reason in decided.restored.items():
-            if probability[i] > self.threshold:
+            if probability[i] > self.threshold and look.worst[i] == "crafted":
                 probability[i], why[i] = 0.0, reason
         for i, reason in decided.dropped.items():
             probability[i], why[i] = 1.0, reason
+        compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
+        arrays = {**look.by_check, "overlap": shared, **compared}
         notes = (*(opinion.notes if opinion else ()), *read_answers.notes, *self._source_notes(passages))
-        screening = self._decided(query, look, cut, probability, why, notes, opinion)
-        return replace(
-            screening,
-            contested=unsettled(contested, decided),
-            claims=() if findings is None else findings.claims,
-        ), findings
+        screening = self._decided(query, cut, probability, why, arrays, notes)
+        claims = () if findings is None else findings.claims
+        return replace(screening, contested=unsettled(contested, decided), claims=claims), findings
 
     def _decided(
         self,
         query: Query,
-        look: Look,
         cut: Redaction,
         probability: Matrix,
         why: Sequence[Reason],
+        arrays: Mapping[str, NDArray[Any]],
         notes: Sequence[str] = (),
-        opinion: Opinion | None = None,
     ) -> Screening:
         """The screening that these probabilities make."""
-        compared = {} if opinion is None else {"answers": opinion.answers, "agreement": opinion.agreement}
-        arrays: dict[str, NDArray[Any]] = {
+        common = {
             "probability": probability,
             "threshold": np.array(self.threshold),
             "calibration": np.array(Crafted.load().calibration),
-            **look.by_check,
-            "overlap": look.overlap,
-            **compared,
         }
         return Screening.decided(
             self.name,
@@ -231,7 +228,7 @@ class Guard(Defense):
             kept=np.flatnonzero(probability <= self.threshold).tolist(),
             scores=1 - probability,
             reasons=why,
-            evidence=Evidence(arrays, (*cut.notes, *notes), graph="overlap"),
+            evidence=Evidence({**common, **arrays}, (*cut.notes, *notes), "overlap" if "overlap" in arrays else None),
             spans=cut.spans,
         )
 
@@ -242,7 +239,8 @@ class Guard(Defense):
         kept = np.flatnonzero(cut.probability <= self.threshold)
         if self.models.nli is None or self.consult == "never" or len(kept) < FEWEST_RIVALS:
             return None
-        if self.consult == "ambiguous" and not ambiguous(look.coverage[kept], cut.probability[kept]):
+        covered = coverage(query.reading, [cut.passages[i].reading for i in kept])
+        if self.consult == "ambiguous" and not ambiguous(covered, cut.probability[kept]):
             return None
         opinion = yield from consulted(self._radar, query, cut.passages, kept)
         if self._informed:  # strangers outvote nobody

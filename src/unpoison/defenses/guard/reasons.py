@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unpoison.defenses.guard.checks import Look, finding
+from unpoison.defenses.guard.checks import LONGEST_QUOTE, Look, finding
 from unpoison.defenses.guard.consensus import Opinion
 from unpoison.defenses.guard.redaction import Redaction
-from unpoison.reasons import Clause, Reason
+from unpoison.reasons import Clause, Reason, quotable
 from unpoison.types import Passage
 
 __all__ = ["REMARKABLE", "reasons"]
@@ -18,7 +19,13 @@ REMARKABLE = 0.2
 """Probability from which it is said what looks written for the question."""
 
 
-def reasons(look: Look, cut: Redaction, passages: Sequence[Passage], opinion: Opinion | None = None) -> list[Reason]:
+def reasons(
+    look: Look,
+    cut: Redaction,
+    passages: Sequence[Passage],
+    opinion: Opinion | None = None,
+    probability: NDArray[np.float64] | None = None,
+) -> list[Reason]:
     """Each verdict's reason.
 
     Args:
@@ -26,14 +33,15 @@ def reasons(look: Look, cut: Redaction, passages: Sequence[Passage], opinion: Op
         cut: What was cut.
         passages: As the checks saw them.
         opinion: What the comparison of answers said.
+        probability: Of the checks and this comparison together, shape (k,).
     """
-    whole = list[Reason]()
-    for i, passage in enumerate(passages):
-        reason = _of_checks(look, cut, passage, i)
-        if opinion is not None and opinion.conflict[i]:
-            rival = {"passage": int(opinion.rival[i]), "conflict": float(opinion.conflict[i])}
-            reason = Reason.of("contradicted", clauses=[reason.clause], **rival)
-        whole.append(reason)
+    whole = [_of_checks(look, cut, passage, i) for i, passage in enumerate(passages)]
+    if opinion is None or probability is None:
+        return whole
+    for i in np.flatnonzero((opinion.conflict > 0) & (cut.probability <= look.judged.threshold)).tolist():
+        rival = {"passage": int(opinion.rival[i]), "conflict": float(opinion.conflict[i])}
+        code = "contradicted" if probability[i] > look.judged.threshold else "contradicted.kept"
+        whole[i] = Reason.of(code, clauses=[whole[i].clause], **rival)
     return whole
 
 
@@ -50,7 +58,7 @@ def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
     if i in look.flagged:
         return Reason.of("guard.flagged", clauses=look.flagged[i])
     if look.crafted.probability[i] >= REMARKABLE:
-        return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, i))
+        return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
     return Reason.of("guard.unremarkable", probability=probability)
 
 
@@ -58,9 +66,15 @@ def _condemned(look: Look, passage: Passage, i: int) -> Reason:
     """Of a passage that goes, by the check that is surest."""
     if look.worst[i] != "crafted":
         return finding(look.worst[i], passage)
-    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=_signs(look, i))
+    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=_signs(look, passage, i))
 
 
-def _signs(look: Look, i: int) -> list[Clause]:
-    """What looks written for the question about a passage."""
-    raise NotImplementedError
+def _signs(look: Look, passage: Passage, i: int) -> list[Clause]:
+    """What looks written for the question about a passage: its worst stretch, and whether its company convicts it."""
+    crafted, text = look.crafted, passage.reading
+    clauses = []
+    if crafted.probability[i] > look.judged.threshold >= crafted.alone[i]:
+        clauses.append(Reason.of("crafted.company").clause)
+    worst = crafted.suspicious(i, 0.0)[:1]
+    quotes = [quotable(text[start:end], LONGEST_QUOTE) for start, end, _ in worst]
+    return [*clauses, *(Reason.of("crafted.quote", quote=quote).clause for quote in quotes)]

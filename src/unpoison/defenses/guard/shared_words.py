@@ -1,0 +1,60 @@
+"""Which words passages share, with the question and with each other, where their answers are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.kernels.asked import COLUMNS, Spoken, Wanted, beside
+from unpoison.text.analysis import MARK, STOP, analysis
+
+__all__ = ["coverage", "overlap"]
+
+Matrix = NDArray[np.float64]
+
+DENSE_CELLS = 4_000_000
+"""Passages times words up to which who says what is an array (32 MB)."""
+
+
+def coverage(question: str, texts: Sequence[str]) -> Matrix:
+    """The highest share of the question's words in a stretch of each of k texts, shape (k,). O(n) time."""
+    highest = np.zeros(len(texts))
+    if texts:
+        spoken = Spoken.of([analysis(text) for text in texts])
+        shares = beside(Wanted.of(analysis(question)), spoken)[:, COLUMNS.index("coverage")]
+        np.maximum.at(highest, spoken.owner, shares)
+    return highest
+
+
+def overlap(question: str, texts: Sequence[str]) -> Matrix:
+    """The share of their words beside the question's that k texts have in common, shape (k, k), 0 on the diagonal.
+
+    The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
+    """
+    k, asked = len(texts), np.unique(analysis(question).stem)
+    stems = []
+    for text in texts:
+        known = analysis(text)
+        telling = (known.kind < MARK) & ((known.kind & STOP) == 0)
+        stems.append(np.setdiff1d(known.stem[telling], asked))
+    sizes = np.array([len(own) for own in stems], np.int64)
+    names, number = np.unique(np.concatenate([*stems, np.zeros(0, np.int64)]), return_inverse=True)
+    holder = np.repeat(np.arange(k), sizes)
+    common = np.bincount(number, minlength=len(names))[number] > 1
+    shared = _products(holder[common], number[common], (k, len(names)))
+    np.fill_diagonal(shared, 0)
+    return np.asarray(shared / np.sqrt(np.maximum(sizes[:, None] * sizes, 1)))
+
+
+def _products(row: NDArray[np.int64], column: NDArray[np.int64], shape: tuple[int, int]) -> Matrix:
+    """How many columns each two rows have in common, shape (rows, rows)."""
+    if shape[0] * shape[1] <= DENSE_CELLS:
+        table = np.zeros(shape)
+        table[row, column] = 1
+        return table @ table.T
+    from scipy.sparse import csr_array
+
+    sparse = csr_array((np.ones(len(row)), (row, column)), shape=shape)
+    return np.asarray((sparse @ sparse.T).toarray(), float)
