@@ -45,12 +45,12 @@ def test_the_catch_drops_every_poison_and_the_miss_keeps_one(output):
 def test_it_shows_a_hidden_poison_an_order_and_sources_that_disagree(output):
     hidden, order, disagree = (
         output[output.index(f"{name}: ") :].split("\n\n")[0]
-        for name in ("A HIDDEN POISON", "AN ORDER", "SOURCES THAT DISAGREE")
+        for name in ("A HIDDEN POISON", "A PROMPT INJECTION", "SOURCES THAT DISAGREE")
     )
     assert "\\u200b" in hidden
     assert "\u200b" not in output
     assert re.search(r"dropped: .*\d+ invisible characters inside words", " ".join(hidden.split()))
-    assert "guard drops it: gives an order to the model" in order
+    assert "guard:prompt_injection=drop drops it: prompt injection: " in order
     read = order[order.index("has a model read") :]
     assert "[removed]" in read
     assert "assistant" not in read
@@ -115,7 +115,7 @@ def test_two_runs_give_the_same_bytes(run, output, tmp_path):
     assert first.stdout.replace("1.html", "") == second.stdout.replace("2.html", "")
     assert pages[0].read_bytes() == pages[1].read_bytes()
     assert pages[0].read_text().count("<svg") == 8 + 3
-    assert re.search('<mark class="cut" title="[^"]*gives an order to the model', pages[0].read_text())
+    assert re.search('<mark class="cut" title="[^"]*prompt injection: ', pages[0].read_text())
 
 
 def test_without_all_it_fits_one_screen(run):
