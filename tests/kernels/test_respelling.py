@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from effort import linear
+from unpoison.kernels import respelling as kernel
 from unpoison.kernels.respelling import respelled
 
 KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
@@ -72,3 +73,14 @@ def test_it_is_known_where_each_letter_stood() -> None:
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     assert linear(lambda size: respelled((unit * size)[:size], KNOWN))
+    assert linear(lambda size: respelled("".join(f"{unit}{i}{unit}" for i in range(size))[:size], KNOWN))
+
+
+def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    real = kernel._respelled_block
+    monkeypatch.setattr(kernel, "_respelled_block", lambda block, *how: read.append(block) or real(block, *how))
+    meant = respelled("a-" * 50_000, KNOWN)
+    assert meant is not None
+    assert len(read) <= 2
+    assert meant.start[-1] > 99_000
