@@ -1,9 +1,9 @@
 """Whether whole `screen` calls became much slower: `python benchmarks/speed_ratio.py`, a part of `make check`.
 
-Nothing is measured in seconds, which say more of the machine: every call takes turns with a fixed peer, which reads the
-same texts in plain Python and numpy and never changes, and the ratio of their processor times stands beside the
-recorded one in `speed_ratios.json`. A ratio of more than twice that, three times in a row, fails. `--write` records what
-is measured, after a change that is meant to cost something, or saves something.
+Nothing is measured in seconds, which say more of the machine: every call takes turns with a fixed peer, which reads
+the same texts in plain Python and numpy and never changes, and the ratio of their processor times stands beside the
+recorded one in `speed_ratios.json`. A ratio of more than twice that, three times in a row, fails. `--write` records
+what is measured, after a change that is meant to cost something, or saves something.
 """
 
 from __future__ import annotations
