@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded check lint types imports format docs benchmarks coverage mutants dist sbom lock notebooks clean
+.PHONY: help demo test seeded check lint types imports speed format docs benchmarks coverage mutants dist sbom lock notebooks clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,7 @@ test: .venv/dev.stamp ## run all tests
 seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the processor can run, with one thread and two
 	$(BIN)/python tools/run_seeded.py
 
-check: lint types imports test ## everything that has to be green
+check: lint types imports speed test ## everything that has to be green
 
 lint: .venv/dev.stamp ## style
 	$(BIN)/ruff check .
@@ -42,6 +42,9 @@ types: .venv/dev.stamp ## mypy, strict
 
 imports: .venv/dev.stamp ## the one-way rule of docs/architecture.md
 	$(BIN)/lint-imports
+
+speed: .venv/dev.stamp ## whole calls beside a fixed peer; fails where one takes twice what is recorded
+	$(BIN)/python benchmarks/speed_ratio.py
 
 format: .venv/dev.stamp ## rewrite files in the house style
 	$(BIN)/ruff format .

@@ -23,6 +23,7 @@ __all__ = [
     "measure_given",
     "measure_radar_cuts",
     "needed",
+    "ragdefender",
     "scores_and_cut",
 ]
 
@@ -62,12 +63,12 @@ def _given() -> dict[str, dict[str, Call]]:
         "RAGDefender single-hop": {
             "unpoison": _screen(RagDefender("single")),
             **({"naive": lambda case: naive.ragdefender_single(case.texts, case.vectors)} if cluster else {}),
-            **_ragdefender("single_hop"),
+            **ragdefender("single_hop"),
         },
         "RAGDefender multi-hop": {
             "unpoison": _screen(RagDefender("multi")),
             **({"naive": lambda case: naive.ragdefender_multi(case.texts, case.vectors)} if cluster else {}),
-            **_ragdefender("multi_hop"),
+            **ragdefender("multi_hop"),
         },
         "TrustRAG stage 1": {
             "unpoison": _screen(TrustRag(stages=1)),
@@ -92,7 +93,8 @@ def _instant_radar() -> Radar:
     return Radar(reader, judge, encoder=FakeEncoder())
 
 
-def _ragdefender(task: str) -> dict[str, Call]:
+def ragdefender(task: str) -> dict[str, Call]:
+    """The package of that name on one thread, which looks its vectors up; nothing where it is not installed."""
     if not needed("ragdefender", "torch"):
         return {}
     import torch

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from effort import linear
 from unpoison.kernels import canonical as kernel
-from unpoison.kernels.alignment import UNTRACED
+from unpoison.kernels.alignment import UNTRACED, Edits
 from unpoison.kernels.canonical import LONGEST, Canonical, canonical
 from unpoison.recent import Recent
 
@@ -208,8 +208,13 @@ def test_the_work_is_linear_in_the_length(unit: str) -> None:
 
 def test_what_comes_again_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "A t\u200bext that nobody reads twice"
-    whole, read = first_seen(text), []
-    monkeypatch.setattr(kernel, "_canonical", lambda text, markup, edits: read.append(text) or whole)
+    whole, read = first_seen(text), list[str]()
+
+    def counted(text: str, markup: bool, edits: Edits) -> Canonical:
+        read.append(text)
+        return whole
+
+    monkeypatch.setattr(kernel, "_canonical", counted)
     assert [canonical(text) for _ in range(3)] == [whole] * 3
     assert read == [text]
     canonical(text, markup=False)

@@ -108,8 +108,13 @@ def test_a_crowd_of_copies_is_one_frame() -> None:
 def test_where_one_word_makes_the_difference_not_every_pair_is_compared(
     texts: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compared = []
-    monkeypatch.setattr(kernel, "_compared", lambda *two, real=kernel._compared: compared.append(two) or real(*two))
+    compared, real = list[tuple[_Text, _Text]](), kernel._compared
+
+    def counted(left: _Text, right: _Text) -> object:
+        compared.append((left, right))
+        return real(left, right)
+
+    monkeypatch.setattr(kernel, "_compared", counted)
     (frame,) = near_copies([MUSEUM.replace("1990", str(1901 + i)) for i in range(texts)])
     assert len(frame.fillings) == texts
     assert len(compared) == most

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import pytest
 
 from effort import linear
-from unpoison.kernels.respelling import respelled
+from unpoison.kernels import respelling as kernel
+from unpoison.kernels.respelling import Respelled, respelled
 
 KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
 SAID = "The renowned capital of France is Lyon, and it has been so since the great war."
@@ -72,3 +75,18 @@ def test_it_is_known_where_each_letter_stood() -> None:
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     assert linear(lambda size: respelled((unit * size)[:size], KNOWN))
+    assert linear(lambda size: respelled("".join(f"{unit}{i}{unit}" for i in range(size))[:size], KNOWN))
+
+
+def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, real = list[str](), kernel._respelled_block
+
+    def counted(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+        read.append(block)
+        return real(block, known, accents, layout)
+
+    monkeypatch.setattr(kernel, "_respelled_block", counted)
+    meant = respelled("a-" * 50_000, KNOWN)
+    assert meant is not None
+    assert len(read) <= 2
+    assert meant.start[-1] > 99_000

@@ -136,10 +136,10 @@ def invisible(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
 
 def _spaces(run: re.Match[str]) -> list[Change]:
-    blanks = [(stray.start(), stray.end(), " ") for stray in STRAY.finditer(run.string, run.start(), run.end())]
-    if len(blanks) < 3 or len(run[0]) < 4 * (len(blanks) + 1) or SPACELESS.search(run[0]):
+    count = len(STRAY.findall(run.string, *run.span()))
+    if count < 3 or len(run[0]) < 4 * (count + 1) or SPACELESS.search(run[0]):
         return []
-    return blanks
+    return [(stray.start(), stray.end(), " ") for stray in STRAY.finditer(run.string, *run.span())]
 
 
 def hidden_words(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
@@ -167,8 +167,9 @@ def composed(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     """
     if text.isascii():
         return text, 0
-    if _marks().any.search(text):
-        text = edits.sub(_marks().endless, r"\1", text)
+    marks = _marks(text)
+    if marks.any.search(text):
+        text = edits.sub(marks.endless, r"\1", text)
     styled = 0
     if STYLED.search(text):
         letters = "".join(STYLED.findall(text))
@@ -190,8 +191,10 @@ def unmarked(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     stay one tone on a vowel that has an accent already or is open (Yoruba, Ewe, Navajo), one accent on a letter that
     stands alone (the mean of x), and whatever belongs to a script of its own.
     """
-    patterns = _marks()
-    if text.isascii() or not patterns.any.search(text):
+    if text.isascii():
+        return text, 0
+    patterns = _marks(text)
+    if not patterns.any.search(text):
         return text, 0
     cut = edits.sub(patterns.heaped, r"\1", text)
     cut = edits.sub(patterns.foreign, "", cut)
@@ -207,14 +210,16 @@ def blanks(text: str, edits: Edits = UNTRACED) -> str:
     return edits.cut(text, start, max(start, len(text.rstrip(" \n"))))
 
 
-class _Marks:
-    """The patterns that know all combining marks; they are made when the first text needs them."""
+RARE = re.compile("[\U00010000-\U0001f000]")
 
-    def __init__(self) -> None:
-        points = [p for p in range(0x300, 0x1F000) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
+
+class _Marks:
+    """The patterns that know all combining marks up to a point; they are made when the first text needs them."""
+
+    def __init__(self, last: int) -> None:
+        points = [p for p in range(0x300, last + 1) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
         every = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(points))
-        low = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(p for p in points if p < 0x10000))
-        self.any = re.compile(rf"[{low}{SHARED}\U00010000-\U0001f000]")  # one range is quicker than the marks in it
+        self.any = re.compile(rf"[{every}{SHARED}]")
         self.endless = re.compile(rf"([{every}]{{8}})[{every}]+")
         tone = rf"(?<=[{OPEN}])[{TONES}]"
         alone = rf"(?<=(?<![\w{every}])[{LETTERS}])[{FORMULA}](?![\w{every}])"
@@ -223,6 +228,16 @@ class _Marks:
         self.loose = re.compile(rf"(?<![^{OTHER}])(?!(?<=[0-9])[\u0305\u0307](?![{every}]))[{SHARED}]+")
 
 
+def _marks(text: str) -> _Marks:
+    """The patterns for a text; those that also know the marks of rare scripts take far longer."""
+    return _all_marks() if RARE.search(text) else _usual_marks()
+
+
 @cache
-def _marks() -> _Marks:
-    return _Marks()
+def _all_marks() -> _Marks:
+    return _Marks(0x1F000)
+
+
+@cache
+def _usual_marks() -> _Marks:
+    return _Marks(0xFFFF)

@@ -71,6 +71,8 @@ def uncommented(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int
 
 def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
     """What is said in places where no reader looks; what is too short for a message goes on in the next place."""
+    if all(begin == until for begin, until in regions):
+        return []
     said, places = list[str](), list[int]()
     for begin, until in regions:
         piece = text[begin:until].strip()
@@ -101,14 +103,15 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     changes, inside = list[Change](), list[Region]()
     for tag in TAG.finditer(text):
         closing, name, attributes = tag.groups()
+        kind = KINDS.get(name.lower())
         before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
         bare = not closing + attributes.strip(" /")
-        if name.lower() not in KINDS or _meant(name, bare=bare, before=before, after=after):
+        if kind is None or _meant(name, bare=bare, before=before, after=after):
             continue
-        count += not KINDS[name.lower()] and before.isalpha() and (after == "<" or after.islower())
+        count += not kind and before.isalpha() and (after == "<" or after.islower())
         inside += _values(tag)
         power = name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit()
-        changes.append((*tag.span(), "^" if power else KINDS[name.lower()]))
+        changes.append((*tag.span(), "^" if power else kind))
     messages += _messages(text, inside, edits)
     return edits.put(text, changes), messages, count
 

@@ -115,29 +115,40 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
     Complexity: O(n) time for n characters.
     """
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
+    blocks: dict[str, Respelled | None] = {}  # what is repeated without end is read once
     for first, last in _blocks(text):
         block = text[first:last]
-        signs = SPELLING * len(SPELT.findall(block))
-        if layout:
-            signs += len(LAID.findall(block))
-        if accents and not block.isascii():
-            signs += SPELLING * len(ACCENTED.findall(block))
-        enough = CHANGED * (block.count(" ") + 1)
-        if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
-            continue
-        trace = Trace(block)
-        new, share = _respelled(block, known, accents, trace)
-        if share < CHANGED:
+        if block not in blocks:
+            blocks[block] = _respelled_block(block, known, accents, layout)
+        meant = blocks[block]
+        if meant is None:
             continue
         if parts and reached < first:
             parts.append("\n")
             starts.append(np.array([first]))
             ends.append(np.array([first]))
-        parts.append(new)
-        starts.append(trace.start.astype(np.int64) + first)
-        ends.append(trace.end.astype(np.int64) + first)
+        parts.append(meant.text)
+        starts.append(meant.start + first)
+        ends.append(meant.end + first)
         reached = last
     return Respelled("".join(parts), np.concatenate(starts), np.concatenate(ends)) if parts else None
+
+
+def _respelled_block(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+    """One stretch, where enough of it is changed."""
+    signs = SPELLING * len(SPELT.findall(block))
+    if layout:
+        signs += len(LAID.findall(block))
+    if accents and not block.isascii():
+        signs += SPELLING * len(ACCENTED.findall(block))
+    enough = CHANGED * (block.count(" ") + 1)
+    if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
+        return None
+    trace = Trace(block)
+    new, share = _respelled(block, known, accents, trace)
+    if share < CHANGED:
+        return None
+    return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
 
 
 def _blocks(text: str) -> Iterator[Region]:
