@@ -28,7 +28,7 @@ from unpoison.evaluation.contexts import nearest, text_key
 from unpoison.registry import create
 from unpoison.types import Passage
 
-__all__ = ["Sample", "held_out", "measured_samples", "training_samples"]
+__all__ = ["Sample", "drawn_sample", "held_out", "measured_samples", "training_samples"]
 
 FREE = ("PoisonedRAG", "RAGDefender", "lost-in-the-middle", "HippoRAG", "HippoRAG-2wiki", "RAMDocs", "TimeQA",
         "GARAG-retrieval", "PoisonedRAG-retrieval", "ucbd-experiment", "RAG_Comparison", "COVID-QA",
@@ -132,7 +132,7 @@ def _of_documentation(packages: Sequence[str], count: int, *, drawn: bool) -> It
         rows = [(corpus[i].text, False) for i in positions]
         if drawn:
             rng = np.random.default_rng(int(share_of(f"documentation {question}") * 2**53))
-            yield _sample(DOCUMENTATION, "none", question, rows, [], rng)
+            yield drawn_sample(DOCUMENTATION, "none", question, rows, [], rng)
         else:
             texts = tuple(text for text, _ in rows)
             yield Sample(DOCUMENTATION, "none", question, texts, (False,) * len(rows), (False,) * len(rows))
@@ -151,11 +151,11 @@ def _of_question(name: str, example: Example, fill: list[str]) -> Iterator[Sampl
         return
     repeats = 1 if name in ("nq_large_poisoned", "timeqa", *CLEAN_KINDS) else 2
     for _ in range(repeats):
-        yield _sample(name, "none", example.question, clean, [], rng)
+        yield drawn_sample(name, "none", example.question, clean, [], rng)
     if rng.random() < (0.2 if repeats == 1 else 0.8):
-        yield _sample(name, "none", example.question, clean, [], rng, snippets=True)
+        yield drawn_sample(name, "none", example.question, clean, [], rng, snippets=True)
     if rng.random() < (0.2 if repeats == 1 else 0.4):
-        yield _sample(f"{name}-brief", "none", example.question, brief(example.question, clean), [], rng)
+        yield drawn_sample(f"{name}-brief", "none", example.question, brief(example.question, clean), [], rng)
     yield from _in_forms(name, example, clean)
     if name in ATTACKED_SETS:
         yield from _published(name, example, clean, rng)
@@ -195,7 +195,7 @@ def _in_forms(name: str, example: Example, clean: list[Row]) -> Iterator[Sample]
     if not attacked and rng.random() > (0.2 if name in ("nq_large_poisoned", "timeqa", *CLEAN_KINDS) else 0.4):
         return
     formed = [(in_form(text, example.question, rng) if rng.random() < 0.25 else text, gold) for text, gold in clean]
-    yield _sample(f"{name}-forms", "none", example.question, formed, [], rng)
+    yield drawn_sample(f"{name}-forms", "none", example.question, formed, [], rng)
     wrong = _wrong(example, rng)
     if wrong is None:
         return
@@ -235,7 +235,7 @@ def _attacked(
     count = int(rng.choice([1, 1, 1, 1, 2, 2, 3, 3, 5, 5, 8, 20]))
     chosen = [texts[i] for i in rng.permutation(len(texts))[:count]]
     drawn = bool(rng.random() < 0.25)
-    return _sample(
+    return drawn_sample(
         name, attack, question, clean, chosen, rng, snippets=snippets, prefix=drawn if prefix is None else prefix
     )
 
@@ -260,7 +260,7 @@ OTHERS = ("Lisbon", "1974", "Margaret Hale", "the Ottoman Empire", "twelve", "Ro
           "the liver", "Helsinki", "sodium chloride", "Queen Victoria", "Toyota", "the Supreme Court")  # fmt: skip
 
 
-def _sample(
+def drawn_sample(
     name: str,
     attack: str,
     question: str,
@@ -271,6 +271,7 @@ def _sample(
     snippets: bool = False,
     prefix: bool = False,
 ) -> Sample:
+    """Passages as a retriever might give them: in many sizes, of many kinds, with these poisons among them."""
     k = int(rng.choice([3, 5, 5, 7, 10, 10, 10, 10, 10, 12]))
     k = 25 if rng.random() < 0.04 else k
     k = max(k, len(poisons) + (0 if rng.random() < 0.1 else int(rng.integers(1, 6))))

@@ -20,7 +20,7 @@ from unpoison.kernels.sentences import SENTENCE_END
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.recent import Recent
 
-__all__ = ["CAPITAL", "LONGEST_PART", "MARK", "SHAPES", "STOP", "Analysis", "analysis", "clear", "word_hash"]
+__all__ = ["CAPITAL", "LONGEST_PART", "MARK", "SHAPES", "STOP", "Analysis", "analysis", "canonical_word", "clear", "word_hash"]
 
 Numbers = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s]")
 """Words, and marks one by one."""
 
-SCALES: Final = (1, 2, 4, 8)
+SCALES: Final = (1, 2, 4)
 """So many parts in a row are a window, and the whole text is one."""
 
 LONGEST_PART: Final = 32
@@ -69,7 +69,7 @@ class Analysis(NamedTuple):
         kind: What it is beside that: its place in `SHAPES`, and the flags `CAPITAL`, `STOP` and `MARK`. Shape (n,).
         sentence: Its sentence, rising, shape (n,).
         first, last: The words and marks of each window, from `first` to before `last`, shape (w,). Windows are the
-            parts of the text, which are sentences or pieces of long ones, every 2, 4 and 8 parts in a row, and all.
+            parts of the text, which are sentences or pieces of long ones, every 2 and 4 parts in a row, and last of all the whole text.
         start, end: Where each window stands in the text, shape (w,).
     """
 
@@ -163,7 +163,7 @@ def _facts(token: str) -> bytes:
     if not token[0].isalnum():
         own = word_hash(token)
         return np.array([own, own, MARK], np.int64).tobytes()
-    bare = _bare(token)
+    bare = canonical_word(token)
     # A stemmer has state and is cheap to make: one per word needs no lock.
     stem = Stemmer.Stemmer("english", 0).stemWord(bare)
     own = word_hash(bare)
@@ -174,7 +174,7 @@ def _facts(token: str) -> bytes:
 _known = lru_cache(maxsize=32_768)(_facts)  # of about 200 bytes each
 
 
-def _bare(word: str) -> str:
+def canonical_word(word: str) -> str:
     """A word in lower case, Latin, Greek and Cyrillic without accents: these are form, and can be put on any letter."""
     lowered = word.lower()
     if lowered.isascii():

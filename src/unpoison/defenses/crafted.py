@@ -1,0 +1,243 @@
+"""Texts that look written for a question: to be retrieved for it, and to answer it head-on.
+
+Three small sets of trees. Two judge a text beside the question and nothing else: the text as a whole, and its worst
+window of one, two or four sentences, so that nothing which stands around a suspicious window makes it less so. The
+third looks at the company: copies by one hand convict each other, within `Crafted.most` and `Crafted.least`.
+
+`benchmarks/train_crafted.py` fits them. What they say is no statement about truth: an honest page that answers the
+question in the manner of an encyclopaedia for everybody looks alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from io import BytesIO
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import OptionError
+from unpoison.text.asked import Spoken, Wanted, beside
+from unpoison.text.style import Style
+from unpoison.kernels.trees import Trees, evaluate
+from unpoison.recent import Recent
+from unpoison.text.analysis import Analysis, analysis
+
+__all__ = ["Crafted", "Judgement", "company"]
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+LOWEST: Final = -8.0
+HIGHEST: Final = 8.0
+"""Log-odds that the company looks at, and of a text without words."""
+
+LONGEST_TITLE: Final = 300
+"""Characters; what is longer is no title but a text."""
+
+INNOCENT: Final = 0.3
+"""The share of a set's texts that is below its level."""
+
+SUSPECTS: Final = 64
+"""So many texts of a set, the most suspicious, can make others more suspicious."""
+
+MOST_KEPT: Final = 16 * 2**20
+"""Bytes of styles that are kept."""
+
+
+class Judgement(NamedTuple):
+    """What k texts look like.
+
+    Attributes:
+        probability: That a text is written for the question, at even odds, shape (k,).
+        alone: The same without the company, shape (k,).
+        owner: The text of each window, shape (w,).
+        start, end: Where each stands in its text, shape (w,).
+        windows: The probability of each window, judged alone, shape (w,).
+    """
+
+    probability: Matrix
+    alone: Matrix
+    owner: Numbers
+    start: Numbers
+    end: Numbers
+    windows: Matrix
+
+    def suspicious(self, i: int, threshold: float) -> list[tuple[int, int, float]]:
+        """The windows of a text above a threshold: start, end, probability; the most suspicious one first."""
+        chosen = np.flatnonzero((self.owner == i) & (self.windows > threshold))
+        chosen = chosen[np.argsort(-self.windows[chosen], kind="stable")]
+        return [(int(self.start[n]), int(self.end[n]), float(self.windows[n])) for n in chosen]
+
+
+@dataclass(frozen=True)
+class Crafted:
+    """The coefficients.
+
+    Attributes:
+        style: How generated claims are written.
+        whole, window: Trees over the style and the columns of `text.asked`; their sums are log-odds.
+        company: Trees over `company`.
+        handicap: What is taken from the log-odds of a window, of which a text has many.
+        least, most: By how much the company lowers or raises a text's log-odds at most.
+        damage: Shares of clean texts, rising.
+        thresholds: The probability above which that share of clean texts is.
+        calibration: Twelve hexadecimal digits that stand for all of these.
+    """
+
+    style: Style
+    whole: Trees
+    window: Trees
+    company: Trees
+    handicap: float
+    least: float
+    most: float
+    damage: tuple[float, ...]
+    thresholds: tuple[float, ...]
+    calibration: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_styles", Recent[str, Matrix](lambda key, value: 4 * len(key) + value.nbytes + 256,
+                                                                MOST_KEPT))  # fmt: skip
+
+    @classmethod
+    @cache
+    def load(cls) -> Self:
+        """The shipped coefficients."""
+        raw = (files("unpoison.data") / "crafted.npz").read_bytes()
+        with np.load(BytesIO(raw), allow_pickle=False) as data:
+            return cls.of({**data, "calibration": blake2b(raw, digest_size=6).hexdigest()})
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `benchmarks/train_crafted.py` wrote."""
+        handicap, least, most = (float(value) for value in data["bounds"])
+        return cls(
+            style=Style.of(data),
+            whole=_trees(data, "whole"),
+            window=_trees(data, "window"),
+            company=_trees(data, "company"),
+            handicap=handicap,
+            least=least,
+            most=most,
+            damage=tuple(data["damage"].tolist()),
+            thresholds=tuple(data["thresholds"].tolist()),
+            calibration=str(data.get("calibration", "")),
+        )
+
+    def threshold(self, damage: float) -> float:
+        """The probability above which at most a share `damage` of clean texts is expected.
+
+        Raises:
+            OptionError: A share for which no threshold was fitted.
+        """
+        if not self.damage[0] <= damage <= self.damage[-1]:
+            raise OptionError(
+                f"damage must lie between {self.damage[0]} and {self.damage[-1]}, for which thresholds were fitted, "
+                f"got {damage}; or set threshold yourself"
+            )
+        return float(np.interp(damage, self.damage, self.thresholds))
+
+    def judge(self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None) -> Judgement:
+        """Judge the texts of a question.
+
+        Args:
+            question: The question's reading.
+            texts: The readings of k passages.
+            bodies: The same without their titles, each the end of its text. A title is looked at as windows of its
+                own, and not as a part of the whole: headlines state things head-on whoever writes them.
+
+        Complexity: linear in the words, and O(k) for each of at most `SUSPECTS` texts.
+        """
+        if not texts:
+            nothing, none = np.zeros(0), np.zeros(0, np.int64)
+            return Judgement(nothing, nothing, none, none, none, nothing)
+        bodies = texts if bodies is None else bodies
+        bodies = [b if 0 < len(t) - len(b) <= LONGEST_TITLE and b else t for t, b in zip(texts, bodies, strict=True)]
+        titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
+        parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
+        k, known = len(texts), [analysis(part) for part in parts]
+        wanted, spoken = Wanted.of(analysis(question)), Spoken.of(known)
+        style = np.concatenate([self._style(part, one) for part, one in zip(parts, known)])
+        rows = np.column_stack([style, beside(wanted, spoken)])
+        odds = evaluate(self.window, rows) - self.handicap
+        last = np.cumsum([len(one.first) for one in known]) - 1  # the whole text is its last window
+        full = np.array([len(one.first) > 0 for one in known[:k]])
+        alone = np.full(k, LOWEST)
+        alone[full] = evaluate(self.whole, rows[last[:k][full]]) if full.any() else LOWEST
+        owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
+        np.maximum.at(alone, owner, odds)
+        around = company(alone, wanted, spoken, k)
+        together = np.clip(evaluate(self.company, around), alone + self.least, alone + self.most)
+        shift = np.array([0] * k + [0] * len(titled))
+        shift[:k] = [len(text) - len(body) for text, body in zip(texts, bodies)]
+        return Judgement(
+            probability=_probability(together),
+            alone=_probability(alone),
+            owner=owner,
+            start=np.concatenate([one.start for one in known]) + shift[spoken.owner],
+            end=np.concatenate([one.end for one in known]) + shift[spoken.owner],
+            windows=_probability(odds),
+        )
+
+    def _style(self, text: str, known: Analysis) -> Matrix:
+        """The style of each window, kept by content."""
+        kept: Recent[str, Matrix] = self._styles  # type: ignore[attr-defined]
+        style = kept.get(text)
+        if style is None:
+            style = self.style.windows(known)
+            kept.put(text, style)
+        return style
+
+
+def company(alone: Matrix, wanted: Wanted, spoken: Spoken, k: int) -> Matrix:
+    """What a text's company says of it, shape (k, 6).
+
+    Its own log-odds; the highest and the sum over suspects of probability times shared words; the highest of
+    probability times the share of its words that the suspect has; the level of the set; the logarithm of its size.
+
+    Args:
+        alone: The texts' log-odds, shape (k,).
+        wanted: The question.
+        spoken: The k texts, with others behind them.
+        k: How many.
+    """
+    odds = np.clip(alone, LOWEST, HIGHEST)
+    suspects = np.argsort(-odds, kind="stable")[:SUSPECTS]
+    likely = _probability(odds[suspects])
+    text = np.repeat(np.arange(k), np.diff(spoken.begin[: k + 1]))
+    stem, stop = spoken.stem[: len(text)], spoken.stop[: len(text)]
+    keep = ~stop & ~np.isin(stem, wanted.stems)
+    names, number = np.unique(stem[keep], return_inverse=True)
+    size = max(len(names), 1)
+    holder, number = np.divmod(np.unique(text[keep] * size + number), size)
+    words = np.maximum(np.bincount(holder, minlength=k), 1).astype(np.float64)
+    shared = np.zeros((k, len(suspects)))
+    for column, suspect in enumerate(suspects.tolist()):
+        has = np.zeros(size, bool)
+        has[number[holder == suspect]] = True
+        shared[:, column] = np.bincount(holder, has[number], k)
+    shared[suspects, np.arange(len(suspects))] = 0
+    alike = shared / np.sqrt(words[:, None] * words[suspects]) * likely
+    inside = shared / words[:, None] * likely
+    low = np.sort(odds)[int(INNOCENT * (k - 1))]
+    return np.column_stack([odds, alike.max(axis=1), alike.sum(axis=1), inside.max(axis=1), np.full(k, low),
+                            np.full(k, np.log(k))])  # fmt: skip
+
+
+def _probability(odds: Matrix) -> Matrix:
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
+
+
+def _trees(data: Mapping[str, Any], name: str) -> Trees:
+    return Trees(
+        data[f"{name}_features"].astype(np.int64),
+        data[f"{name}_thresholds"].astype(np.float64),
+        data[f"{name}_leaves"].astype(np.float64),
+        float(data[f"{name}_base"]),
+    )
