@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from unpoison.kernels.meant_orders import order
-from unpoison.kernels.orders import LONGEST_QUOTE, Order
+from unpoison.kernels.prompt_injection import LONGEST_QUOTE, Injection, injection
 from unpoison.kernels.sentences import around, sentences
 from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.spans import Span, spans_of, united, without
@@ -36,14 +35,14 @@ class WithoutOrders(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def order_spans(passage: Passage, worst: Order) -> tuple[Span, ...]:
+def order_spans(passage: Passage, worst: Injection) -> tuple[Span, ...]:
     """The sentences of an order in the caller's text. O(n log n) time for n characters."""
     reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, LONGEST_QUOTE)))
     window = (*around(passage.reading, worst.start, worst.end), round(worst.probability, 4), reason)
     return united(spans_of(passage, [window]))
 
 
-def without_orders(passage: Passage, worst: Order) -> WithoutOrders:
+def without_orders(passage: Passage, worst: Injection) -> WithoutOrders:
     """Cut what a passage hides, and its orders, the most suspicious first. O(n log n) time for n characters.
 
     Args:
@@ -53,7 +52,7 @@ def without_orders(passage: Passage, worst: Order) -> WithoutOrders:
     whole, spans = passage, hidden_spans(passage, worst.probability)
     if spans:
         passage = without(whole, spans)
-        worst = order(passage.reading)
+        worst = injection(passage.reading)
     for _ in range(MOST_CUTS):
         if worst.probability <= RESIDUE:
             spans = _closed(whole, spans)
@@ -61,7 +60,7 @@ def without_orders(passage: Passage, worst: Order) -> WithoutOrders:
             return WithoutOrders(passage if harmless(passage) else None, spans)
         spans = united([*spans, *order_spans(passage, worst)])
         passage = without(whole, spans)
-        worst = order(passage.reading)
+        worst = injection(passage.reading)
     return WithoutOrders(None, spans)
 
 
@@ -93,5 +92,5 @@ def harmless(passage: Passage) -> bool:
     """Whether what is left of a passage says anything, and gives no order, with and without the marks of the cuts."""
     words = sum(any(map(str.isalnum, word)) for word in passage.reading.split())
     return words >= FEWEST_WORDS and all(
-        order(text).probability <= RESIDUE for text in {passage.reading, passage.shown}
+        injection(text).probability <= RESIDUE for text in {passage.reading, passage.shown}
     )

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.left_out import Because, put_back
 from unpoison.defenses.order_cuts import WithoutOrders, order_spans, without_orders
-from unpoison.kernels.meant_orders import order, suspicions
-from unpoison.kernels.orders import LONGEST_QUOTE, THRESHOLD
+from unpoison.kernels.prompt_injection import LONGEST_QUOTE, THRESHOLD, injection, injections
 from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 
@@ -50,8 +49,8 @@ def orders_in(passages: Sequence[Passage], *, cut: bool = False) -> Orders:
         passages: All of a question.
         cut: Whether passages whose orders are confined to a few sentences are read without these.
     """
-    probability = suspicions([passage.reading for passage in passages])
-    worst = {i: order(passages[i].reading) for i in np.flatnonzero(probability > THRESHOLD).tolist()}
+    probability = injections([passage.reading for passage in passages])
+    worst = {i: injection(passages[i].reading) for i in np.flatnonzero(probability > THRESHOLD).tolist()}
     rests = {
         i: without_orders(passages[i], given) if cut else WithoutOrders(None, order_spans(passages[i], given))
         for i, given in worst.items()

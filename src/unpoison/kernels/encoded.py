@@ -35,6 +35,10 @@ SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S
 """Words whose letters are parted by one space, themselves by more."""
 SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
+OVERRIDDEN = re.compile("\u202e([^\u202c\u202e\n]+)\u202c?")
+"""Characters that a mark shows from right to left."""
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
+
 LINE = re.compile(r"[^\n]{20,}")
 WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 """No letters of a number or a code."""
@@ -64,11 +68,13 @@ def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     - Escapes such as `%69`, `\u0069`, `\x69` or `=69` that follow each other and part words or stand for
       letters inside them.
     - Words whose letters stand apart.
+    - What is written backwards and shown the right way round by a mark (U+202E).
     - Lines of English words written backwards, whole or word by word, or in ROT13.
 
     Linear time.
     """
     finders = (
+        (OVERRIDDEN, "\u202e", _overridden),
         (SPACED, "", _joined),
         (ESCAPED, "%\\=", _unescaped),
         (BASE64, "", _of_base64),
@@ -83,6 +89,11 @@ def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
         changes = [(*run.span(), plain) for run, plain in found if plain is not None]
         text, count = edits.put(text, changes) if changes else text, count + len(changes)
     return text, count
+
+
+def _overridden(run: str) -> str | None:
+    inside = run.strip("\u202e\u202c")
+    return None if RIGHT_TO_LEFT.search(inside) else inside[::-1]
 
 
 def _joined(run: str) -> str | None:
