@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from orders_texts import FOLDER, filled, wordings
+from injection_wordings import FOLDER, filled, wordings
 from unpoison.at_rest import Scan, scan
 from unpoison.at_rest.concealed import concealed
 from unpoison.at_rest.demanding import Strengths, demanding, ordering, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.judging import HidingShares, concealment
 from unpoison.at_rest.units import Unit, units_of
-from unpoison.kernels.orders import Order, order
+from unpoison.kernels.prompt_injection import Injection, injection
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 
@@ -191,9 +191,9 @@ def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> 
         yield from (bool(suspicion[place] >= 0.5) for place in places)
 
 
-def _units(text: str, number: int) -> list[tuple[Unit, Order, Strengths]]:
+def _units(text: str, number: int) -> list[tuple[Unit, Injection, Strengths]]:
     units = units_of(Document.of({"id": str(number), "text": text}), number)
-    return [(unit, said := order(unit.text), strengths(unit, said)) for unit in units]
+    return [(unit, said := injection(unit.text), strengths(unit, said)) for unit in units]
 
 
 def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:

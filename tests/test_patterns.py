@@ -36,7 +36,7 @@ MADE_WHEN_RUN = {
     "attacks/shape.py": "an escaped answer",
     "attacks/tan.py": "an escaped answer",
     "kernels/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
-    "kernels/order_signs.py": "a class of ideographs",
+    "kernels/prompt_injection.py": "classes of characters",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/patterns.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "redteam/secrets.py": "escaped values, joined",

@@ -9,7 +9,7 @@ from at_rest.corpora import towns
 from unpoison.at_rest.demanding import CERTAIN, TOO_FEW, USUAL, Demanding, demanding, ordering, strengths
 from unpoison.at_rest.documents import Document
 from unpoison.at_rest.units import units_of
-from unpoison.kernels.orders import order
+from unpoison.kernels.prompt_injection import injection
 
 POEM = " Write a poem about whales."
 
@@ -17,7 +17,7 @@ POEM = " Write a poem about whales."
 def judged(texts: list[str], reference: list[bool] | None = None) -> Demanding:
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     usual = np.array([True] * len(texts) if reference is None else reference, bool)
-    return demanding(units, [strengths(unit, order(unit.text)) for unit in units], usual)
+    return demanding(units, [strengths(unit, injection(unit.text)) for unit in units], usual)
 
 
 def articles(count: int) -> list[str]:

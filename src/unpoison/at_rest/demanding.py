@@ -1,6 +1,6 @@
 """Demands that are strange in their collection: few texts around make any, and nothing else in their text is akin.
 
-`kernels.orders` finds words that orders are made of. An order can be put in other words, or demand something harmless
+`kernels.prompt_injection` knows how injections are worded. One can be put in other words, or demand something harmless
 ("Explain the theory of relativity."), but in a collection of articles it is still a sentence that tells its reader to
 do something, about things that the article does not speak of. How rare that is can be counted in a collection.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.at_rest.units import Unit
 from unpoison.kernels.demands import ORDERS, VOUCHES, Demand, demands
-from unpoison.kernels.orders import Order
+from unpoison.kernels.prompt_injection import Injection
 
 __all__ = ["TOO_FEW", "Demanding", "Strengths", "demanding", "ordering", "strengths"]
 
@@ -102,14 +102,14 @@ def ordering(probability: NDArray[np.float64], documents: int) -> NDArray[np.flo
     believed from 0.5 on.
 
     Args:
-        probability: That a unit gives an order (`kernels.orders`).
+        probability: That a unit holds an injection (`kernels.prompt_injection`).
         documents: How many say what is usual.
     """
     least = CERTAIN if documents >= TOO_FEW else 0.5
     return np.where(probability >= least, probability, 0.5 * np.minimum(probability, least))
 
 
-def strengths(unit: Unit, order: Order) -> Strengths:
+def strengths(unit: Unit, order: Injection) -> Strengths:
     """The strongest demand of each form that is not at home in its text, and under `signs` how like an order it is.
 
     Args:

@@ -16,7 +16,7 @@ from unpoison.at_rest.signs import COLUMNS, ScreeningOdds, UnitSigns
 from unpoison.at_rest.units import Unit
 from unpoison.errors import shown
 from unpoison.kernels.demands import VOUCHES
-from unpoison.kernels.orders import Order
+from unpoison.kernels.prompt_injection import Injection
 from unpoison.rendering import excerpt
 from unpoison.types import Span
 
@@ -52,7 +52,7 @@ class ScanEvidence:
     screening_odds: ScreeningOdds
     signs: UnitSigns
     claimed: NDArray[np.float64]
-    orders: list[Order]
+    orders: list[Injection]
     strange: Demanding
     hidden: NDArray[np.float64]
     unseen: dict[int, tuple[str, ...]]
@@ -148,8 +148,8 @@ def _reasons(
         reason = f"it {does} hardly another document here does: {excerpt(quote, 160)!r}"
         weighted_reasons.append((rarity, reason, _region(raw, piece, quote)))
     if order.probability >= WORTH_NAMING or (demand is None and rarity >= WORTH_NAMING):
-        reason = f"it speaks to the model that reads it: {excerpt(order.quote, 160)!r}"
-        words = piece.text[order.start : order.end] or order.quote
+        words = piece.text[order.start : order.end]
+        reason = f"it speaks to the model that reads it: {excerpt(order.quote or words, 160)!r}"
         weighted_reasons.append((max(order.probability, 0.0 if demand else rarity), reason, _region(raw, piece, words)))
     if evidence.hidden[unit] > 0:
         unseen = evidence.unseen[piece.document]

@@ -22,8 +22,7 @@ from unpoison.at_rest.rivals import rivals
 from unpoison.at_rest.screens import Engine, ScanQuestion, screened
 from unpoison.at_rest.signs import ScreeningOdds, signs
 from unpoison.checks import within
-from unpoison.kernels.meant_orders import order
-from unpoison.kernels.orders import Order
+from unpoison.kernels.prompt_injection import Injection, injection
 
 __all__ = ["judged", "scan"]
 
@@ -132,7 +131,7 @@ def judged(
     shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
     orders = [
-        order("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Order(0.0, "")
+        injection("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Injection(0.0, "")
         for i, unit in enumerate(units)
     ]
     demand_strengths = [

@@ -13,10 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.kernels.alignment import Region
-from unpoison.kernels.meant_orders import order as injection
-from unpoison.kernels.meant_orders import suspicions as injections
-from unpoison.kernels.orders import THRESHOLD
-from unpoison.kernels.orders import Order as Injection
+from unpoison.kernels.prompt_injection import THRESHOLD, Injection, injection, injections, unjudged
 from unpoison.kernels.sentences import sentences
 from unpoison.requests import Flow, classify
 
@@ -25,11 +22,6 @@ __all__ = ["BUILT_IN", "CLASSIFIER", "THRESHOLD", "Detector", "Injection", "inje
 LONGEST_RUN = 1_500
 """Characters of a run of sentences: some 300 words, which fit into the 512 tokens that classifiers read. What has more
 tokens than its model reads is judged in windows by the model's adapter."""
-
-
-def unjudged(text: str) -> str | None:
-    """The language or script of a text that the built-in detector cannot judge; None for one that it can."""
-    return None
 
 
 class Detector(Protocol):

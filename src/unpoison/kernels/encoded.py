@@ -39,6 +39,10 @@ SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S
 """Words whose letters are parted by one space, themselves by more."""
 SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
+OVERRIDDEN = re.compile("\u202e([^\u202c\u202e\n]+)\u202c?")
+"""Characters that a mark shows from right to left."""
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
+
 LINE = re.compile(r"[^\n]{20,}")
 LATIN = re.compile(r"[A-Za-z]{2}")
 WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
@@ -69,6 +73,7 @@ def decoded(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     - Escapes such as `%69`, `\u0069`, `\x69` or `=69` that follow each other and part words or stand for
       letters inside them.
     - Words whose letters stand apart.
+    - What is written backwards and shown the right way round by a mark (U+202E).
     - Lines of English words written backwards, whole or word by word, or in ROT13.
 
     Linear time.
@@ -95,6 +100,16 @@ def _escaping(text: str) -> bool:
 def _unbroken(text: str) -> bool:
     """Whether a run may be long enough to be a message."""
     return WRAPPED.fullmatch(text) is None
+
+
+def _overriding(text: str) -> bool:
+    """Whether a mark turns the direction of writing."""
+    return "\u202e" in text
+
+
+def _overridden(run: str) -> str | None:
+    inside = run.strip("\u202e\u202c")
+    return None if RIGHT_TO_LEFT.search(inside) else inside[::-1]
 
 
 def _joined(run: str) -> str | None:
@@ -180,6 +195,7 @@ def _rotated(line: str) -> str:
 _Finder = tuple[re.Pattern[str], Callable[[str], str | None]]
 
 _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
+    (_overriding, ((OVERRIDDEN, _overridden),)),
     (_spaced, ((SPACED, _joined),)),
     (_escaping, ((ESCAPED, _unescaped),)),
     (_unbroken, ((BASE64, _of_base64), (HEXADECIMAL, _of_hexadecimal))),

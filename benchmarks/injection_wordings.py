@@ -1,7 +1,8 @@
-r"""Our own texts for the fit of orders: orders and honest texts that look like them, from `texts/`.
+"""Our own injections and harmless texts that look like them, from `texts/`: what `train_injections.py` fits beside others'.
 
-A line is one wording under the heading of its kind. `{a|b}` is a choice, `\n` a new line; `{question}`, `{answer}`,
-`{topic}` and the like are filled in. None of these wordings is one of `attacks/orders.py`.
+A line is one wording under the heading of its kind or language. `{a|b}` is a choice, which may hold others; a line
+`:name = a|b` gives the choice `{:name}` of its file; `\\n` is a new line, `\\{`, `\\|` and `\\}` are the signs themselves;
+`{question}`, `{answer}`, `{topic}` and the like are filled in. None of these wordings is one of `attacks/orders.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-__all__ = ["filled", "wordings"]
+__all__ = ["FOLDER", "filled", "wordings"]
 
 FOLDER = Path(__file__).parent / "texts"
 
@@ -24,19 +25,29 @@ FILLS: dict[str, tuple[str, ...]] = {
              "https://stats.example.com/s?text=[USER_INPUT]", "https://api.example.org/collect"),
 }  # fmt: skip
 
+ESCAPES = {"\\n": "\n", "\\{": "\ue000", "\\|": "\ue001", "\\}": "\ue002"}
+UNESCAPED = str.maketrans({"\ue000": "{", "\ue001": "|", "\ue002": "}"})
+
 _HEADING = re.compile(r"# [a-z -]{3,30}$")
 _CHOICE = re.compile(r"\{([^{}]*\|[^{}]*)\}")
 _NAME = re.compile(r"\{(\w+)\}")
+_PART = re.compile(r"\{(:\w+)\}")
 
 
 def wordings(name: str) -> Iterator[tuple[str, str]]:
-    """(kind, wording) of a file of `texts/`."""
+    """(kind, wording) of a file of `texts/`; the choices that it names stand in the wordings."""
+    lines = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    parts = {line.split(" = ")[0]: "{" + line.split(" = ", 1)[1] + "}" for line in lines if re.match(r":\w+ = ", line)}
     kind = ""
-    for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+    for line in lines:
         if _HEADING.match(line):
             kind = line[2:]
-        elif line.strip():
-            yield kind, line.replace("\\n", "\n")
+        elif line.strip() and not line.startswith(":"):
+            while _PART.search(line):
+                line = _PART.sub(lambda part: parts[part[1]], line)
+            for escape, sign in ESCAPES.items():
+                line = line.replace(escape, sign)
+            yield kind, line
 
 
 def filled(wording: str, random: Random, **given: str) -> str:
@@ -46,7 +57,7 @@ def filled(wording: str, random: Random, **given: str) -> str:
         return given.get(match[1]) or (random.choice(FILLS[match[1]]) if match[1] in FILLS else match[0])
 
     wording = re.sub(r"\{(link|topic|model)\}", fill, wording)
-    wording = _NAME.sub(lambda m: f"<{m[1]}>" if m[1] in given else m[0], wording)  # braces are of choices from here on
+    wording = _NAME.sub(lambda m: f"\ue003{m[1]}\ue004" if m[1] in given else m[0], wording)  # choices alone have braces
     while (chosen := _CHOICE.sub(lambda m: random.choice(m[1].split("|")), wording)) != wording:
         wording = chosen
-    return re.sub(r"<(\w+)>", lambda m: given.get(m[1], m[0]), wording)
+    return re.sub("\ue003(\\w+)\ue004", lambda m: given.get(m[1], m[0]), wording).translate(UNESCAPED)

@@ -1,0 +1,204 @@
+"""Character and word n-grams of texts as hashes, and where their sentences are, for all texts together.
+
+A character is folded (case, accents, digits), a word is a run of letters or one ideograph. Everything is done on arrays
+of code points, so a text costs by its characters, whatever its script, and its hashes do not depend on the texts beside
+it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CHARACTER_GRAMS", "WORD_GRAMS", "HashedNgrams", "hashed_ngrams"]
+
+CHARACTER_GRAMS = 3
+"""Hashes by character: of three, four and five from it on."""
+
+WORD_GRAMS = 5
+"""Hashes by word: of it, with the next, with the next two, with the second next, with the third next."""
+
+LONGEST_WORD = 32
+"""Characters; a longer run of letters is several words."""
+
+LONGEST_SENTENCE, PART = 40, 28
+"""Words; a sentence of more, or a line of a table or of a file, is looked at in parts of at most so many."""
+
+PAD = "\n" * 8
+"""Between texts: more than an n-gram of characters is long."""
+
+TABLE, PLAIN = 0x10000, 0x3000
+"""Code points above the one are all alike, those below the other have a case or an accent."""
+
+SPACE, LETTER, IDEOGRAPH, MARK = range(4)
+IDEOGRAPHS = ((0x3005, 0x3008), (0x3040, 0x3100), (0x3400, 0xA000), (0xF900, 0xFB00), (0xFF66, 0xFFA0))
+HANGUL = ((0x3130, 0x3190), (0xA960, 0xA980), (0xAC00, 0xD800))
+
+STOPS = ".!?\u2026"
+CLOSERS = "\"'\u201d\u2019)]"
+LONE_STOPS = "\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367"
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SALT = tuple(np.uint64(0xC2B2AE3D27D4EB4F + 2 * i * 0x165667B19E3779F9 & 0xFFFFFFFFFFFFFFFF) for i in range(8))
+
+
+class HashedNgrams(NamedTuple):
+    """The hashes of texts; positions are those in all texts joined.
+
+    Attributes:
+        characters: By position, shape (`CHARACTER_GRAMS`, n).
+        words: By word, shape (`WORD_GRAMS`, n words).
+        word_start: Where each word begins, rising, shape (n words,).
+        begin: Where each text begins, shape (k,).
+        start, end: Where each sentence begins and ends, shape (n sentences,); one without a word is none.
+        text: The text of each sentence, rising, shape (n sentences,).
+    """
+
+    characters: NDArray[np.uint64]
+    words: NDArray[np.uint64]
+    word_start: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    text: NDArray[np.int64]
+
+
+def hashed_ngrams(texts: Sequence[str]) -> HashedNgrams:
+    """The hashes and the sentences of k texts. O(n) time and memory for n characters."""
+    fold, kinds = _tables()
+    joined = PAD.join(["", *texts, ""])
+    codes = np.minimum(np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32), TABLE - 1)
+    length = np.fromiter(map(len, texts), np.int64, len(texts))
+    begin = np.cumsum(length + len(PAD)) - length
+    kind = kinds[codes]
+    mixed = fold[codes] * _ODD
+    mixed ^= mixed >> np.uint64(29)
+    word_start, word_end = _words(kind)
+    start, end = _sentences(codes, kind, word_start)
+    return HashedNgrams(
+        _of_characters(mixed),
+        _of_words(_hashes(mixed, word_start, word_end), np.searchsorted(begin, word_start, side="right")),
+        word_start,
+        begin,
+        start,
+        end,
+        np.searchsorted(begin, start, side="right") - 1,
+    )
+
+
+@cache
+def _tables() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """What each code point is folded to, and its class."""
+    fold = np.arange(TABLE, dtype=np.uint64)
+    kind = np.full(TABLE, MARK, np.uint8)
+    for code, character in enumerate(map(chr, range(PLAIN))):
+        if character.isspace():
+            kind[code], fold[code] = SPACE, 32 if character != "\n" else 10
+            continue
+        decimal = character.isdecimal()
+        fold[code] = ord("0") if decimal else ord(unicodedata.normalize("NFKD", character.lower())[0])
+        if character.isalnum() or unicodedata.category(character)[0] == "M" or character == "_":
+            kind[code] = LETTER
+    for ranges, value in ((HANGUL, LETTER), (IDEOGRAPHS, IDEOGRAPH)):
+        for first, last in ranges:
+            kind[first:last] = value
+    kind[PLAIN] = SPACE
+    return fold, kind
+
+
+@cache
+def _sentence_marks() -> NDArray[np.uint8]:
+    """By code point: 1 for a stop, 2 for what closes a quotation, 3 for a stop that needs no space behind it."""
+    table = np.zeros(TABLE, np.uint8)
+    for value, marks in enumerate((STOPS, CLOSERS, LONE_STOPS), 1):
+        table[[ord(mark) for mark in marks]] = value
+    return table
+
+
+def _words(kind: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where words begin and end."""
+    letter, ideograph = kind == LETTER, kind == IDEOGRAPH
+    edge = np.empty(len(kind), bool)
+    edge[0], edge[1:] = letter[0], letter[1:] != letter[:-1]
+    start = np.flatnonzero(edge & letter | ideograph)
+    end = np.flatnonzero(np.append((edge & ~letter)[1:] | ideograph[:-1], False)) + 1
+    parts = -(-(end - start) // LONGEST_WORD)
+    if len(parts) and parts.max() > 1:
+        nth = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+        start = np.repeat(start, parts) + LONGEST_WORD * nth
+        end = np.minimum(start + LONGEST_WORD, np.repeat(end, parts))
+    return start, end
+
+
+def _hashes(mixed: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """One hash for each word: of its characters and their places."""
+    if not len(start):
+        return np.zeros(0, np.uint64)
+    length = end - start
+    first = np.cumsum(length) - length
+    place = np.arange(length.sum()) - np.repeat(first, length)
+    power = np.cumprod(np.full(LONGEST_WORD, _SALT[0]))
+    return np.asarray(np.add.reduceat(mixed[np.repeat(start, length) + place] * power[place], first), np.uint64)
+
+
+def _of_words(word: NDArray[np.uint64], text: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """n-grams of the words of a text; what lies behind its end counts 0."""
+    later = np.zeros((3, len(word)), np.uint64)
+    for k in range(1, min(len(word), 4)):
+        later[k - 1, :-k] = np.where(text[k:] == text[:-k], word[k:], 0)
+    grams = np.empty((WORD_GRAMS, len(word)), np.uint64)
+    grams[0] = word
+    grams[1] = word * _SALT[1] + later[0]
+    grams[2] = grams[1] * _SALT[2] + later[1]
+    grams[3] = word * _SALT[3] + later[1]
+    grams[4] = word * _SALT[4] + later[2]
+    return _scattered(grams)
+
+
+def _of_characters(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """n-grams of characters; the last positions, which belong to no text, have none."""
+    grams = np.zeros((CHARACTER_GRAMS, len(mixed)), np.uint64)
+    grams[0, :-2] = (mixed[:-2] * _SALT[5] + mixed[1:-1]) * _SALT[6] + mixed[2:]
+    grams[1, :-3] = grams[0, :-3] * _SALT[7] + mixed[3:]
+    grams[2, :-4] = grams[1, :-4] * _SALT[7] + mixed[4:]
+    return _scattered(grams)
+
+
+def _scattered(grams: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The same with their upper bits mixed, which are the ones to use."""
+    grams ^= grams >> np.uint64(31)
+    grams *= _ODD
+    return grams
+
+
+def _sentences(
+    codes: NDArray[np.uint32], kind: NDArray[np.uint8], word: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where sentences begin and end; those of too many words in parts."""
+    mark = _sentence_marks()[codes]
+    ended = np.zeros(len(codes), bool)
+    stopped = mark == 1
+    closer = mark == 2
+    for _ in range(3):
+        ended[1:] |= stopped[:-1]
+        stopped[1:] = stopped[:-1] & closer[1:]
+        stopped[0] = False
+    bound = np.flatnonzero(ended & (kind == SPACE) | (codes == 10) | (mark == 3)) + 1
+    first = np.searchsorted(word, bound)
+    some = np.flatnonzero(first[1:] > first[:-1])
+    start, end, first, last = bound[some], bound[some + 1], first[some], first[some + 1]
+    count = last - first
+    parts = np.where(count > LONGEST_SENTENCE, -(-count // PART), 1)
+    if not len(parts) or parts.max() == 1:
+        return start, end
+    total, number = np.repeat(count, parts), np.repeat(parts, parts)
+    nth = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    cut = word[np.repeat(first, parts) + total * nth // number]
+    start = np.where(nth == 0, np.repeat(start, parts), cut)
+    end = np.where(nth == number - 1, np.repeat(end, parts), np.append(cut[1:], 0))
+    return start, end
