@@ -18,7 +18,7 @@ import numpy as np
 
 from guard_data import Sample, measured_samples
 from headline_claims import of_data
-from unpoison.defenses.crafted import Crafted
+from unpoison.defenses.guard.crafted import Crafted
 from unpoison.evaluation import load, wilson
 
 __all__ = ["Measured", "groups_of", "measure", "measured_rows"]

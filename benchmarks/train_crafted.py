@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from guard_data import Sample, training_samples
 from guard_manuals import harmless_texts, manual_samples
-from unpoison.defenses.crafted import LOWEST, Crafted, company
+from unpoison.defenses.guard.crafted import LOWEST, Crafted, company
 from unpoison.text.analysis import MARK, analysis, canonical_word, word_hash
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 from unpoison.text.style import Style, root, run_codes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.defenses.crafted import LONGEST_TITLE, Crafted, Judgement, company
+from unpoison.defenses.guard.crafted import LONGEST_TITLE, Crafted, Judgement, company
 from unpoison.errors import OptionError
 from unpoison.text.analysis import analysis, clear
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside

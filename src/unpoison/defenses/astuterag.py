@@ -66,7 +66,7 @@ class AstuteRag(Defense):
         merged: bool = True,
         rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

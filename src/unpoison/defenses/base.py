@@ -80,7 +80,7 @@ class Defense(ABC):
         language_model: LogProbabilities | str | None = None,
         retriever: Retriever | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

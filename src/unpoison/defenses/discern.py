@@ -70,7 +70,7 @@ class Discern(Defense):
         threshold: float = 0.5,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

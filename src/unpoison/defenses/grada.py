@@ -103,7 +103,7 @@ class Grada(Defense):
         cross_encoder: CrossEncoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

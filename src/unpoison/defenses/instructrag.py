@@ -80,7 +80,7 @@ class InstructRag(Defense):
         extract: Literal["tags", "call", "rationale"] = "tags",
         order: Literal["worst-first", "best-first"] = "worst-first",
         demonstrations: Sequence[Demonstration] | Path | str | None = None,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -61,7 +61,7 @@ class Madam(Defense):
         generator: Generator | str | None = None,
         *,
         rounds: int = 3,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -61,7 +61,7 @@ class Paraphrasing(Defense):
         *,
         paraphrases: int = 5,
         retriever: Callable[[str], Iterable[Any]] | None = None,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -60,7 +60,7 @@ class Perplexity(Defense):
         keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
         generator: Generator | str | None = None,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

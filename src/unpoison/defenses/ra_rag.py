@@ -101,7 +101,7 @@ class RaRag(Defense):
         reliability: Mapping[str, float] | None = None,
         kappa: int = 4,
         support: float = 0.5,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -106,7 +106,7 @@ class Radar(RememberingRadar):
         on_store_error: Literal["raise", "static"] = "raise",
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -108,7 +108,7 @@ class RagDefender(Defense):
         encoder: Encoder | str | None = None,
         generator: Generator | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

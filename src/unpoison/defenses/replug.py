@@ -69,7 +69,7 @@ class Replug(Vanilla):
         temperature: float = 1.0,
         keep: int | None = None,
         max_tokens: int = 50,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -103,7 +103,7 @@ class RobustRag(Defense):
         least: int = 1,
         empty_hints: Literal["ask", "abstain"] = "ask",
         doubtful: int | None = None,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -103,7 +103,7 @@ class RobustRagDecoding(Defense):
         aggregate: Literal["sum", "median"] = "sum",
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -98,7 +98,7 @@ class SelfRag(Vanilla):
         utility: float = 0.5,
         keep: int | None = None,
         max_tokens: int = 100,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

@@ -102,7 +102,7 @@ class TrustRag(Defense):
         self_assessment: bool = True,
         encoder: Encoder | str | None = None,
         trust_embeddings: bool = True,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

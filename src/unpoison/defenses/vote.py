@@ -110,7 +110,7 @@ class Vote(Defense):
         seconds: int = 4,
         copies: Literal["each", "once"] = "each",
         least: int = 1,
-        prompt_injection: InjectionPolicy = "redact",
+        prompt_injection: InjectionPolicy = "keep",
         injection_model: InjectionClassifier | str | None = None,
         sources: SourcesOption = None,
         limits: Limits | None = None,

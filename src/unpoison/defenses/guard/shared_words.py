@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.asked import COLUMNS, Spoken, Wanted, beside
+from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 from unpoison.text.analysis import MARK, STOP, analysis
 
 __all__ = ["coverage", "overlap"]
