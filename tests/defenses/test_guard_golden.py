@@ -1,4 +1,4 @@
-"""What Guard says of the built-in questions, number by number, for each set of coefficients: nothing drifts unseen.
+"""What Guard says of the built-in questions, number by number: nothing drifts unseen.
 
 `UNPOISON_WRITE_GOLDEN=1 python -m pytest tests/defenses/test_guard_golden.py` writes the file anew, after a refit or a
 change that is meant; the difference is then to be read.
@@ -14,9 +14,8 @@ import pytest
 
 from unpoison import Guard
 from unpoison.attacks.base import Target
-from unpoison.defenses.guard.windows import WindowModel
-from unpoison.kernels.evidence import signs
-from unpoison.models import FakeNLI, ScriptedGenerator, load_encoder
+from unpoison.kernels.prompt_injection import injections
+from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.registry import create
 
 GOLDEN = Path(__file__).with_name("guard_golden.json")
@@ -39,38 +38,29 @@ def numbers(values):
     return [float(f"{value:.9g}") for value in values]
 
 
-def probabilities(coefficients):
+def verdicts():
     lines = []
     for question, texts in sets():
-        screening = Guard(coefficients=coefficients, prompt_injection="keep").screen(question, texts)
-        vectors = load_encoder("lexical").encode([*texts, question])
-        evidence = signs(question, texts, vectors[:-1], vectors[-1])
-        windows = WindowModel.load().judge(question, texts)
+        screening = Guard(prompt_injection="keep").screen(question, texts)
         lines.append({
-            "probability": numbers(screening.evidence["probability"]),
+            **{name: numbers(screening.evidence[name]) for name in ("crafted", "gibberish")},
+            "injection": numbers(injections(texts)),
             "reasons": [verdict.reason for verdict in screening.verdicts],
-            "evidence": {name: numbers(column) for name, column in evidence.columns.items()},
-            "windows": numbers(windows.odds),
         })  # fmt: skip
     return lines
 
 
 @pytest.mark.seeded
-@pytest.mark.parametrize("coefficients", ["lexical", "minilm"])
-def test_every_number_and_reason_is_what_it_was(coefficients) -> None:
-    lines = probabilities(coefficients)
+def test_every_number_and_reason_is_what_it_was() -> None:
+    lines = verdicts()
     if os.environ.get("UNPOISON_WRITE_GOLDEN"):
-        whole = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.exists() else {}
-        GOLDEN.write_text(json.dumps({**whole, coefficients: lines}, indent=0) + "\n", encoding="utf-8")
-    expected = json.loads(GOLDEN.read_text(encoding="utf-8"))[coefficients]
+        GOLDEN.write_text(json.dumps(lines, indent=0) + "\n", encoding="utf-8")
+    expected = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert len(lines) == len(expected) == QUESTIONS
     for now, before in zip(lines, expected, strict=True):
         assert now["reasons"] == before["reasons"]
-        for name in ("probability", "windows"):
+        for name in ("crafted", "gibberish", "injection"):
             assert now[name] == pytest.approx(before[name], abs=1e-6)
-        assert now["evidence"].keys() == before["evidence"].keys()
-        for name, column in now["evidence"].items():
-            assert column == pytest.approx(before["evidence"][name], abs=1e-6), name
 
 
 def test_a_contradiction_and_the_wording_count_together() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernels.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Query, Rag
 from unpoison.defenses.detector import BUILT_IN, Injection
-from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redacted, suspicious_spans, windows_of
+from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redacted, suspicious_spans
 from unpoison.defenses.injection_cuts import RESIDUE, WithoutInjections, without_injections
 from unpoison.driver import run
 from unpoison.errors import OptionError
@@ -22,7 +22,7 @@ from unpoison.kernels.prompt_injection import THRESHOLD, injection
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.protocols import Models
 from unpoison.reasons import Reason
-from unpoison.requests import Flow
+from unpoison.types import Span
 
 QUERY = "where do the sharks play in san jose"
 TEXTS = [
@@ -49,8 +49,7 @@ def judge(probabilities: Mapping[str, float], windows: Mapping[str, Sequence[str
     """A judge that knows texts by a part of them; what it is shown is remembered."""
     seen: list[list[str]] = []
 
-    def judged(passages: tuple[Passage, ...]) -> Flow[Judged]:
-        yield from ()
+    def judged(passages: tuple[Passage, ...]) -> Judged:
         texts = [passage.reading for passage in passages]
         seen.append(texts)
         worst = [max((p for part, p in probabilities.items() if part in text), default=0.0) for text in texts]
@@ -71,11 +70,7 @@ def redact(texts: Sequence[str], probabilities: Mapping[str, float], windows: Se
     judged, seen = judge(probabilities, {} if windows is None else {"": windows})
     passages = tuple(map(Passage, texts))
 
-    def flow() -> Flow[Any]:
-        first = yield from judged(passages)
-        return (yield from redacted(passages, first, judged))
-
-    return run(flow(), Models())[0], seen
+    return redacted(passages, judged(passages), judged), seen
 
 
 def test_what_is_suspicious_is_cut_and_the_rest_judged_again() -> None:
@@ -88,7 +83,7 @@ def test_what_is_suspicious_is_cut_and_the_rest_judged_again() -> None:
     assert seen[1] == ["The rest is fine.", "All of this is fine."]
     (span,) = redaction.spans[0]
     assert (span.start, span.end, span.probability, span.reason) == (0, 18, 0.9, "says A lie stands here.")
-    assert "without 1 span" in redaction.reason(0, Reason("suspicious"))
+    assert "without 1 span" in redaction.reason(0, [Reason("suspicious").clause])
 
 
 def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
@@ -100,8 +95,7 @@ def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
     # One window at a time: the judge names the next lie only when the first is gone.
     passages = (Passage(text),)
 
-    def one_by_one(given: tuple[Passage, ...]) -> Flow[Judged]:
-        yield from ()
+    def one_by_one(given: tuple[Passage, ...]) -> Judged:
         reading = given[0].reading
         part = next((lie for lie in lies if lie in reading), None)
         if part is None:
@@ -109,11 +103,7 @@ def test_a_rest_that_is_suspicious_is_cut_again_and_then_dropped() -> None:
         start = reading.index(part)
         return Judged(np.array([0.9]), 0.5, {0: [Window(start, start + len(part), 0.9, "lie")]})
 
-    def flow() -> Flow[Any]:
-        first = yield from one_by_one(passages)
-        return (yield from redacted(passages, first, one_by_one))
-
-    result, _ = run(flow(), Models())
+    result = redacted(passages, one_by_one(passages), one_by_one)
     assert ROUNDS == 2
     assert not result.cut
     assert result.probability.tolist() == [0.9]
@@ -131,29 +121,31 @@ def test_where_nothing_is_left_or_nothing_can_be_named_it_is_dropped() -> None:
     assert len(seen) == 1
 
 
-def test_a_rest_has_to_stay_below_both_thresholds() -> None:
+def test_what_a_check_condemns_whole_is_not_cut() -> None:
+    judged = Judged(np.array([0.9]), 0.5, {0: [Window(0, 18, 0.9, "lie")]}, frozenset({0}))
     passages = (Passage("A lie stands here. The rest is fine."),)
+    redaction = redacted(passages, judged, lambda rests: Judged(np.zeros(1), 0.5, {}))
+    assert not redaction.cut
+    assert redaction.probability.tolist() == [0.9]
+    assert redaction.spans[0][0].end == 18
 
-    def flow(again: float) -> Flow[Any]:
-        def other(given: tuple[Passage, ...]) -> Flow[Judged]:
-            yield from ()
-            return Judged(np.array([0.4]), again, {})
 
-        first = Judged(np.array([0.9]), 0.5, {0: [Window(0, 18, 0.9, "lie")]})
-        return (yield from redacted(passages, first, other))
-
-    assert run(flow(0.45), Models())[0].cut == {0}
-    assert not run(flow(0.35), Models())[0].cut
+def test_what_was_cut_before_stays_cut_and_an_empty_rest_goes() -> None:
+    raw = "<!-- five words that nobody sees --> The rest is fine."
+    hidden = {0: (Span(4, 33, 1.0, "hidden"),)}
+    for text, kept in ((raw, True), (raw[:36], False)):
+        bare = Passage(text).without([(4, 33)])
+        redaction = redacted((bare,), Judged(np.zeros(1), 0.5, {}), lambda rests: Judged(np.zeros(1), 0.5, {}), hidden)
+        assert (redaction.probability[0] <= 0.5) == kept
+        assert redaction.cut == ({0} if kept else set())
+        assert redaction.spans == hidden
 
 
 def test_the_smallest_windows_say_where_it_is_with_their_marks() -> None:
     text = 'One is fine. He said: "(a lie stands here)." Three is fine. Four is a lie.'
     parts = ['One is fine. He said: "(a lie stands here', "a lie stands here", "stands here)", "Four is a lie"]
-    starts = np.array([text.index(part) for part in parts])
-    ends = starts + np.array([len(part) for part in parts])
-    odds = np.array([0.95, 0.9, 0.2, 0.8])
-    windows = windows_of(np.zeros(4, np.int64), starts, ends, odds, 0.5, "lie")
-    assert len(windows[0]) == 3
+    places = [(text.index(part), text.index(part) + len(part)) for part in parts]
+    windows = {0: [Window(*place, p, "lie") for place, p in zip(places, (0.95, 0.9, 0.2, 0.8))]}
     spans = suspicious_spans([Passage(text)], Judged(np.array([0.95]), 0.5, windows))[0]
     assert [text[s.start : s.end] for s in spans] == ['"(a lie stands here)."', "Four is a lie."]
     assert [s.probability for s in spans] == [0.9, 0.8]
@@ -234,15 +226,6 @@ def test_readers_and_comparisons_see_the_rest_only() -> None:
     guard.answer(QUERY, planted(ORDER))
     assert len(generator.prompts) > 1
     assert not any("Ignore" in str(prompt) for prompt in generator.prompts)
-
-
-@pytest.mark.parametrize("complete", [True, False])
-def test_given_embeddings_of_cut_texts_are_not_used(complete: bool) -> None:
-    given = [{"text": text, "embedding": [1.0, float(i)]} for i, text in enumerate(planted(ORDER))]
-    query = Query(QUERY, np.array([1.0, 1.0], np.float32) if complete else None)
-    screening = Guard(action="redact").screen(query, given)
-    assert screening.verdicts[1].spans
-    assert any("given embeddings are not used" in note for note in screening.evidence.notes)
 
 
 def test_of_any_defense_a_dropped_order_is_a_span() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -11,9 +12,10 @@ import Stemmer
 from numpy.typing import NDArray
 
 from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.kernels.tokenized import TOKEN
 
 __all__ = ["Terms", "rarest", "stemmed", "table", "unit_length", "weighted"]
+
+TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
 
 CODES = 2**24
 """Stems share a code by chance where there are many; what looks rare is then a little less so."""
