@@ -45,8 +45,8 @@ ROUNDS = 11
 WORDS = 100
 """Of a passage."""
 
-PEER_RUNS = 5
-"""Of one turn of the peer, which is quick."""
+RUNS = 3
+"""Calls of one turn, one after the other, so that the first one's cold caches count as little as the peer's."""
 
 THINGS = "laptop phone tablet printer camera monitor keyboard speaker router headset".split()  # noqa: SIM905
 FAQ = [f"You can return a {thing} within 30 days of delivery, unused and in its own box." for thing in THINGS]
@@ -93,12 +93,12 @@ def measured() -> dict[str, float]:
     taken: dict[str, list[float]] = {}
     rows = _rows()
     for turn in range(ROUNDS + 1):
-        question, texts = _case(10, turn)
-        peer = _seconds(partial(_peer_runs, question, texts)) / PEER_RUNS
+        gc.collect()
         for name, work in rows.items():
-            seconds = work(turn)
+            peer = _seconds([partial(fixed_peer, *_case(10, turn))] * RUNS)
+            ratio = work(turn) / peer
             if turn:  # in the first one everything is loaded
-                taken.setdefault(name, []).append(seconds / peer)
+                taken.setdefault(name, []).append(ratio)
     return {name: median(ratios) for name, ratios in taken.items()}
 
 
@@ -125,13 +125,8 @@ def fixed_peer(question: str, texts: Sequence[str]) -> list[int]:
     return sorted(range(len(texts)), key=lambda i: -float(centrality[i]))
 
 
-def _peer_runs(question: str, texts: Sequence[str]) -> None:
-    for _ in range(PEER_RUNS):
-        fixed_peer(question, texts)
-
-
 def _rows() -> dict[str, Callable[[int], float]]:
-    """For each row the seconds of one call, on the texts of a turn."""
+    """For each row the seconds of `RUNS` calls, on the texts of a turn."""
     guard, grada = Guard(), Grada()
     return {
         "Guard, 10 texts, first sight": lambda turn: _first(guard.screen, *_case(10, turn)),
@@ -145,21 +140,21 @@ def _rows() -> dict[str, Callable[[int], float]]:
 
 def _first(screen: Screen, question: str, texts: Sequence[str]) -> float:
     """Of texts that nobody saw, whatever is remembered of others."""
-    unseen = [f"{text} {next(_unseen)}" for text in texts]
-    return _seconds(lambda: screen(question, unseen))
+    unseen = [[f"{text} {next(_unseen)}" for text in texts] for _ in range(RUNS)]
+    return _seconds([partial(screen, question, each) for each in unseen])
 
 
 def _again(screen: Screen, question: str, texts: Sequence[str]) -> float:
     known = list(texts)
     screen(question, known)
-    return _seconds(lambda: screen(question, known))
+    return _seconds([partial(screen, question, known)] * RUNS)
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _seconds(calls: Sequence[Callable[[], object]]) -> float:
     """Of the processor, so that other programs hardly count."""
-    gc.collect()
     begin = time.process_time()
-    work()
+    for call in calls:
+        call()
     return time.process_time() - begin
 
 

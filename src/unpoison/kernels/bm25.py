@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from math import log
 from typing import Literal
 
@@ -49,9 +50,8 @@ def bm25(
     """
     if statistics not in ("single", "candidates"):
         raise ValueError(f"statistics must be 'single' or 'candidates', got {statistics!r}")
-    vocabulary: dict[str, int] = {}
-    number = vocabulary.setdefault
-    terms = np.array([number(token, len(vocabulary)) for document in documents for token in document], np.intp)
+    vocabulary = {token: i for i, token in enumerate(dict.fromkeys(chain.from_iterable(documents)))}
+    terms = np.array(list(map(vocabulary.__getitem__, chain.from_iterable(documents))), np.intp)
     lengths = np.array([len(document) for document in documents], np.intp)
     counts = _counts(terms, lengths, len(vocabulary))
     if queries is documents:
