@@ -35,7 +35,7 @@ from unpoison.requests import Flow, generate
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.styles import Style
 from unpoison.tracing import Mark, span
-from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
+from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
 
 __all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted", "unfinished"]
 
@@ -269,10 +269,11 @@ class Defense(ABC):
             UnpoisonError: As `answer`, at any event.
         """
         self._require_generator()
+        asked, given = as_query(query), as_passages(passages)  # what is no input is said at once
         entries = list[Admitted]()
 
         def answering() -> Flow[Answer]:
-            entries.append((yield from self.admitted(query, passages)))
+            entries.append((yield from self.admitted(asked, given)))
             return (yield from self._answered_behind(entries[0]))
 
         def finished(screening: Screening) -> Screening:

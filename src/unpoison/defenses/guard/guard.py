@@ -137,7 +137,7 @@ class Guard(Defense):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(
-            encoder=encoder,
+            encoder=encoder or ("lexical" if nli is not None else None),
             generator=generator,
             nli=nli,
             prompt_injection=prompt_injection,
