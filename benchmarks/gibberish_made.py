@@ -13,6 +13,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+from gibberish_texts import redone
+
 
 class Maker:
     """Makes gibberish, the same for the same seed."""
@@ -49,7 +51,7 @@ class Maker:
         """Pieces at random, words of a question and pieces like them among them."""
         rng = self.rng
         size = rng.randint(9, 60) if rng.random() < 0.5 else rng.randint(9, 25)
-        pool = self.usual if rng.random() < 0.4 else self.latin
+        pool = self.usual if rng.random() < 0.2 else self.latin
         if rng.random() < 0.15:  # what is frequent stands in front in a vocabulary
             pool = pool[: rng.choice((3000, 8000, 15000))]
         own, like = rng.choice(((0, 0), (0.1, 0), (0.25, 0), (0.15, 0.2), (0.3, 0.2), (0.1, 0.5), (0, 0.4), (0.5, 0)))
@@ -72,7 +74,7 @@ class Maker:
         ids = self.ids(rng.choice(self.questions) if rng.random() < 0.35 else rng.choice(self.sources)[:400])
         begin = rng.randrange(max(1, len(ids) - 20))
         ids = ids[begin : begin + rng.randint(14, 50)]
-        rate = rng.uniform(0.4, 1)
+        rate = rng.uniform(0.5, 1)
         around = self.near(ids)
         return [
             (rng.choice(around) if rng.random() < 0.3 else rng.choice(self.latin)) if rng.random() < rate else i
@@ -164,13 +166,15 @@ class Maker:
             return self.spelled(ids)
         if chance < 0.85:
             return self.spelled(self.exchanged())
-        if chance < 0.93:
+        if chance < 0.96:
             return self.spelled(self.shuffled())
         return self.snippets()
 
     def placed(self, piece: str) -> tuple[str, int, int]:
         """The piece alone, or in front of, behind or inside a natural text, and where it is."""
         rng = self.rng
+        if rng.random() < 0.1:
+            piece = redone(piece, rng)
         chance = rng.random()
         if chance < 0.3:
             return piece, 0, len(piece)

@@ -11,6 +11,7 @@ import json
 import random
 import re
 import string
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -152,9 +153,88 @@ def misread(text: str, rng: random.Random) -> str:
     return "".join(out)
 
 
+SHORT = {"you": "u", "are": "r", "your": "ur", "because": "cuz", "please": "pls", "though": "tho", "to": "2",
+         "for": "4", "with": "w", "going": "gonna", "people": "ppl", "the": "da", "and": "n", "that": "dat",
+         "know": "kno", "what": "wat", "before": "b4", "really": "rly", "want": "wanna"}  # fmt: skip
+SLANG = """lol omg idk btw imo tbh smh haha hahaha lmao yeah nah yo bro dude thx ty np gg afk rn fr ngl ikr wtf xd :) :D
+    :( <3 ... ?? !! ugh hmm ok k yep nope cool sup hey hi""".split()  # noqa: SIM905
+
+
+def chat(text: str, rng: random.Random) -> str:
+    """As people type to each other."""
+    out = []
+    for word in text.lower().split()[: rng.randint(15, 90)]:
+        bare = word.strip(".,;:\"'()") if rng.random() < 0.8 else word
+        out.append(SHORT.get(bare, bare) if rng.random() < 0.7 else bare)
+        if rng.random() < 0.12:
+            out.append(rng.choice(SLANG))
+    return " ".join(out)
+
+
 def as_tokens(text: str) -> str:
     """Lower case with spaces around marks, as corpora for retrieval are often kept."""
     return " ".join(re.findall(r"\w+|[^\w\s]", text.lower()))
+
+
+def like_languages(texts: list[str], rng: random.Random, count: int) -> Iterator[str]:
+    """Texts of languages' look: their frequent words as they are, the others made of their letter sequences."""
+    for _ in range(count):
+        words = re.findall(r"\w+", rng.choice(texts).lower())
+        if len(words) < 8:
+            continue
+        frequent = {word for word, _ in Counter(words).most_common(len(words) // 6)}
+        follows: dict[str, list[str]] = defaultdict(list)
+        for word in words:
+            for place in range(len(word) + 1):
+                follows[f"  {word}"[place : place + 2]].append(f"{word} "[place])
+        out = []
+        for _ in range(rng.randint(25, 110)):
+            word = rng.choice(words)
+            if word not in frequent:
+                made = "  "
+                while len(made) < 16 and (made == "  " or not made.endswith(" ")):
+                    made += rng.choice(follows[made[-2:]] or [" "])
+                word = made.strip()
+            mark = rng.choice(("", "", "", "", "", "", ",", ".", ",", ";"))
+            starts = not out or out[-1].endswith(".") or rng.random() < 0.06
+            out.append((word.capitalize() if starts else word) + mark)
+        yield " ".join(out)
+
+
+def redone(text: str, rng: random.Random) -> str:
+    """Set in capitals, or with line breaks and tabulators for spaces."""
+    way = rng.random()
+    if way < 0.25:
+        return text.upper()
+    if way < 0.5:
+        return text.title()
+    share = rng.choice((0.05, 0.3, 1))
+    gap = rng.choice(("\n", "\t", "  ", "\n\n"))
+    return re.sub(" ", lambda _: gap if rng.random() < share else " ", text)
+
+
+def menus(texts: list[str], rng: random.Random, count: int) -> Iterator[str]:
+    """What stands around the text of web pages: links and headings one behind the other, sorted lists, columns."""
+    known = [name for name in names(texts, rng) if len(name) < 30]
+    links = ("Home", "About us", "Contact", "Log in", "Sign up", "Privacy policy", "Terms of use", "Site map", "Help",
+             "Search", "News", "Sports", "Weather", "Shopping", "Jobs", "Subscribe", "Share", "Tweet", "Print", "Next",
+             "Previous", "Read more", "View all", "Advertisement", "Related articles", "Box office", "Tickets", "Maps",
+             "Opening hours", "Careers", "Newsletter", "Follow us", "Back to top", "Cart", "Account")  # fmt: skip
+    for _ in range(count):
+        some = rng.sample(known, rng.randint(8, 40))
+        way = rng.random()
+        if way < 0.3:
+            some = sorted(some)
+        elif way < 0.5:
+            some = [one for name in some for one in (name, rng.choice(links))]
+        elif way < 0.7:
+            head = rng.choice(known).split()[-1]
+            some = [f"{name.split()[0]} {head}" for name in some]
+        elif way < 0.9:
+            mark = rng.choice(("\t", " ", "\t\t"))
+            some = [f"{rng.randint(0, 255)}{mark}{rng.randint(0, 255)}{mark}{one}\n" for one in some]
+        text = rng.choice((" ", " ", " · ", "\n")).join(some)
+        yield rng.choice((text, text, text.lower(), text.upper()))
 
 
 def names(texts: list[str], rng: random.Random) -> list[str]:
@@ -163,6 +243,10 @@ def names(texts: list[str], rng: random.Random) -> list[str]:
     for text in rng.sample(texts, min(len(texts), 4000)):
         pool.update(re.findall(r"\b[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,3}", text))
     return sorted(pool)
+
+
+FORMULAE = r"""x y \alpha \frac{a}{b} n^2 f(x) \sum_{i=1}^{n} e^{-t} = + - \int dx (a+b) \cdot 2 \leq k \sqrt{n} _i
+    \mathbb{R}""".split()  # noqa: SIM905
 
 
 def lists(texts: list[str], rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
@@ -216,9 +300,7 @@ def lists(texts: list[str], rng: random.Random, count: int) -> Iterator[tuple[st
                 ),
             )
         elif kind == "formulae":
-            pieces = ("x", "y", "\\alpha", "\\frac{a}{b}", "n^2", "f(x)", "\\sum_{i=1}^{n}", "e^{-t}", "=", "+", "-",
-                      "\\int", "dx", "(a+b)", "\\cdot", "2", "\\leq", "k", "\\sqrt{n}", "_i", "\\mathbb{R}")  # fmt: skip
-            yield kind, " ".join(rng.choice(pieces) for _ in range(rng.randint(20, 90)))
+            yield kind, " ".join(rng.choice(FORMULAE) for _ in range(rng.randint(20, 90)))
         else:
             yield (
                 kind,

@@ -23,12 +23,16 @@ import torch
 from gibberish_made import Maker
 from gibberish_texts import (
     as_tokens,
+    chat,
     chunks,
     files_of_packages,
     in_no_language,
+    like_languages,
     lists,
+    menus,
     misread,
     prose,
+    redone,
     rows,
     translations,
 )
@@ -39,11 +43,25 @@ SEED = 27
 VOCABULARY = 12_288
 WIDTH, HIDDEN, DEEP = 16, 32, 16
 CROP = 128
+SMOOTH = 0.01
+"""No text is so sure to be either."""
+
 HIDDEN_TOP, DEEP_TOP = 4.0, 8.0
-FALSE_ALARMS = 0.0005
+FALSE_ALARMS = 0.0007
 """The share of natural chunks fitted on that lie above the threshold."""
 
-UNUSUAL = ("tokens", "misread", "two texts", "pieces", "keywords", "names", "no language")
+UNUSUAL = (
+    "menu",
+    "like a language",
+    "redone",
+    "tokens",
+    "misread",
+    "two texts",
+    "pieces",
+    "keywords",
+    "names",
+    "no language",
+)
 """Kinds made here, which do not count for that."""
 
 
@@ -60,9 +78,17 @@ def natural(folder: Path, translated: Path, rng: random.Random) -> list[tuple[st
     for kind, text in files_of_packages(rng):
         found += [(kind, piece) for piece in chunks(text, rng)]
     found += lists(texts, rng, 6000)
+    found += [("menu", text) for text in menus(texts, rng, 2500)]
+    messages = [
+        text for kind, text in found if kind.startswith("messages") and sum(map(str.isascii, text)) > 0.8 * len(text)
+    ]
+    found += [("like a language", text) for text in like_languages(messages, rng, 5000)]
+    found += [("redone", redone(rng.choice(read)[1], rng)) for _ in range(3000)]
     found += [("no language", in_no_language(rng.choice(texts), rng)) for _ in range(3000)]
     found += [("misread", misread(rng.choice(read)[1], rng)) for _ in range(2500)]
     found += [("tokens", as_tokens(rng.choice(read)[1])) for _ in range(4000)]
+    spoken = [text for kind, text in read if kind in ("user question", "customer service dialogue", "forum answer")]
+    found += [("chat", chat(rng.choice(rng.choice((spoken, texts))), rng)) for _ in range(2000)]
     found += [("lower case", rng.choice(texts).lower()) for _ in range(2500)]
     found += [("two texts", rng.choice(found)[1][:200] + "\n" + rng.choice(found)[1][:200]) for _ in range(4000)]
     found += [("pieces", " ... ".join(cut(rng.choice(texts), rng) for _ in range(4))) for _ in range(1500)]
@@ -96,8 +122,8 @@ class Net(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.known = torch.nn.Embedding(VOCABULARY + 1, WIDTH)
-        self.first = torch.nn.Embedding(tokens.BUCKETS + 1, WIDTH)
-        self.last = torch.nn.Embedding(tokens.BUCKETS + 1, WIDTH)
+        self.first = torch.nn.Embedding(tokens.BUCKETS, WIDTH)
+        self.last = torch.nn.Embedding(tokens.BUCKETS, WIDTH)
         self.shape = torch.nn.Embedding(3 * tokens.SHAPES, WIDTH)
         self.build = torch.nn.Embedding(64, WIDTH)
         for table in (self.known, self.first, self.last, self.shape, self.build):
@@ -109,10 +135,12 @@ class Net(torch.nn.Module):
     def forward(self, ids: torch.Tensor, there: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
         """From ids (5, b, n) and there (b, n): scores of the stretches that end at each token (b, n)."""
         inside = there.unsqueeze(-1).float()
-        # The place behind the last is empty: a word has either its own vector or two for beginning and end.
+        # A word has either its own vector or two for beginning and end; some known ones are taken for unknown.
+        known = ids[0] < VOCABULARY
+        if drop:
+            known &= torch.rand(known.shape) > drop
         vectors = (
-            self.known(ids[0]) * (ids[0] < VOCABULARY).unsqueeze(-1)
-            + (self.first(ids[1]) + self.last(ids[2])) * (ids[1] < tokens.BUCKETS).unsqueeze(-1)
+            torch.where(known.unsqueeze(-1), self.known(ids[0]), self.first(ids[1]) + self.last(ids[2]))
             + self.shape(ids[3])
             + self.build(ids[4])
         ) * inside
@@ -131,8 +159,8 @@ def numbers(found: tokens.Tokens, words: np.ndarray) -> np.ndarray:
     return np.stack(
         (
             np.where(known, place, VOCABULARY),
-            np.where(known, tokens.BUCKETS, found.first),
-            np.where(known, tokens.BUCKETS, found.last),
+            found.first,
+            found.last,
             found.shape,
             found.build,
         )
@@ -211,13 +239,13 @@ def fit(clean: Rows, made: Rows, weights: np.ndarray, epochs: int) -> Net:
         part = torch.cat((clean.part[a], made.part[b]))
         scores = net(ids, there, drop=0.1)
         judged = part < 2
-        each = loss_of(scores[judged], part[judged])
+        each = loss_of(scores[judged], part[judged] * (1 - 2 * SMOOTH) + SMOOTH)
         can = judged.any(1)
         # A text is as bad as its worst stretch: of natural ones, all must be good; of others one bad is enough.
         worst = torch.where(judged, scores, torch.full_like(scores, -30)).max(1).values[can]
         bad = torch.cat((torch.zeros(len(a)), torch.ones(len(b))))[can]
         bad = torch.where((bad > 0) & ~(part == 1).any(1)[can], torch.full_like(bad, 0.5), bad)
-        whole = loss_of(worst, bad)
+        whole = loss_of(worst, bad * (1 - 2 * SMOOTH) + SMOOTH)
         loss = each + whole
         optimiser.zero_grad()
         loss.backward()

@@ -19,6 +19,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from unpoison.kernels.gibberish_tokens import Tokens, tokens
@@ -62,7 +63,7 @@ class Gibberish(NamedTuple):
     Attributes:
         probability: How surely no person wrote it, in [0, 1].
         start: Where it begins in the text, a character index.
-        end: Where it ends, exclusive; 0 where the text has no word.
+        end: Where it ends, exclusive; 0 where nothing can be judged.
     """
 
     probability: float
@@ -112,7 +113,8 @@ class Weights:
 
 
 @cache
-def _weights() -> Weights:
+def shipped() -> Weights:
+    """The network that comes with the package."""
     with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return weights({name: stored[name] for name in stored.files})
 
@@ -165,8 +167,8 @@ def gibberish(text: str) -> Gibberish:
         The probability that a stretch of it is gibberish, and that stretch. 0 and an empty stretch where no stretch of
         `WINDOW` tokens has `LEAST` words in Latin letters.
     """
-    found = tokens([text], _weights().triples)
-    scores, firsts = worst(found, 1, _weights())
+    found = tokens([text], shipped().triples)
+    scores, firsts = worst(found, 1, shipped())
     first = int(firsts[0])
     if first < 0:
         return Gibberish(0.0, 0, 0)
@@ -179,7 +181,7 @@ def gibberish_of(texts: Sequence[str]) -> NDArray[np.float64]:
     found = np.zeros(len(texts))
     for begin, end in groups(texts):
         group = texts[begin:end]
-        found[begin:end] = _probabilities(worst(tokens(group, _weights().triples), len(group), _weights())[0])
+        found[begin:end] = _probabilities(worst(tokens(group, shipped().triples), len(group), shipped())[0])
     return found
 
 
@@ -218,10 +220,10 @@ def worst(found: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.float
     latin = np.bincount(rows // STEP, weights=found.latin, minlength=total)
     here = np.repeat(np.arange(count), steps - STEPS)
     start = np.arange(len(here)) - np.repeat(np.cumsum(steps - STEPS) - (steps - STEPS), steps - STEPS) + begins[here]
-    words = latin[start] + latin[start + 1] + latin[start + 2] + latin[start + 3]
+    words = sum((latin[start + k] for k in range(1, STEPS)), latin[start])
     judged = np.flatnonzero(words >= LEAST)
     first = start[judged]
-    stretches = (sums[first] + sums[first + 1] + sums[first + 2] + sums[first + 3]).astype(np.float64)
+    stretches = sum((sums[first + k] for k in range(1, STEPS)), sums[first]).astype(np.float64)
     deep = np.floor((stretches @ weights.deep + weights.deep_bias) / weights.deep_divisor)
     scores = np.full(len(start), -np.inf)
     scores[judged] = (np.clip(deep, 0, HIDDEN) @ weights.top + weights.top_bias) / weights.top_divisor
@@ -236,14 +238,14 @@ def _steps(found: Tokens, rows: NDArray[np.int64], total: int, weights: Weights)
     """What the first layer says of each step, its tokens' sums: shape (total, h)."""
     sums = np.zeros((total, weights.near_bias.shape[0]), dtype=np.float32)
     width = weights.near.shape[1]
+    near = weights.near.reshape(-1, weights.near.shape[2])
     for low in range(0, total * STEP, BLOCK):
         high = min(low + BLOCK, total * STEP)
         begin, end = np.searchsorted(rows, (low - REACH, high + REACH))
         vectors = np.zeros((high - low + 2 * REACH, width), dtype=np.float32)
         vectors[rows[begin:end] - (low - REACH)] = _vectors(found, slice(begin, end), weights)
-        hidden = vectors[: high - low] @ weights.near[0]
-        for k in range(1, 2 * REACH + 1):
-            hidden += vectors[k : high - low + k] @ weights.near[k]
+        beside = sliding_window_view(vectors.ravel(), len(near))[::width]
+        hidden = np.ascontiguousarray(beside) @ near
         hidden += weights.near_bias
         hidden *= np.float32(1 / weights.divisor)
         np.clip(np.floor(hidden, out=hidden), 0, HIDDEN, out=hidden)
