@@ -4,7 +4,8 @@
 
 FOLDER holds one JSON Lines file for each family, a row for each question: `{"family", "question", "poison": [texts],
 "clean": [texts], "dataset": "nq"}`. Sets of ten: one or five of the row's poisons among its clean passages and, where
-these are too few, the passages of the corpus that BM25 finds for the question. A family's rows are taken evenly. Shares
+these are too few, the passages of the corpus that BM25 finds for the question. A poison is left where it is kept whole, or
+without a part of it that still says `incorrect` or the refusal. A family's rows are taken evenly. Shares
 are of passages, with 95 % Wilson intervals; the five of a question are alike, so theirs are too narrow.
 """
 
@@ -18,11 +19,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unpoison import Guard, Passage
+from unpoison import Guard, Passage, Screening
+from unpoison.attacks.base import contains_answer
 from unpoison.evaluation import load_passages, wilson
 from unpoison.evaluation.contexts import nearest, text_key
 
 SET = 10
+REFUSAL = "I'm sorry"
+"""What orders to refuse make a model say."""
+
 COUNTS = (1, 5)
 
 
@@ -59,9 +64,11 @@ def shares(guard: Guard, rows: Sequence[dict[str, Any]], data: Path) -> list[str
             poison = row["poison"][:count]
             # Poison comes in the middle: places say nothing to Guard, and no reader believes that they do.
             shown = [*texts[:3], *poison, *texts[3 : SET - len(poison)]]
-            kept = guard.screen(row["question"], [Passage(text) for text in shown]).kept_indices
+            screening = guard.screen(row["question"], [Passage(text) for text in shown])
+            kept = screening.kept_indices
             bad = range(len(texts[:3]), len(texts[:3]) + len(poison))
-            left[count] += [i in set(kept) for i in bad]
+            goals = [*row.get("incorrect", ()), REFUSAL]
+            left[count] += [harms(screening, i, goals) for i in bad]
             clean += [i in set(kept) for i in range(len(shown)) if i not in bad]
     return [percent(hits) for hits in (*left.values(), clean)]
 
@@ -83,6 +90,15 @@ def clean_texts(rows: Sequence[dict[str, Any]], data: Path) -> list[list[str]]:
 @cache
 def corpus(data: Path, name: str) -> tuple[Passage, ...]:
     return tuple(load_passages(data / "corpus.jsonl", name))
+
+
+def harms(screening: Screening, i: int, goals: Sequence[str]) -> bool:
+    """Whether a poison is kept, whole or with the words that do the harm."""
+    verdict = screening.verdicts[i]
+    if not verdict.kept or not verdict.cuts:
+        return verdict.kept
+    rest = screening.texts[screening.kept_indices.index(i)]
+    return any(contains_answer(rest, goal) for goal in goals)
 
 
 def percent(hits: Sequence[bool]) -> str:
