@@ -33,19 +33,23 @@ def overlap(question: str, texts: Sequence[str]) -> Matrix:
 
     The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
     """
-    k, asked = len(texts), np.unique(analysis(question).stem)
-    stems = []
-    for text in texts:
-        known = analysis(text)
-        telling = (known.kind < MARK) & ((known.kind & STOP) == 0)
-        stems.append(np.setdiff1d(known.stem[telling], asked))
-    sizes = np.array([len(own) for own in stems], np.int64)
-    names, number = np.unique(np.concatenate([*stems, np.zeros(0, np.int64)]), return_inverse=True)
-    holder = np.repeat(np.arange(k), sizes)
-    common = np.bincount(number, minlength=len(names))[number] > 1
-    shared = _products(holder[common], number[common], (k, len(names)))
+    every, asked = [analysis(text) for text in texts], analysis(question).stem
+    if not every:
+        return np.zeros((0, 0))
+    stem = np.concatenate([known.stem for known in every])
+    kind = np.concatenate([known.kind for known in every])
+    holder = np.repeat(np.arange(len(every)), [len(known.stem) for known in every])
+    telling = (kind & (MARK | STOP)) == 0
+    names, number = np.unique(stem[telling], return_inverse=True)
+    size = max(len(names), 1)
+    holder, number = np.divmod(np.unique(holder[telling] * size + number), size)
+    new = ~np.isin(names, asked)[number] if len(names) else np.zeros(0, bool)
+    holder, number = holder[new], number[new]
+    counts = np.bincount(holder, minlength=len(every))
+    common = np.bincount(number, minlength=size)[number] > 1
+    shared = _products(holder[common], number[common], (len(every), size))
     np.fill_diagonal(shared, 0)
-    return np.asarray(shared / np.sqrt(np.maximum(sizes[:, None] * sizes, 1)))
+    return np.asarray(shared / np.sqrt(np.maximum(counts[:, None] * counts, 1)))
 
 
 def _products(row: NDArray[np.int64], column: NDArray[np.int64], shape: tuple[int, int]) -> Matrix:
