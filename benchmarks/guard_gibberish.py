@@ -28,7 +28,6 @@ FILES, TEXTS = 500, 1500
 DATA = {
     "news": "realtimeqa_weekly",
     "web results": "realtimeqa",
-    "web pages, MS MARCO": "msmarco_retrieved",
     "web pages, RAMDocs": "ramdocs",
     "web pages, RGB": "rgb_counterfactual",
     "biographies": "biogen",

@@ -50,6 +50,9 @@ HIDDEN_TOP, DEEP_TOP = 4.0, 8.0
 FALSE_ALARMS = 0.0007
 """The share of natural chunks fitted on that lie above the threshold."""
 
+MARGIN = 0.7
+"""So much log-odds more is asked for, because texts of kinds that were not fitted on lie higher."""
+
 UNUSUAL = (
     "menu",
     "like a language",
@@ -358,7 +361,7 @@ def main() -> None:
     arrays = whole_numbers(net, words, bits)
     natural_scores = scores_of(arrays, texts)
     written = [kind not in UNUSUAL for kind in kinds]
-    bar = float(np.quantile(natural_scores[written], 1 - FALSE_ALARMS))
+    bar = float(np.quantile(natural_scores[written], 1 - FALSE_ALARMS)) + MARGIN
     arrays["top_bias"] = arrays["top_bias"] - np.round(bar * float(arrays["top_divisor"]))
     np.savez_compressed(arguments.output, **arrays)
     print("bar", bar, "made found", float((scores_of(arrays, [t for t, _, _ in placed]) > 0).mean()))
