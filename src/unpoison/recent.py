@@ -48,6 +48,12 @@ class Recent(Generic[K, V]):
             while self._held > self._most or (self._entries is not None and len(self._values) > self._entries):
                 self._drop(next(iter(self._values)))
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+            self._held = 0
+
     def __len__(self) -> int:
         return len(self._values)
 
