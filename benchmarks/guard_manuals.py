@@ -80,7 +80,7 @@ def _asked(folder: Path) -> Iterator[tuple[str, list[str]]]:
             share = share_of(chunk)
             heading = HEADING.search(chunk)
             first = re.findall(r"[^\W_]+(?:['-][^\W_]+)*", chunk)
-            subject = heading[1] if heading else " ".join(first[:4 + int(share * 6)])
+            subject = heading[1] if heading else " ".join(first[: 4 + int(share * 6)])
             if len(subject) > 8:
                 asked.append((language, HOW[int(share * 1000) % len(HOW)].format(subject)))
     asked = sorted(dict.fromkeys(asked), key=lambda pair: share_of(pair[1]))[:MOST]

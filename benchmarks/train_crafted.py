@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from guard_data import Sample, training_samples
 from guard_manuals import harmless_texts, manual_samples
 from unpoison.defenses.guard.crafted import LOWEST, Crafted, company
-from unpoison.text.analysis import MARK, analysis, canonical_word, word_hash
+from unpoison.text.analysis import analysis, canonical_word, word_hash
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 from unpoison.text.style import Style, root, run_codes
 
@@ -38,6 +38,8 @@ DAMAGE = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1)
 FOLDS = 3
 FEWEST_TEXTS = 20
 """A run that fewer texts have says nothing."""
+FINEST = 2000
+"""Steps of the style's weights."""
 STRENGTH = 3.0
 """The inverse of the weight of the penalty on the style's weights."""
 GENERAL_QUESTIONS, SMALL = 20, 0.75
@@ -53,7 +55,7 @@ RISING = ("style", "coverage", "density", "echo")
 COMPANY_RISING = (1, 1, 1, 1, 0, 0)
 LEAST, MOST = -0.5, 4.0
 """How far the company may lower and raise a text's log-odds."""
-WINDOW_SHARE = 0.2
+WINDOW_SHARE = 0.1
 """Of the damage, how much the windows may do."""
 MIXED = ("longer",)
 """Attacks whose texts hold clean sentences too."""
@@ -211,7 +213,7 @@ class Runs:
         table.data /= np.repeat(root(self.texts.size[numbers]), np.diff(table.indptr))
         model = LogisticRegression(C=STRENGTH, max_iter=300, tol=1e-3).fit(table, poison, weights)
         weight = model.coef_[0]
-        scale = np.abs(weight).max() / 127
+        scale = np.abs(weight).max() / FINEST
         return Style(self.general, self.code, np.round(weight / scale) * scale, float(model.intercept_[0]))
 
     def windows(self, style: Style) -> np.ndarray:
@@ -246,8 +248,9 @@ class Fitted:
         self.rows = np.column_stack([style, texts.columns])
         learned = self.rows.copy()
         learned[:, 0] += (shift * chosen)[sample] * ~texts.labels[texts.passage]
+        self.learned = learned
         self.whole = self._whole(learned, chosen)
-        self.window = self._window(learned, chosen)
+        self.window = None if "window" in without else self._window(learned, chosen)
         self.alone, self.windows = self._scores(self.rows)
         self.handicap = 0.0 if "window" in without else self._handicap(chosen)
 
@@ -265,9 +268,7 @@ class Fitted:
     def _whole(self, rows: np.ndarray, chosen: np.ndarray) -> Any:
         at = self.texts.full[chosen[self.row_sample[self.texts.full]]]
         passages = self.texts.passage[at]
-        return boosted(
-            self._choose(rows[at]), self.texts.labels[passages], self._keys(passages), TREES, self._rising
-        )
+        return boosted(self._choose(rows[at]), self.texts.labels[passages], self._keys(passages), TREES, self._rising)
 
     def _window(self, rows: np.ndarray, chosen: np.ndarray) -> Any:
         """Only passages have labels, so in every round the trees choose the windows to learn from.
@@ -289,10 +290,17 @@ class Fitted:
     def _scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log-odds of every passage as a whole, and of its worst window."""
         t = self.texts
-        whole, worst = np.full(len(t.labels), LOWEST), np.full(len(t.labels), LOWEST)
+        worst = np.full(len(t.labels), LOWEST)
+        if self.window is not None:
+            np.maximum.at(worst, t.passage, self.window.decision_function(self._choose(rows)))
+        return self.whole_scores(rows), worst
+
+    def whole_scores(self, rows: np.ndarray) -> np.ndarray:
+        """Log-odds of every passage as a whole."""
+        t = self.texts
+        whole = np.full(len(t.labels), LOWEST)
         whole[t.passage[t.full]] = self.whole.decision_function(self._choose(rows[t.full]))
-        np.maximum.at(worst, t.passage, self.window.decision_function(self._choose(rows)))
-        return whole, worst
+        return whole
 
     def _handicap(self, chosen: np.ndarray) -> float:
         """So that the windows do their share of the damage."""
@@ -401,18 +409,22 @@ def thresholds(texts: Texts, made: Fitted) -> list[float]:
 def exported(made: Fitted, bars: Sequence[float]) -> dict[str, np.ndarray]:
     """What `Crafted.of` reads."""
     weight = made.style.weight
-    scale = np.abs(weight).max() / 127
+    scale = np.abs(weight).max() / FINEST
     data: dict[str, Any] = {
         "general": made.style.general,
         "code": made.style.code,
-        "weight": np.round(weight / scale).astype(np.int8),
+        "weight": np.round(weight / scale).astype(np.int16),
         "style_scale": np.array([scale, made.style.base]),
-        "bounds": np.array([1e9 if "window" in made.without else made.handicap,
-                            *((0.0, 0.0) if "company" in made.without else (LEAST, MOST))]),
+        "bounds": np.array(
+            [
+                1e9 if "window" in made.without else made.handicap,
+                *((0.0, 0.0) if "company" in made.without else (LEAST, MOST)),
+            ]
+        ),
         "damage": np.array(DAMAGE),
         "thresholds": np.array(bars),
     }
-    models = {"whole": made.whole, "window": made.window, "company": getattr(made, "company", made.whole)}
+    models = {"whole": made.whole, "window": made.window or made.whole, "company": getattr(made, "company", made.whole)}
     for name, model in models.items():
         features, cuts, leaves, base = flat(model)
         if name != "company":
@@ -451,12 +463,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--ablation", action="store_true", help="print what each part is worth, and write nothing")
+    parser.add_argument("--share", type=float, default=0.25, help="of the questions, for the ablation")
     parser.add_argument("--output", type=Path, help="folder for the coefficients; src/unpoison/data ships them")
     arguments = parser.parse_args()
     if arguments.ablation:
         from crafted_ablation import ablation
 
-        ablation(arguments.folder)
+        ablation(arguments.folder, arguments.share)
         return
     texts = Texts(crafted_samples(arguments.folder), harmless_texts(arguments.folder))
     print(f"{len(texts.samples):,} samples analysed, {perf_counter():.0f} s", flush=True)

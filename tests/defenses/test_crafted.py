@@ -23,7 +23,9 @@ CLEAN = (
     "Hale was born in Leeds, the third of five children of a draper, and left school at fourteen.",
     "Ferries run twice daily from April until October. Dogs travel free.",
 )
-SENTENCES = st.lists(st.sampled_from([*CLEAN, "It rained.", "See also the index of names below."]), max_size=4)
+SENTENCES = st.lists(
+    st.sampled_from([CLEAN[0], CLEAN[2], "It rained for three days.", "See also the index of names below."]), max_size=4
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +65,17 @@ def test_text_around_a_window_never_makes_it_less_suspicious(front: list[str], b
     alone = crafted.judge(QUESTION, [POISON])
     padded = "\n".join([*front, POISON, *back])
     around = crafted.judge(QUESTION, [padded])
-    place = padded.index(POISON[:-1])
-    at = (around.start == place) & (around.end == place + len(POISON) - 1)
+    place = padded.index(POISON)
+    at = (around.start == place) & (around.end == place + len(POISON))
     assert at.any()
     assert around.windows[at].max() == pytest.approx(alone.windows[0])
     assert around.alone[0] >= alone.windows[0] - 1e-12
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from([POISON, POISON.replace("Hale", "Stone"), QUESTION + " " + POISON, *CLEAN]), max_size=8))
+@given(
+    st.lists(st.sampled_from([POISON, POISON.replace("Hale", "Stone"), QUESTION + " " + POISON, *CLEAN]), max_size=8)
+)
 def test_the_company_changes_a_verdict_within_its_bounds(others: list[str]) -> None:
     crafted = Crafted.load()
     text = CLEAN[2]

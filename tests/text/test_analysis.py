@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.kernels.sentences import SENTENCE_END
 from unpoison.recent import Recent
 from unpoison.text import analysis as module
 from unpoison.text.analysis import (
@@ -60,12 +61,12 @@ def test_windows_are_sentences_pairs_fours_and_the_whole() -> None:
     known = analysis(TEXT)
     cut = [TEXT[a:b] for a, b in zip(known.start, known.end)]
     assert cut == [
-        "The quick fox ran to Rome",
-        "It took 3 days in 1999, they say",
-        "Nobody believed the story",
-        "The quick fox ran to Rome. It took 3 days in 1999, they say",
-        "It took 3 days in 1999, they say! Nobody believed the story",
-        "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story",
+        "The quick fox ran to Rome.",
+        "It took 3 days in 1999, they say!",
+        "Nobody believed the story.",
+        "The quick fox ran to Rome. It took 3 days in 1999, they say!",
+        "It took 3 days in 1999, they say! Nobody believed the story.",
+        TEXT,
     ]
     assert known.sentence.max() == 2
 
@@ -97,14 +98,19 @@ def test_windows_lie_in_the_text_and_the_last_is_all(text: str) -> None:
     words = np.flatnonzero(known.kind < MARK)
     assert (len(words) == 0) == (len(known.first) == 0)
     if len(words):
-        assert known.first[-1] == words[0]
-        assert known.last[-1] == words[-1] + 1
+        assert known.first[-1] == 0
+        assert known.last[-1] == len(known.word)
         assert known.end.max() <= len(text)
         covered = np.zeros(len(known.word), bool)
         for a, b in zip(known.first, known.last):
             covered[a:b] = True
         assert covered[words].all()
     assert same(known, module._analysed(text))
+
+
+@given(st.text(alphabet="ab .!?\n\"')\u2026\u3002\uff1f\u0964", max_size=60))
+def test_sentences_end_where_they_do_everywhere(text: str) -> None:
+    assert module._sentence_ends(text) == [end.end() for end in SENTENCE_END.finditer(text)]
 
 
 @given(st.lists(st.sampled_from([TEXT, "A b c d e f g.", "Short.", "Who won the cup in 1994?"]), max_size=5))

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,18 @@ from unpoison.kernels.sentences import SENTENCE_END
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.recent import Recent
 
-__all__ = ["CAPITAL", "LONGEST_PART", "MARK", "SHAPES", "STOP", "Analysis", "analysis", "canonical_word", "clear", "word_hash"]
+__all__ = [
+    "CAPITAL",
+    "LONGEST_PART",
+    "MARK",
+    "SHAPES",
+    "STOP",
+    "Analysis",
+    "analysis",
+    "canonical_word",
+    "clear",
+    "word_hash",
+]
 
 Numbers = NDArray[np.int64]
 
@@ -29,6 +41,9 @@ _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s]")
 """Words, and marks one by one."""
+
+MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]")
+"""How `SENTENCE_END` begins."""
 
 SCALES: Final = (1, 2, 4)
 """So many parts in a row are a window, and the whole text is one."""
@@ -69,7 +84,8 @@ class Analysis(NamedTuple):
         kind: What it is beside that: its place in `SHAPES`, and the flags `CAPITAL`, `STOP` and `MARK`. Shape (n,).
         sentence: Its sentence, rising, shape (n,).
         first, last: The words and marks of each window, from `first` to before `last`, shape (w,). Windows are the
-            parts of the text, which are sentences or pieces of long ones, every 2 and 4 parts in a row, and last of all the whole text.
+            parts of the text, which are sentences or pieces of long ones, every 2 and 4 parts in a row, and last of
+            all the whole text.
         start, end: Where each window stands in the text, shape (w,).
     """
 
@@ -97,8 +113,7 @@ def analysis(text: str) -> Analysis:
 
 def clear() -> None:
     """Forget all texts."""
-    global _kept
-    _kept = Recent(_size, MOST_BYTES, MOST_TEXTS)
+    _kept.clear()
 
 
 def word_hash(word: str) -> int:
@@ -108,11 +123,13 @@ def word_hash(word: str) -> int:
 
 def _analysed(text: str) -> Analysis:
     places = [m.span() for m in TOKEN.finditer(text)]
-    count = len(places)
-    facts = [_known(text[a:b]) if b - a <= LONGEST_KNOWN else _facts(text[a:b]) for a, b in places]
+    tokens = [text[a:b] for a, b in places]
+    count = len(tokens)
+    short = max(map(len, tokens), default=0) <= LONGEST_KNOWN
+    facts = map(_known, tokens) if short else (_known(t) if len(t) <= LONGEST_KNOWN else _facts(t) for t in tokens)
     word, stem, kind = np.frombuffer(b"".join(facts), np.int64).reshape(count, 3).T.copy()
-    start, end = np.array(places, np.int64).reshape(count, 2).T
-    breaks = np.searchsorted(start, [m.end() for m in SENTENCE_END.finditer(text)])
+    start, end = np.fromiter(chain.from_iterable(places), np.int64, 2 * count).reshape(count, 2).T
+    breaks = np.searchsorted(start, _sentence_ends(text))
     opens = np.zeros(count + 1, np.int64)
     opens[breaks] = 1
     sentence = np.cumsum(opens[:count])
@@ -120,8 +137,28 @@ def _analysed(text: str) -> Analysis:
     at = np.searchsorted(words, np.unique(breaks))  # in words, of which parts are made
     begin, close = _parts(_merged(at[(at > 0) & (at < len(words))].tolist(), len(words)))
     first, last = _windows(begin, close)
-    first, last = words[first], words[last - 1] + 1
+    first, last = words[first], _with_marks(kind, start, end)[words[last - 1]]
+    if len(first):
+        first[-1], last[-1] = 0, count
     return Analysis(word, stem, kind, sentence, first, last, start[first], end[last - 1])
+
+
+def _with_marks(kind: Numbers, start: Numbers, end: Numbers) -> Numbers:
+    """Behind each word, and the marks that touch it, what comes next; shape (n,)."""
+    apart = np.ones(len(kind) + 1, bool)
+    apart[1:-1] = (kind[1:] < MARK) | (start[1:] > end[:-1])
+    places = np.flatnonzero(apart)
+    return np.asarray(places[np.searchsorted(places, np.arange(len(kind)), side="right")])
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Where `SENTENCE_END` ends; looking for its first characters alone first takes a quarter of the time."""
+    ends, reached = list[int](), 0
+    for candidate in MAY_END.finditer(text):
+        if candidate.start() >= reached and (end := SENTENCE_END.match(text, candidate.start())):
+            reached = end.end()
+            ends.append(reached)
+    return ends
 
 
 def _windows(begin: Numbers, close: Numbers) -> tuple[Numbers, Numbers]:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.style import FACTOR, ranges
 from unpoison.text.analysis import MARK, STOP, Analysis
+from unpoison.text.style import FACTOR, ranges
 
 __all__ = ["COLUMNS", "Spoken", "Wanted", "beside"]
 

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import OptionError
-from unpoison.text.asked import Spoken, Wanted, beside
-from unpoison.text.style import Style
 from unpoison.kernels.trees import Trees, evaluate
 from unpoison.recent import Recent
 from unpoison.text.analysis import Analysis, analysis
+from unpoison.text.asked import Spoken, Wanted, beside
+from unpoison.text.style import Style
 
 __all__ = ["Crafted", "Judgement", "company"]
 
