@@ -79,6 +79,9 @@ DOOR = {
 GUARD = {
     "hidden": Words("hides {what}", "hides text from its readers"),
     "gibberish": Words("holds text that no person writes: {quote!r}", "holds text that no person writes"),
+    "gibberish.kept": Words(
+        "may hold text that no person writes ({probability:.2f})", "too little speaks against it"
+    ),
     "gibberish.window": Words("text that no person writes", "no person writes so"),
     "crafted": Words(
         "looks written for this question ({probability:.2f}): {clauses}",

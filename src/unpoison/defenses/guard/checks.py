@@ -18,6 +18,7 @@ from unpoison.defenses.guard.redaction import Judged, Window
 from unpoison.defenses.injection_cuts import hidden_spans
 from unpoison.kernels import gibberish
 from unpoison.reasons import Clause, Reason, quotable
+from unpoison.remembered import Remembered
 from unpoison.types import Passage, Span
 
 __all__ = ["ACTIONS", "Action", "Checks", "Look", "finding"]
@@ -37,6 +38,9 @@ LONGEST_QUOTE = 160
 
 FARTHEST = 30.0
 """Log-odds beyond which nothing is told apart."""
+
+
+_gibberish = Remembered(gibberish.gibberish_of)
 
 
 class Look(NamedTuple):
@@ -110,7 +114,7 @@ class Checks:
         return self.actions[name] == "drop" or (self.actions[name] == "redact" and name != "hidden")
 
     def _gibberish(self, texts: Sequence[str]) -> Matrix:
-        return np.zeros(len(texts)) if self.actions["gibberish"] == "keep" else gibberish.gibberish_of(texts)
+        return np.zeros(len(texts)) if self.actions["gibberish"] == "keep" else _gibberish(texts)
 
     def _scaled(self, probability: Matrix) -> Matrix:
         """Probabilities of a check that decides at one half, on the scale of `crafted`."""

@@ -57,6 +57,8 @@ def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
         return Reason.of("hidden", what=str(passage.hidden))
     if i in look.flagged:
         return Reason.of("guard.flagged", clauses=look.flagged[i])
+    if look.worst[i] == "gibberish" and probability >= REMARKABLE:
+        return Reason.of("gibberish.kept", probability=probability)
     if look.crafted.probability[i] >= REMARKABLE:
         return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
     return Reason.of("guard.unremarkable", probability=probability)
