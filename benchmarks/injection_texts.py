@@ -31,6 +31,9 @@ AMBIGUOUS = "prompt or agent instruction file"
 ANSWERS = ("Lisbon", "1974", "Margaret Hale", "twelve", "Toyota", "no", "the Ottoman Empire", "July 1998",
            "Gothenburg", "yes", "Acme Cloud", "42")  # fmt: skip
 
+BLIND = "orders_first_blind"
+"""Kept aside, for the scan's table."""
+
 PLANTED = 0.3
 """The share of our own injections that is planted in a clean passage or a tool's result once more."""
 
@@ -93,7 +96,9 @@ def _injections(folder: Path) -> Iterator[Text]:
 def _orders(folder: Path) -> Iterator[Text]:
     for row in _rows(folder, "orders"):
         kind = row["kind"]
-        yield Text(canonical(row["text"]).text, row["label"] == "order", "orders.jsonl", f"orders/{kind}", "orders.jsonl")
+        yield Text(
+            canonical(row["text"]).text, row["label"] == "order", "orders.jsonl", f"orders/{kind}", "orders.jsonl"
+        )
 
 
 def _own(folder: Path) -> Iterator[Text]:
@@ -101,6 +106,8 @@ def _own(folder: Path) -> Iterator[Text]:
     random, asked = Random(0), [row["question"] for row in _rows(folder, "nq_poisoned")]
     number = 0
     for path in sorted(FOLDER.glob("*.txt")):
+        if path.stem == BLIND:
+            continue
         injection = path.stem.startswith(("orders", "injections"))
         for kind, wording in wordings(path.stem):
             choices = wording.count("|")

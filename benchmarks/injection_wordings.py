@@ -1,8 +1,9 @@
-"""Our own injections and harmless texts that look like them, from `texts/`: what `train_injections.py` fits beside others'.
+"""Our own injections and harmless texts that look like them, from `texts/`, which `train_injections.py` fits.
 
 A line is one wording under the heading of its kind or language. `{a|b}` is a choice, which may hold others; a line
-`:name = a|b` gives the choice `{:name}` of its file; `\\n` is a new line, `\\{`, `\\|` and `\\}` are the signs themselves;
-`{question}`, `{answer}`, `{topic}` and the like are filled in. None of these wordings is one of `attacks/orders.py`.
+`:name = a|b` gives its file the choice `{:name}`; a backslash before n is a new line, before a brace or a bar the sign
+itself; `{question}`, `{answer}`, `{topic}` and the like are filled in. None of these wordings is one of
+`attacks/orders.py`.
 """
 
 from __future__ import annotations
@@ -43,11 +44,12 @@ def wordings(name: str) -> Iterator[tuple[str, str]]:
         if _HEADING.match(line):
             kind = line[2:]
         elif line.strip() and not line.startswith(":"):
-            while _PART.search(line):
-                line = _PART.sub(lambda part: parts[part[1]], line)
+            wording = line
+            while _PART.search(wording):
+                wording = _PART.sub(lambda part: parts[part[1]], wording)
             for escape, sign in ESCAPES.items():
-                line = line.replace(escape, sign)
-            yield kind, line
+                wording = wording.replace(escape, sign)
+            yield kind, wording
 
 
 def filled(wording: str, random: Random, **given: str) -> str:
@@ -57,7 +59,9 @@ def filled(wording: str, random: Random, **given: str) -> str:
         return given.get(match[1]) or (random.choice(FILLS[match[1]]) if match[1] in FILLS else match[0])
 
     wording = re.sub(r"\{(link|topic|model)\}", fill, wording)
-    wording = _NAME.sub(lambda m: f"\ue003{m[1]}\ue004" if m[1] in given else m[0], wording)  # choices alone have braces
+    wording = _NAME.sub(
+        lambda m: f"\ue003{m[1]}\ue004" if m[1] in given else m[0], wording
+    )  # choices alone have braces
     while (chosen := _CHOICE.sub(lambda m: random.choice(m[1].split("|")), wording)) != wording:
         wording = chosen
     return re.sub("\ue003(\\w+)\ue004", lambda m: given.get(m[1], m[0]), wording).translate(UNESCAPED)

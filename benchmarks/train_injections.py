@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 from injection_texts import Text, all_texts, share
 from unpoison.kernels.hashed_ngrams import hashed_ngrams
-from unpoison.kernels.prompt_injection import MOST_SENTENCES, THRESHOLD, Weights, injections
+from unpoison.kernels.prompt_injection import FEW, MOST_SENTENCES, THRESHOLD, Weights, injections
 
 SEED = 0
 
@@ -35,6 +35,9 @@ BITS = 18
 
 ROUNDS = 4
 """How often the worst stretches are looked for."""
+
+ITERATIONS = 40
+"""Of the solver, in each round."""
 
 STRENGTH = 1.0
 """Of the weights against their penalty (`C`)."""
@@ -48,10 +51,16 @@ FEWEST = 2
 FAMILY = 8
 """A family of more injections counts as the root of this ratio."""
 
-FLAGGED = 0.003
+TEXTBOOK = frozenset(f"our own: {kind}" for kind in (
+    "override", "refusal", "german", "spanish", "french", "italian", "portuguese", "dutch", "polish", "russian",
+    "chinese", "japanese", "korean", "arabic", "turkish", "hindi"))  # fmt: skip
+TEXTBOOK_WEIGHT = 3.0
+"""What each of our plainest wordings counts, which must be found."""
+
+FLAGGED = 0.004
 """The share of the harmless texts of families left out that the threshold flags; the goal is 0.005."""
 
-HELD = 3
+HELD = 2
 """Parts of the families of which one is left out in turn, to find the threshold."""
 
 
@@ -83,7 +92,10 @@ def stretches_of(texts: Sequence[Text]) -> Stretches:
         grams = hashed_ngrams([text.text])
         shift = np.uint64(64 - BITS)
         words = np.searchsorted(grams.word_start, np.append(grams.start, grams.end[-1:]))
-        bounds, places = [reached], list(zip((grams.start - grams.begin[0]).tolist(), (grams.end - grams.begin[0]).tolist()))
+        bounds, places = (
+            [reached],
+            list(zip((grams.start - grams.begin[0]).tolist(), (grams.end - grams.begin[0]).tolist())),
+        )
         for i, (start, end) in enumerate(zip(grams.start.tolist(), grams.end.tolist())):
             parts = (grams.characters[:, start:end].ravel(), grams.words[:, words[i] : words[i + 1]].ravel())
             ids.append(np.concatenate([(part >> shift).astype(np.int32) for part in parts]))
@@ -92,7 +104,7 @@ def stretches_of(texts: Sequence[Text]) -> Stretches:
         for size in range(1, MOST_SENTENCES + 1):
             for i in range(len(places) - size + 1):
                 order = text.place
-                touches = order is None or places[i][0] < order[1] and places[i + size - 1][1] > order[0]
+                touches = order is None or (places[i][0] < order[1] and places[i + size - 1][1] > order[0])
                 first.append(bounds[i])
                 last.append(bounds[i + size])
                 owner.append(number)
@@ -114,7 +126,7 @@ def worst(held: Stretches, odds: NDArray[np.float64], eligible: NDArray[np.bool_
 def odds_of(held: Stretches, weight: NDArray[np.float64], bias: float) -> NDArray[np.float64]:
     """Log-odds of each stretch."""
     total = np.concatenate([[0.0], np.cumsum(weight[held.ids])])
-    return np.asarray((total[held.last] - total[held.first]) / np.sqrt(held.last - held.first) + bias)
+    return np.asarray((total[held.last] - total[held.first]) / np.sqrt(held.last - held.first + FEW) + bias)
 
 
 def matrix(held: Stretches, chosen: NDArray[np.int64]) -> sparse.csr_matrix:
@@ -122,7 +134,7 @@ def matrix(held: Stretches, chosen: NDArray[np.int64]) -> sparse.csr_matrix:
     length = held.last[chosen] - held.first[chosen]
     begin = np.concatenate([[0], np.cumsum(length)])
     place = np.arange(begin[-1]) - np.repeat(begin[:-1] - held.first[chosen], length)
-    value = np.repeat(1 / np.sqrt(length), length).astype(np.float32)
+    value = np.repeat(1 / np.sqrt(length + FEW), length).astype(np.float32)
     made = sparse.csr_matrix((value, held.ids[place], begin), shape=(len(chosen), 2**BITS))
     made.sum_duplicates()
     return made
@@ -133,9 +145,11 @@ def fitted(texts: Sequence[Text], held: Stretches, used: NDArray[np.bool_]) -> t
     label = np.array([text.injection for text in texts])
     families = Counter(text.family for text in texts if text.injection)
     counts = np.array([min(1.0, (FAMILY / families[t.family]) ** 0.5) if t.injection else 1.0 for t in texts])
+    counts[[t.injection and t.kind.removesuffix(", planted") in TEXTBOOK for t in texts]] *= TEXTBOOK_WEIGHT
     odds = np.random.default_rng(SEED).random(len(held.text)) * 1e-3
     harmless = ~label[held.text] | ~held.inside
     against, weight, bias = set[int](), np.zeros(2**BITS), 0.0
+    model, scale = LogisticRegression(C=STRENGTH, max_iter=ITERATIONS, tol=1e-3, warm_start=True), np.zeros(0)
     for number in range(ROUNDS):
         best = worst(held, odds, held.inside)[used & label]
         near = worst(held, odds, harmless)[used]
@@ -143,15 +157,21 @@ def fitted(texts: Sequence[Text], held: Stretches, used: NDArray[np.bool_]) -> t
         chosen = np.concatenate([best, np.array(sorted(against))])
         is_injection = np.arange(len(chosen)) < len(best)
         rows = matrix(held, chosen)
-        seen = np.bincount(rows.indices, minlength=2**BITS)
-        scale = 0.5 * np.log(len(chosen) / (seen + 1.0)) ** RARITY
-        scale[seen < FEWEST] = 0
-        model = LogisticRegression(C=STRENGTH, max_iter=60, tol=1e-3)
+        scale = rarity(rows) if number == 0 else scale
         parts = np.where(is_injection, counts[held.text[chosen]], 1.0)
         model.fit(rows @ sparse.diags(scale.astype(np.float32)), is_injection, sample_weight=parts)
         weight, bias = model.coef_[0] * scale, float(model.intercept_[0])
         odds = odds_of(held, weight, bias)
     return weight, bias
+
+
+def rarity(rows: sparse.csr_matrix) -> NDArray[np.float64]:
+    """How much each n-gram is weighed."""
+    seen = np.bincount(rows.indices, minlength=2**BITS)
+    scale = np.asarray(0.5 * np.log(rows.shape[0] / (seen + 1.0)) ** RARITY)
+    scale[seen < FEWEST] = 0
+    scale[0] = 0  # what hashes to 0 does not count
+    return scale
 
 
 def left_out(texts: Sequence[Text], held: Stretches, folds: int, by: str) -> NDArray[np.float64]:

@@ -26,8 +26,11 @@ WORD_GRAMS = 5
 LONGEST_WORD = 32
 """Characters; a longer run of letters is several words."""
 
-LONGEST_SENTENCE, PART = 40, 28
+LONGEST_SENTENCE, PART = 24, 12
 """Words; a sentence of more, or a line of a table or of a file, is looked at in parts of at most so many."""
+
+PERIOD = 4
+"""An n-gram that stood so many places before, or fewer, does not count again: it hashes to 0."""
 
 PAD = "\n" * 8
 """Between texts: more than an n-gram of characters is long."""
@@ -79,10 +82,11 @@ def hashed_ngrams(texts: Sequence[str]) -> HashedNgrams:
     mixed = fold[codes] * _ODD
     mixed ^= mixed >> np.uint64(29)
     word_start, word_end = _words(kind)
-    start, end = _sentences(codes, kind, word_start)
+    bound = _bounds(codes, kind)
+    start, end = _sentences(bound, word_start)
     return HashedNgrams(
-        _of_characters(mixed),
-        _of_words(_hashes(mixed, word_start, word_end), np.searchsorted(begin, word_start, side="right")),
+        _of_characters(mixed, bound),
+        _of_words(_hashes(mixed, word_start, word_end), np.searchsorted(bound, word_start, side="right")),
         word_start,
         begin,
         start,
@@ -98,7 +102,7 @@ def _tables() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
     kind = np.full(TABLE, MARK, np.uint8)
     for code, character in enumerate(map(chr, range(PLAIN))):
         if character.isspace():
-            kind[code], fold[code] = SPACE, 32 if character != "\n" else 10
+            kind[code], fold[code] = SPACE, 32
             continue
         decimal = character.isdecimal()
         fold[code] = ord("0") if decimal else ord(unicodedata.normalize("NFKD", character.lower())[0])
@@ -146,49 +150,59 @@ def _hashes(mixed: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np
     return np.asarray(np.add.reduceat(mixed[np.repeat(start, length) + place] * power[place], first), np.uint64)
 
 
-def _of_words(word: NDArray[np.uint64], text: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """n-grams of the words of a text; what lies behind its end counts 0."""
+def _of_words(word: NDArray[np.uint64], sentence: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """n-grams of the words of a sentence; what lies behind its end counts 0."""
     later = np.zeros((3, len(word)), np.uint64)
     for k in range(1, min(len(word), 4)):
-        later[k - 1, :-k] = np.where(text[k:] == text[:-k], word[k:], 0)
+        later[k - 1, :-k] = np.where(sentence[k:] == sentence[:-k], word[k:], 0)
     grams = np.empty((WORD_GRAMS, len(word)), np.uint64)
     grams[0] = word
     grams[1] = word * _SALT[1] + later[0]
     grams[2] = grams[1] * _SALT[2] + later[1]
     grams[3] = word * _SALT[3] + later[1]
     grams[4] = word * _SALT[4] + later[2]
-    return _scattered(grams)
+    return _scattered(grams, sentence)
 
 
-def _of_characters(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """n-grams of characters; the last positions, which belong to no text, have none."""
+def _of_characters(mixed: NDArray[np.uint64], bound: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """n-grams of characters; those that reach into the next sentence hash to 0."""
     grams = np.zeros((CHARACTER_GRAMS, len(mixed)), np.uint64)
     grams[0, :-2] = (mixed[:-2] * _SALT[5] + mixed[1:-1]) * _SALT[6] + mixed[2:]
     grams[1, :-3] = grams[0, :-3] * _SALT[7] + mixed[3:]
     grams[2, :-4] = grams[1, :-4] * _SALT[7] + mixed[4:]
-    return _scattered(grams)
-
-
-def _scattered(grams: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The same with their upper bits mixed, which are the ones to use."""
-    grams ^= grams >> np.uint64(31)
-    grams *= _ODD
+    grams = _scattered(grams)
+    for size, row in enumerate(grams, 3):
+        for before in range(1, size):
+            row[np.maximum(bound - before, 0)] = 0
     return grams
 
 
-def _sentences(
-    codes: NDArray[np.uint32], kind: NDArray[np.uint8], word: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where sentences begin and end; those of too many words in parts."""
+def _scattered(grams: NDArray[np.uint64], sentence: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
+    """The same with their upper bits mixed, which are the ones to use; 0 for what was there just before."""
+    grams ^= grams >> np.uint64(31)
+    grams *= _ODD
+    again = np.zeros(grams.shape, bool)
+    for k in range(1, min(PERIOD, grams.shape[1] - 1) + 1):
+        same = grams[:, k:] == grams[:, :-k]
+        again[:, k:] |= same if sentence is None else same & (sentence[k:] == sentence[:-k])
+    grams[again] = 0
+    return grams
+
+
+def _bounds(codes: NDArray[np.uint32], kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Where sentences begin, rising."""
     mark = _sentence_marks()[codes]
     ended = np.zeros(len(codes), bool)
-    stopped = mark == 1
-    closer = mark == 2
+    stopped, closer = mark == 1, mark == 2
     for _ in range(3):
         ended[1:] |= stopped[:-1]
         stopped[1:] = stopped[:-1] & closer[1:]
         stopped[0] = False
-    bound = np.flatnonzero(ended & (kind == SPACE) | (codes == 10) | (mark == 3)) + 1
+    return np.flatnonzero(ended & (kind == SPACE) | (codes == 10) | (mark == 3)) + 1
+
+
+def _sentences(bound: NDArray[np.int64], word: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where sentences that have a word begin and end; those of too many words in parts."""
     first = np.searchsorted(word, bound)
     some = np.flatnonzero(first[1:] > first[:-1])
     start, end, first, last = bound[some], bound[some + 1], first[some], first[some + 1]

@@ -1,9 +1,9 @@
 """Prompt injections: stretches of a text that address the model that reads it instead of the person who does.
 
 A linear model over hashed n-grams of characters and words (`kernels.hashed_ngrams`) scores stretches of one to three
-sentences, divided by the square root of their n-grams; a text is as suspicious as its worst stretch. So nothing that is
-added before or behind an injection clears it. A text in a strange spelling is judged as it is meant too
-(`kernels.respelling`). `data/prompt-injection.npz` holds the weights; `benchmarks/train_injections.py` fits them.
+sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
+it. A text in a strange spelling is judged as it is meant too (`kernels.respelling`). `data/prompt-injection.npz` holds
+the weights; `benchmarks/train_injections.py` fits them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,26 @@ from unpoison.kernels.hashed_ngrams import CHARACTER_GRAMS, WORD_GRAMS, HashedNg
 from unpoison.kernels.respelling import Respelled, respelled
 from unpoison.kernels.stopwords import ENGLISH_318
 
-__all__ = ["LONGEST_QUOTE", "MOST_SENTENCES", "THRESHOLD", "Injection", "Weights", "injection", "injections", "unjudged"]
+__all__ = [
+    "FEW",
+    "LONGEST_QUOTE",
+    "MOST_SENTENCES",
+    "THRESHOLD",
+    "Injection",
+    "Weights",
+    "injection",
+    "injections",
+    "unjudged",
+]
 
 THRESHOLD = 0.5
 """The probability from which a stretch is called an injection; the fit shifts its scale so that it is this one."""
 
 MOST_SENTENCES = 3
 """Sentences of the longest stretch."""
+
+FEW = 64
+"""N-grams that say nothing which each stretch is given besides its own, lest two words alone be loud."""
 
 LONGEST_QUOTE = 160
 """Characters of an injection that a reason shows."""
@@ -183,7 +196,7 @@ def _worst(grams: HashedNgrams) -> _Stretches:
     text = grams.text[change]
     for size in range(1, MOST_SENTENCES + 1):
         begin, stop = grams.start[: n - size + 1], grams.end[size - 1 :]
-        value = (totals[stop] - totals[begin]) / np.sqrt(counts[stop] - counts[begin])
+        value = (totals[stop] - totals[begin]) / np.sqrt(counts[stop] - counts[begin] + FEW)
         value[grams.text[: n - size + 1] != grams.text[size - 1 :]] = -np.inf
         value = np.append(value, np.full(size - 1, -np.inf)) * weights.unit + weights.bias
         best = np.maximum.reduceat(value, change)
