@@ -171,11 +171,11 @@ def test_what_json_has_not_is_left_out_of_details():
 
 
 def test_a_reason_has_its_code_beside_it():
-    clauses = [("guard.direct_answer", {}), ("", {"text": "so it seems"})]
-    reason = Reason.of("guard.crafted", probability=0.97, clauses=clauses)
+    clauses = [("crafted.company", {}), ("", {"text": "so it seems"})]
+    reason = Reason.of("crafted", probability=0.97, clauses=clauses)
     verdict = Verdict(0, True, 1.0, 0, reason)
     row = json.loads(json.dumps(to_row(verdict)))
-    assert (type(row["reason"]), row["code"]) == (str, "guard.crafted")
+    assert (type(row["reason"]), row["code"]) == (str, "crafted")
     read = Verdict.from_dict(row)
     assert read == verdict
     assert (read.reason.code, read.reason.parameters) == (reason.code, reason.parameters)

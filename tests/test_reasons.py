@@ -24,8 +24,8 @@ JARGON = re.compile(
     re.IGNORECASE,
 )
 NEAR_DUPLICATE = Reason.of("grada.near_duplicate", place=2, count=7, passage=1)
-CLAIM = Reason.of("guard.claim", quote="the arena is in Oakland")
-CRAFTED = Reason.of("guard.crafted", probability=0.97, clauses=[Reason.of("guard.unsupported").clause, CLAIM.clause])
+CLAIM = Reason.of("crafted.quote", quote="the arena is in Oakland")
+CRAFTED = Reason.of("crafted", probability=0.97, clauses=[Reason.of("crafted.company").clause, CLAIM.clause])
 
 
 @pytest.mark.parametrize("code", WORDS)
@@ -62,13 +62,15 @@ def test_a_reason_is_its_sentence() -> None:
 
 def test_clauses_are_data() -> None:
     assert CRAFTED == (
-        "probability of poison 0.97: nobody else says what it says; a sentence of it states an answer as invented "
-        "claims do: “the arena is in Oakland”"
+        "looks written for this question (0.97): together with others that look so; “the arena is in Oakland”"
     )
-    assert CRAFTED.plain == "No other passage says so and reads like an invented claim"
-    assert CRAFTED.codes == ("guard.crafted", "guard.unsupported", "guard.claim")
+    assert CRAFTED.plain == (
+        "Looks written to be found for this question: it resembles others that look so and it answers the question "
+        "head-on, as invented claims do"
+    )
+    assert CRAFTED.codes == ("crafted", "crafted.company", "crafted.quote")
     assert CRAFTED.to_dict()["parameters"]["clauses"] == [
-        ["guard.unsupported", {}], ["guard.claim", {"quote": "the arena is in Oakland"}],
+        ["crafted.company", {}], ["crafted.quote", {"quote": "the arena is in Oakland"}],
     ]  # fmt: skip
 
 
@@ -117,14 +119,14 @@ def test_a_code_of_another_version_is_shown_as_it_is() -> None:
     [
         {},
         {"reason": 3},
-        {"reason": "x", "code": "guard.crafted", "parameters": "[" * 100_000},
+        {"reason": "x", "code": "crafted", "parameters": "[" * 100_000},
         {"reason": "x", "code": 3},
         {"reason": "x", "code": "c" * 1000},
-        {"reason": "x", "code": "guard.crafted", "parameters": [1]},
-        {"reason": "x", "code": "guard.crafted", "parameters": {"clauses": "none"}},
-        {"reason": "x", "code": "guard.crafted", "parameters": {"clauses": [["guard.claim"]]}},
-        {"reason": "x", "code": "guard.crafted", "parameters": {"deep": json.loads("[" * 100 + "]" * 100)}},
-        {"reason": "x", "code": "guard.crafted", "parameters": {"odd": object()}},
+        {"reason": "x", "code": "crafted", "parameters": [1]},
+        {"reason": "x", "code": "crafted", "parameters": {"clauses": "none"}},
+        {"reason": "x", "code": "crafted", "parameters": {"clauses": [["crafted.quote"]]}},
+        {"reason": "x", "code": "crafted", "parameters": {"deep": json.loads("[" * 100 + "]" * 100)}},
+        {"reason": "x", "code": "crafted", "parameters": {"odd": object()}},
     ],
 )
 def test_a_malformed_reason_is_refused(data: dict[str, object]) -> None:
@@ -158,8 +160,8 @@ def test_counted_nouns_and_lists_and_what_may_lack() -> None:
 def test_a_quoted_text_never_chooses_the_words(text: str) -> None:
     answers = {"answer": text, "support": 0.1, "against": 0.8}
     assert Reason.of("radar.unsupported", **answers).plain == "Too few other texts support its answer"
-    quoting = Reason.of("guard.crafted", probability=0.9, clauses=[Reason.of("guard.claim", quote=text).clause])
-    assert quoting.plain == "Reads like an invented claim"
+    quoting = Reason.of("crafted", probability=0.9, clauses=[Reason.of("crafted.quote", quote=text).clause])
+    assert quoting.plain.endswith("it answers the question head-on, as invented claims do")
     assert repr(text) in Reason.of("prompt_injection", quote=text)
 
 
@@ -182,7 +184,7 @@ def test_a_screening_of_strings_and_reasons_is_read_back() -> None:
     )  # fmt: skip
     rows = screening.to_dict()["verdicts"]
     assert "code" not in rows[0]
-    assert rows[1]["code"] == "guard.crafted"
+    assert rows[1]["code"] == "crafted"
     again = Screening.from_dict(json.loads(json.dumps(screening.to_dict())))
     assert again == screening
     assert [v.reason.plain for v in again.verdicts] == [v.reason.plain for v in screening.verdicts]
@@ -200,28 +202,28 @@ QUICKSTART = [
 ]
 
 
-def test_a_claim_that_resembles_nothing_is_not_called_a_copy() -> None:
+def test_a_claim_is_quoted_and_alone_it_resembles_nothing() -> None:
     reason = Guard().screen(VASA, QUICKSTART).verdicts[0].reason
-    assert "guard.resembles" not in reason.codes
-    assert {"guard.unlike", "guard.claim"} <= set(reason.codes)
-    assert "cop" not in reason.plain
+    assert reason.codes == ("crafted", "crafted.quote")
+    assert "Gothenburg" in reason
+    assert "resembles" not in reason.plain
 
 
 def test_a_moved_threshold_moves_the_reason() -> None:
     screening = Guard().screen(VASA, QUICKSTART)
     everything, nothing = screening.rethreshold(1.0), screening.rethreshold(0.0)
     assert everything.verdicts[0].reason.plain == "Too little speaks against it"
-    assert everything.verdicts[0].reason == screening.verdicts[0].reason
-    assert screening.verdicts[1].reason.plain == "Nothing speaks against it"
-    assert {v.reason.code for v in nothing.verdicts} == {"guard.crafted", "guard.threshold"}
+    assert everything.verdicts[0].reason.code == "crafted.kept"
+    assert screening.verdicts[1].reason.plain.startswith("Nothing speaks against its text")
+    assert {v.reason.code for v in nothing.verdicts} == {"crafted", "guard.threshold"}
     back = everything.rethreshold(float(screening.evidence["threshold"]))
     assert [v.reason.code for v in back.verdicts] == [v.reason.code for v in screening.verdicts]
 
 
 def test_a_redacted_passage_that_goes_after_all_is_not_called_kept() -> None:
-    whole = Reason.of("guard.crafted", probability=0.9, clauses=[CLAIM.clause]).clause
+    whole = Reason.of("crafted", probability=0.9, clauses=[CLAIM.clause]).clause
     redacted = Reason.of("guard.redacted", spans=1, probability=0.05, clauses=[whole])
-    assert redacted.startswith("kept without 1 span, which leaves a probability of poison of 0.05; whole: ")
+    assert redacted.startswith("kept without 1 span, which leaves 0.05; whole: ")
     gone = redacted.where_kept(False)
     assert "kept" not in gone
-    assert gone.where_kept(True) == redacted
+    assert gone.where_kept(True).code == redacted.code

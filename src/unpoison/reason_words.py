@@ -78,9 +78,12 @@ DOOR = {
 
 GUARD = {
     "hidden": Words("hides {what}", "hides text from its readers"),
+    "hidden.read": Words(
+        "hides {what}, and is read as a reader sees it", "is read without what it hides from its readers"
+    ),
     "gibberish": Words("holds text that no person writes: {quote!r}", "holds text that no person writes"),
     "gibberish.kept": Words(
-        "may hold text that no person writes ({probability:.2f})", "too little speaks against it"
+        "may hold text that no person writes: {quote!r}", "too little speaks against it"
     ),
     "gibberish.window": Words("text that no person writes", "no person writes so"),
     "crafted": Words(
@@ -348,9 +351,9 @@ WORDS: Mapping[str, Words] = {
 """By code."""
 
 OTHER_FATE = {
-    False: {"crafted.kept": "crafted", "guard.unremarkable": "guard.threshold", "guard.redacted": "guard.rest",
+    False: {"crafted.kept": "crafted", "gibberish.kept": "gibberish", "guard.unremarkable": "guard.threshold", "guard.redacted": "guard.rest",
             "contradicted.kept": "contradicted"},
-    True: {"crafted": "crafted.kept", "guard.threshold": "guard.unremarkable", "guard.rest": "guard.redacted",
+    True: {"crafted": "crafted.kept", "gibberish": "gibberish.kept", "guard.threshold": "guard.unremarkable", "guard.rest": "guard.redacted",
            "contradicted": "contradicted.kept"},
 }  # fmt: skip
 """By whether a passage is kept after all: the codes of the same findings when its threshold is moved."""

@@ -156,7 +156,7 @@ def test_a_model_is_shown_the_reading() -> None:
 
 def test_guard_names_what_hides_in_its_reason() -> None:
     screening = Guard().screen(QUERY, [inside("\u200b")(SHARKS[0]), *SHARKS[1:]])
-    assert "it hides 13 invisible characters inside words" in screening.verdicts[0].reason.replace("14", "13")
+    assert "hides 13 invisible characters inside words" in screening.verdicts[0].reason.replace("14", "13")
     assert "hides" not in screening.verdicts[1].reason
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recorded import Case, Recorded, cases
-from unpoison import Grada, Guard, Passage, Query, TrustRag
+from unpoison import Defense, Grada, Passage, Query, TrustRag
 from unpoison.errors import InputError
 from unpoison.kernels.cosine import cosine
 
@@ -49,20 +49,8 @@ def test_the_others_are_compared_by_their_own_vectors(case: Case):
     assert after[ODD, others].max() > 0
 
 
-def test_guard_says_nearly_the_same_of_the_others():
-    moved, flipped = [], 0
-    for case in cases():
-        before, after = Guard().screen(*whole(case)), Guard().screen(*attacked(case))
-        others = [i for i in range(6) if i != ODD]
-        moved.append(np.abs(before.evidence["probability"] - after.evidence["probability"])[others].max())
-        flipped += any(before.verdicts[i].kept != after.verdicts[i].kept for i in others)
-        assert before.evidence["calibration"] == after.evidence["calibration"]
-    assert np.mean(moved) < 0.12, "0.22 where all vectors are thrown away"
-    assert flipped <= 2
-
-
-@pytest.mark.parametrize("defense", [Guard(), Grada("ebd"), TrustRag(stages=1)], ids=lambda defense: defense.name)
-def test_the_note_counts_that_one(defense: Guard):
+@pytest.mark.parametrize("defense", [Grada("ebd"), TrustRag(stages=1)], ids=lambda defense: defense.name)
+def test_the_note_counts_that_one(defense: Defense):
     (note,) = [note for note in defense.screen(*attacked(cases()[0])).evidence.notes if "given embedding" in note]
     assert note == "1 given embedding is not used, for the texts hide something; they are compared by their words"
 

@@ -41,6 +41,8 @@ SINGLE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 
 OVERRIDDEN = re.compile("\u202e([^\u202c\u202e\n]+)\u202c?")
 """Characters that a mark shows from right to left."""
+FEWEST_OVERRIDDEN = 3
+"""Words of a message that is written backwards."""
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
 
 LINE = re.compile(r"[^\n]{20,}")
@@ -108,8 +110,11 @@ def _overriding(text: str) -> bool:
 
 
 def _overridden(run: str) -> str | None:
+    """What is shown, where that makes more sense than what is written."""
     inside = run.strip("\u202e\u202c")
-    return None if RIGHT_TO_LEFT.search(inside) else inside[::-1]
+    shown = inside[::-1]
+    plainly = len(inside.split()) < FEWEST_OVERRIDDEN or _sense(inside) > 0 or not _sense(shown)
+    return None if plainly or RIGHT_TO_LEFT.search(inside) else shown
 
 
 def _joined(run: str) -> str | None:

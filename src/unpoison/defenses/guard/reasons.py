@@ -48,27 +48,30 @@ def reasons(
 def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
     """What the checks come to."""
     probability, over = float(look.judged.probability[i]), look.judged.probability[i] > look.judged.threshold
+    hides = [Reason.of("hidden", what=str(passage.hidden)).clause] if passage.hidden else []
     if i in cut.cut:
         clauses = [finding(look.worst[i], passage).clause] if over else []
         return cut.reason(i, [*clauses, *look.flagged.get(i, ())])
     if over:
-        return _condemned(look, passage, i)
+        return _condemned(look, passage, i, hides)
     if cut.probability[i] > look.judged.threshold:
         return Reason.of("hidden", what=str(passage.hidden))
     if i in look.flagged:
         return Reason.of("guard.flagged", clauses=look.flagged[i])
+    if hides:
+        return Reason.of("hidden.read", what=str(passage.hidden))
     if look.worst[i] == "gibberish" and probability >= REMARKABLE:
-        return Reason.of("gibberish.kept", probability=probability)
+        return Reason.of("gibberish.kept", **finding("gibberish", passage).parameters)
     if look.crafted.probability[i] >= REMARKABLE:
         return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
     return Reason.of("guard.unremarkable", probability=probability)
 
 
-def _condemned(look: Look, passage: Passage, i: int) -> Reason:
+def _condemned(look: Look, passage: Passage, i: int, hides: list[Clause]) -> Reason:
     """Of a passage that goes, by the check that is surest."""
     if look.worst[i] != "crafted":
         return finding(look.worst[i], passage)
-    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=_signs(look, passage, i))
+    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=[*_signs(look, passage, i), *hides])
 
 
 def _signs(look: Look, passage: Passage, i: int) -> list[Clause]:
