@@ -30,7 +30,7 @@ Action = Literal["drop", "redact", "flag", "keep"]
 
 ACTIONS = ("drop", "redact", "flag", "keep")
 
-USUAL_DAMAGE = 0.02
+USUAL_DAMAGE = 0.015
 """At this damage a check of its own scale drops what is above its own threshold."""
 
 LONGEST_QUOTE = 160

@@ -40,6 +40,9 @@ HIGHEST: Final = 8.0
 LONGEST_TITLE: Final = 300
 """Characters; what is longer is no title but a text."""
 
+MARGIN: Final = 1.5
+"""Texts of other kinds than the training's lose more: thresholds are half as strict again as was needed there."""
+
 INNOCENT: Final = 0.3
 """The share of a set's texts that is below its level."""
 
@@ -141,7 +144,7 @@ class Crafted:
                 f"damage must lie between {self.damage[0]} and {self.damage[-1]}, for which thresholds were fitted, "
                 f"got {damage}; or set threshold yourself"
             )
-        return float(np.interp(damage, self.damage, self.thresholds))
+        return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
     def judge(self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None) -> Judgement:
         """Judge the texts of a question.
