@@ -74,10 +74,10 @@ class Bench:
     vectors: Embeddings | None
 
     @classmethod
-    def of(cls, name: str, cache: Path, coefficients: str = "auto") -> Bench:
+    def of(cls, name: str, cache: Path) -> Bench:
         encoder = load_encoder(name)
         vectors = None if getattr(encoder, "per_set", False) else Embeddings(encoder, cache)
-        return cls(name, encoder, Guard(encoder=encoder, coefficients=coefficients), vectors)
+        return cls(name, encoder, Guard(), vectors)
 
     def remember(self, contexts: Iterable[Context]) -> None:
         if self.vectors is not None:
@@ -102,7 +102,7 @@ class Bench:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--encoders", default="lexical,minilm", help="a column for each")
+    parser.add_argument("--encoders", default="lexical", help="for attacks that compare texts: a column for each")
     parser.add_argument("--cache", type=Path, default=Path("build/guard"))
     parser.add_argument("--limit", type=int, help="so many questions, spread over all, for a quick run")
     parser.add_argument("--only", default="", help="only rows whose name holds this")

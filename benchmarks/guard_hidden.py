@@ -1,6 +1,6 @@
 """Poison that hides from what reads letters: how often it is still read, with Guard and without any learning anew.
 
-    python benchmarks/guard_hidden.py ../shared/data --encoder lexical > hidden.md
+    python benchmarks/guard_hidden.py ../shared/data > hidden.md
 
 Questions that Guard was not fitted on; ten passages, one of them PoisonedRAG's poison with the question in front. Each
 row hides the poison in one way; `--raw` judges the texts as they came in and no titles, as before there was a canonical
@@ -22,7 +22,6 @@ from quality_cells import CANDIDATES
 from unpoison import Guard, Passage
 from unpoison.attacks.base import with_question
 from unpoison.evaluation import Context, Example, load, planted, prepend, wilson
-from unpoison.models import load_encoder
 
 Edit = Callable[[str], str]
 
@@ -94,18 +93,17 @@ EDITS: dict[str, Edit] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--encoder", default="lexical")
     parser.add_argument("--raw", action="store_true", help="judge the raw texts")
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--honest", action="store_true", help="only what reading titles and canonical texts costs")
     arguments = parser.parse_args()
 
     if arguments.honest:
-        honest(arguments.folder, Guard(encoder=load_encoder(arguments.encoder)), arguments.questions)
+        honest(arguments.folder, Guard(), arguments.questions)
         return
     pairs = list(questions(arguments.folder))
     pairs = pairs[:: max(1, len(pairs) // arguments.questions)][: arguments.questions]
-    guard = Guard(encoder=load_encoder(arguments.encoder))
+    guard = Guard()
 
     def screened(context: Context) -> tuple[bool, int]:
         """Whether poison is kept, and how many clean passages are."""
@@ -119,7 +117,7 @@ def main() -> None:
         share = wilson(hits, count)
         print(f"| {name} | {100 * share.value:.1f} [{100 * share.low:.0f}, {100 * share.high:.0f}] |", flush=True)
 
-    print(f"| {len(pairs)} questions, {arguments.encoder} | contexts with poison left % |\n|---|---|")
+    print(f"| {len(pairs)} questions | contexts with poison left % |\n|---|---|")
     for name, edit in EDITS.items():
         told(name, sum(screened(poisoned(e, c, edit))[0] for e, c in pairs), len(pairs))
     told("title of a clean passage", sum(screened(entitled(e, c))[0] for e, c in pairs), len(pairs))

@@ -55,12 +55,6 @@ def preset(name: str, *options: str, minutes: float) -> Table:
 TABLES = {
     "sample": Table("docs/results.md", ("benchmarks/sample_table.py",), minutes=0.2),
     "nli-judge": Table("docs/results.md", ("benchmarks/nli.py", DATA), minutes=0.2),
-    "guard-seen": Table("docs/results/guard.md", ("benchmarks/guard_seen.py", DATA), minutes=4),
-    "guard-consensus-held-out": Table(
-        "docs/results/guard.md",
-        ("benchmarks/guard_consensus.py", DATA, "--held-out", "--only", "nq_"),
-        minutes=2,
-    ),
     "ragdefender-table-8": preset("ragdefender-table-8", "-g", "extractive", minutes=2),
     "trustrag-table-6": preset("trustrag-table-6", "-e", "minilm", minutes=12),
     "radar-table-1": preset("radar-table-1", "-g", "extractive", minutes=12),
