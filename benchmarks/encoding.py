@@ -3,7 +3,7 @@
     python benchmarks/encoding.py ../shared/data
 
 Speed: ten passages of 100 words, the two taking turns, processor time and the clock's. Vectors: the cosine between the
-two of each 
+two of each
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ def main() -> None:
     parser.add_argument("--ask", choices=("facts", "headings"), default="facts")
     arguments = parser.parse_args()
     guard = Guard()
-    print(f"| documentation | questions | passages | {' | '.join(f'`{name}` %' for name in CHECKS)} | questions touched % |")
+    print(
+        f"| documentation | questions | passages | {' | '.join(f'`{name}` %' for name in CHECKS)} | questions touched % |"
+    )
     print("|---" * (len(CHECKS) + 4) + "|")
     for folder in arguments.folders:
         documents, _ = read_documents(folder)

@@ -19,6 +19,7 @@ from unpoison.models import load_encoder
 from unpoison.registry import create
 from unpoison.types import Screening
 
+
 @dataclass(frozen=True)
 class Screened:
     """A sample, and what the defense said of its passages.

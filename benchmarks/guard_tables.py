@@ -97,7 +97,9 @@ def keeps_gold(one: Screened) -> bool:
 
 def answers(folder: Path) -> dict[str, tuple[str, ...]]:
     """The right answers of every question of the folder."""
-    every = (example for path in sorted(folder.glob("*.jsonl")) if path.stem in ASKED for example in load(path).examples)
+    every = (
+        example for path in sorted(folder.glob("*.jsonl")) if path.stem in ASKED for example in load(path).examples
+    )
     return {example.question: example.correct_answers for example in every if example.correct_answers}
 
 

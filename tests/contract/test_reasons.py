@@ -74,7 +74,11 @@ def test_every_word_of_a_published_method_is_used() -> None:
     root = Path(str(registry.__file__)).parent
     files = (path for path in root.rglob("*.py") if path.name != "reason_words.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    given = set(re.findall(r'"([a-z_]+\.[a-z_]+|exempt|past_best|prompt_injection|hidden|gibberish|crafted|contradicted)"', text))
+    given = set(
+        re.findall(
+            r'"([a-z_]+\.[a-z_]+|exempt|past_best|prompt_injection|hidden|gibberish|crafted|contradicted)"', text
+        )
+    )
     built = {f"{stem}{past}" for stem in ("grada.near_duplicate", "grada.central", "grada.untied")
              for past in ("", "_past")}  # fmt: skip
     built |= {"trustrag.alone_like_malicious", "trustrag.alone_unlike_malicious", "perplexity.above",

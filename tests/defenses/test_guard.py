@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+
 import numpy as np
 import pytest
 
@@ -254,7 +255,9 @@ def test_checks_of_one_text_do_not_look_at_its_company() -> None:
 
 def test_one_threshold_governs_what_gibberish_costs_too() -> None:
     strict, mild = Guard(damage=0.0025), Guard(damage=0.1)
-    assert strict.screen(QUERY, [NONSENSE]).evidence["gibberish"] == mild.screen(QUERY, [NONSENSE]).evidence["gibberish"]
+    assert (
+        strict.screen(QUERY, [NONSENSE]).evidence["gibberish"] == mild.screen(QUERY, [NONSENSE]).evidence["gibberish"]
+    )
     assert strict.threshold > mild.threshold
     assert strict.threshold == Crafted.load().threshold(0.0025)
 

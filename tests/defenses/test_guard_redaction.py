@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.test_canonical import PIECES
-from unpoison import Grada, Guard, Passage, Query, Rag
+from unpoison import Grada, Guard, Passage, Rag
 from unpoison.defenses.detector import BUILT_IN, Injection
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redacted, suspicious_spans
 from unpoison.defenses.injection_cuts import RESIDUE, WithoutInjections, without_injections

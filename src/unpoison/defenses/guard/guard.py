@@ -24,13 +24,13 @@ from unpoison.checks import among, flag, within
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.claimed_answer import claimed_answer
 from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
-from unpoison.defenses.guard.guaranteed import answered_alone
 from unpoison.defenses.guard.checks import ACTIONS, Action, Checks, Look
 from unpoison.defenses.guard.consensus import Opinion, ambiguous, consulted, outvoted
 from unpoison.defenses.guard.contest import ReadAnswers, contests, read_through
 from unpoison.defenses.guard.crafted import Crafted
+from unpoison.defenses.guard.guaranteed import answered_alone
 from unpoison.defenses.guard.reasons import reasons
-from unpoison.defenses.guard.redaction import Judged, Redaction, redacted
+from unpoison.defenses.guard.redaction import Redaction, redacted
 from unpoison.defenses.guard.shared_words import coverage, overlap
 from unpoison.defenses.guard.sources import (
     ByContent,
@@ -232,9 +232,7 @@ class Guard(Defense):
             spans=cut.spans,
         )
 
-    def _opinion(
-        self, query: Query, look: Look, cut: Redaction, voices: Sequence[Voice]
-    ) -> Flow[Opinion | None]:
+    def _opinion(self, query: Query, look: Look, cut: Redaction, voices: Sequence[Voice]) -> Flow[Opinion | None]:
         """What the comparison of the kept passages' answers says, where it is wanted."""
         kept = np.flatnonzero(cut.probability <= self.threshold)
         if self.models.nli is None or self.consult == "never" or len(kept) < FEWEST_RIVALS:

@@ -71,7 +71,9 @@ def _condemned(look: Look, passage: Passage, i: int, hides: list[Clause]) -> Rea
     """Of a passage that goes, by the check that is surest."""
     if look.worst[i] != "crafted":
         return finding(look.worst[i], passage)
-    return Reason.of("crafted", probability=float(look.crafted.probability[i]), clauses=[*_signs(look, passage, i), *hides])
+    return Reason.of(
+        "crafted", probability=float(look.crafted.probability[i]), clauses=[*_signs(look, passage, i), *hides]
+    )
 
 
 def _signs(look: Look, passage: Passage, i: int) -> list[Clause]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 from unpoison.text.analysis import MARK, STOP, analysis
+from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 
 __all__ = ["coverage", "overlap"]
 
