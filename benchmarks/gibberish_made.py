@@ -1,7 +1,7 @@
-"""Gibberish to fit on, made here: random pieces of a retriever's vocabulary, and what gradients choose of them.
+"""Gibberish to fit on, made here: what gradients choose of a retriever's vocabulary, and random pieces of it.
 
 No text of any published attack is used. Pieces come from the vocabulary of all-MiniLM-L6-v2 (Apache-2.0), which the
-development environment has; `flipped` runs the attack itself against that encoder.
+development environment has; `gibberish_flips.py` ran the attacks against that encoder.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ import re
 from pathlib import Path
 
 import torch
-from transformers import AutoModel, AutoTokenizer
 
+from gibberish_flips import Encoder
 from gibberish_texts import redone
+
+
+def read_flips(file: Path) -> list[tuple[str, list[str]]]:
+    """What attacks made: (kind, pieces)."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [(kind, pieces) for kind, *pieces in map(str.split, lines)]
 
 
 class Maker:
     """Makes gibberish, the same for the same seed."""
 
-    def __init__(self, model: Path, sources: list[str], questions: list[str], seed: int) -> None:
+    def __init__(self, encoder: Encoder, sources: list[str], questions: list[str], flips: Path, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.tokenizer = AutoTokenizer.from_pretrained(model)
-        self.model = AutoModel.from_pretrained(model).eval()
-        self.table = self.model.get_input_embeddings().weight.detach()
-        pieces = self.tokenizer.convert_ids_to_tokens(range(len(self.tokenizer)))
-        usual = [i for i, p in enumerate(pieces) if not p.startswith("[")]
-        self.latin = [i for i in usual if pieces[i].isascii()]
-        self.usual = usual
-        self.pieces = pieces
+        self.ids = encoder.ids
+        self.pieces, self.usual, self.latin = encoder.pieces, encoder.usual, encoder.latin
         self.sources = sources
         self.questions = questions
-        unit = torch.nn.functional.normalize(self.table, dim=1)
+        number = {piece: i for i, piece in enumerate(encoder.pieces)}
+        self.flips = [[number[piece] for piece in pieces] for _, pieces in read_flips(flips)]
+        unit = torch.nn.functional.normalize(encoder.table, dim=1)
         self.unit = unit[:, :96]  # enough to say what is alike
         self.like: dict[int, list[int]] = {}
 
@@ -43,9 +45,6 @@ class Maker:
                 self.like[own] = torch.topk(self.unit @ self.unit[own], 40).indices.tolist()
             found += self.like[own]
         return found or self.latin[:100]
-
-    def ids(self, text: str) -> list[int]:
-        return self.tokenizer(text, add_special_tokens=False, truncation=True, max_length=200)["input_ids"]
 
     def drawn(self) -> list[int]:
         """Pieces at random, words of a question and pieces like them among them."""
@@ -100,41 +99,17 @@ class Maker:
                 out.append(piece if rng.random() < 0.6 else " " + piece.strip())
         return "".join(out)
 
-    def flipped(self, count: int, steps: int = 25) -> list[list[int]]:
-        """Texts that the encoder finds like a question, made by exchanging the pieces that gradients point at."""
+    def flipped(self) -> list[int]:
+        """What gradients chose, or a part of it, some pieces of another text's among them."""
         rng = self.rng
-        torch.manual_seed(rng.randrange(2**31))
-        allowed = torch.full((len(self.pieces),), -1e9)
-        allowed[self.latin if rng.random() < 0.5 else self.usual] = 0
-        size = rng.choice((14, 20, 30, 45))
-        asked = self.tokenizer(
-            [rng.choice(self.questions) for _ in range(count)], padding=True, truncation=True, max_length=32,
-            return_tensors="pt",
-        )  # fmt: skip
-        with torch.no_grad():
-            goal = self._pooled(self.model(**asked).last_hidden_state, asked["attention_mask"])
-        start = [self.drawn() if rng.random() < 0.5 else self.ids(rng.choice(self.sources)) for _ in range(count)]
-        ids = torch.tensor([(own * size)[:size] for own in start])
-        for _ in range(steps):
-            vectors = self.table[ids].clone().requires_grad_(True)
-            cls, sep = (self.table[i].expand(count, 1, -1) for i in (101, 102))
-            inputs = torch.cat((cls, vectors, sep), dim=1)
-            mask = torch.ones(inputs.shape[:2])
-            like = (
-                self._pooled(self.model(inputs_embeds=inputs, attention_mask=mask).last_hidden_state, mask) * goal
-            ).sum()
-            (slope,) = torch.autograd.grad(like, vectors)
-            place = torch.randint(size, (count, max(1, size // 10)))
-            for column in place.T:
-                gain = slope[torch.arange(count), column] @ self.table.T + allowed
-                best = torch.topk(gain, 12, dim=1).indices
-                ids[torch.arange(count), column] = best[torch.arange(count), torch.randint(12, (count,))]
-        return ids.tolist()
-
-    @staticmethod
-    def _pooled(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        weight = mask.unsqueeze(-1).float()
-        return torch.nn.functional.normalize((states * weight).sum(1) / weight.sum(1), dim=1)
+        ids = rng.choice(self.flips)
+        if rng.random() < 0.4:
+            size = rng.randint(min(12, len(ids)), len(ids))
+            begin = rng.randrange(len(ids) - size + 1)
+            ids = ids[begin : begin + size]
+        rate = rng.choice((0, 0, 0.1, 0.3))
+        other = rng.choice(self.flips)
+        return [rng.choice(other) if rng.random() < rate else i for i in ids]
 
     def spelled(self, ids: list[int]) -> str:
         """Pieces as text, in one of the ways that attacks' code writes them."""
@@ -150,23 +125,24 @@ class Maker:
         if rng.random() < 0.5:  # as the tokenizer tidies what it decodes
             text = re.sub(r" ([.,!?'])", r"\1", text)
         case = rng.random()
+        if case > 0.88:  # as a sentence begins
+            text = re.sub(r"(^|[.!?] )([a-z])", lambda match: match[1] + match[2].upper(), text)
         if case < 0.12:
             text = " ".join(
                 w.capitalize() if rng.random() < 0.3 else w.upper() if rng.random() < 0.06 else w for w in text.split()
             )
         return text
 
-    def text(self, hot: list[list[int]]) -> str:
+    def text(self) -> str:
         """One piece of gibberish."""
         chance = self.rng.random()
-        if chance < 0.3:
+        if chance < 0.5:
+            return self.spelled(self.flipped())
+        if chance < 0.73:
             return self.spelled(self.drawn())
-        if chance < 0.6 and hot:
-            ids = self.rng.choice(hot)
-            return self.spelled(ids)
-        if chance < 0.85:
+        if chance < 0.93:
             return self.spelled(self.exchanged())
-        if chance < 0.96:
+        if chance < 0.97:
             return self.spelled(self.shuffled())
         return self.snippets()
 

@@ -13,6 +13,7 @@ import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from gettext import GNUTranslations
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -89,15 +90,23 @@ def files_of_packages(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 def translations(folder: Path, rng: random.Random) -> Iterator[tuple[str, str]]:
     """What programs say in a hundred languages, a few messages together: (kind, text)."""
-    for path in sorted(folder.rglob("*.po")):
-        found = re.findall(
-            r'^msgstr(?:\[\d\])? ((?:"(?:[^"\\]|\\.)*"\s*)+)', path.read_text(encoding="utf-8"), re.MULTILINE
-        )
-        said = [re.sub(r'"\s*"', "", one).strip().strip('"').replace("\\n", "\n").replace('\\"', '"') for one in found]
-        said = [one for one in said[1:] if len(one) > 3]
+    for path in sorted([*folder.rglob("*.po"), *folder.rglob("jupyterlab.mo")]):
+        said = [one for one in messages(path) if len(one) > 3]
         rng.shuffle(said)
-        for begin in range(0, min(len(said), 160), 8):
-            yield f"messages {len(path.parts) % 2}", rng.choice((" ", "\n", ". ")).join(said[begin : begin + 8])
+        for begin in range(0, min(len(said), 160 if path.suffix == ".po" else 640), 8):
+            some = said[begin : begin + 8]
+            yield f"messages {path.relative_to(folder).parts[0]}", rng.choice((" ", "\n", ". ")).join(some)
+
+
+def messages(path: Path) -> list[str]:
+    """The translations of a catalogue, readable or compiled."""
+    if path.suffix == ".mo":
+        with path.open("rb") as file:
+            return [said for key, said in GNUTranslations(file)._catalog.items() if key and said != key]
+    found = re.findall(
+        r'^msgstr(?:\[\d\])? ((?:"(?:[^"\\]|\\.)*"\s*)+)', path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return [re.sub(r'"\s*"', "", one).strip().strip('"').replace("\\n", "\n").replace('\\"', '"') for one in found[1:]]
 
 
 SYLLABLES = [first + vowel for first in "bdfghklmnprstvzj" for vowel in "aeiou"]
@@ -230,11 +239,37 @@ def menus(texts: list[str], rng: random.Random, count: int) -> Iterator[str]:
         elif way < 0.7:
             head = rng.choice(known).split()[-1]
             some = [f"{name.split()[0]} {head}" for name in some]
-        elif way < 0.9:
+        elif way < 0.8:
+            some = [rng.choice((name, *name.split(), short(name))) for name in some]
+        elif way < 0.92:
             mark = rng.choice(("\t", " ", "\t\t"))
             some = [f"{rng.randint(0, 255)}{mark}{rng.randint(0, 255)}{mark}{one}\n" for one in some]
         text = rng.choice((" ", " ", " · ", "\n")).join(some)
         yield rng.choice((text, text, text.lower(), text.upper()))
+
+
+def short(name: str) -> str:
+    """A name's letters, as teams, stations and columns have them."""
+    return re.sub(r"[^A-Za-z]", "", name)[:3].upper()
+
+
+def commands(texts: list[str], rng: random.Random, count: int) -> Iterator[str]:
+    """Programs with words one behind the other, their options and what they are for, as help pages list them."""
+    known = sorted({w for t in rng.sample(texts, min(len(texts), 3000)) for w in re.findall(r"[a-z]{3,9}", t)})
+    marks = ("\n", "\n\n", "\n    ", "\n\n\n", " ")
+    for _ in range(count):
+        program, out = rng.choice(known), []
+        for _ in range(rng.randint(3, 9)):
+            words = [rng.choice(known) + (rng.choice(known) if rng.random() < 0.4 else "") for _ in range(3)]
+            words = words[: rng.randint(1, 3)]
+            verb = rng.choice(("describe", "list", "create", "delete", "update", "get", "set", "manage", "remove"))
+            line = " ".join((program, *words, verb))
+            if rng.random() < 0.5:
+                line += rng.choice((" ", " - ", "  ")) + f"{verb} {' '.join(words)}"
+            if rng.random() < 0.4:
+                line += f" [--{rng.choice(known)}={rng.choice(known).upper()}] [-{rng.choice(known)[0]}]"
+            out.append(line)
+        yield rng.choice(marks).join(out)
 
 
 def names(texts: list[str], rng: random.Random) -> list[str]:

@@ -5,7 +5,8 @@
 No text here was fitted on: other files of the data folder, and of a Debian machine the manual pages (in English and in
 translation), package documentation, Perl and shell programs, C headers, configuration and logs. `--treebanks` is a
 folder of Universal Dependencies checkouts (`*.conllu`), one folder for each; `--published` one of the files that
-`others.py` reads, of which each poison is judged alone. Texts are of 300 to 900 characters; 95 % Wilson intervals.
+`others.py` reads, of which each poison is judged alone; `--flips` one that `gibberish_flips.py --aside` wrote, of
+which each text is judged alone and behind a passage. Texts are of 300 to 900 characters; 95 % Wilson intervals.
 """
 
 from __future__ import annotations
@@ -55,14 +56,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--published", type=Path, help="poison that others published")
+    parser.add_argument("--flips", type=Path, help="what gradient attacks made of other questions")
     parser.add_argument("--treebanks", type=Path, help="checkouts of Universal Dependencies")
     parser.add_argument("--show", action="store_true", help="the worst stretch of each kind")
     arguments = parser.parse_args()
     rng = random.Random(SEED)
     print("| what is written | texts | taken for gibberish % |\n|---|---|---|")
-    every = 0, 0
+    every, passages = (0, 0), [""]
     for kind, texts in natural(arguments.folder, arguments.treebanks, rng):
         chosen = rng.sample(texts, min(len(texts), TEXTS))
+        passages = chosen if kind == "encyclopaedia" else passages
         scores = gibberish_of(chosen)
         hits = int((scores >= THRESHOLD).sum())
         every = every[0] + hits, every[1] + len(chosen)
@@ -71,6 +74,12 @@ def main() -> None:
             worst = gibberish(text := chosen[int(scores.argmax())])
             print(f"    {text[worst.start : worst.end]!r}")
     print(f"| all | {every[1]} | {percent(*every)} |")
+    if arguments.flips:
+        print("\n| gradient attack | texts | found % | behind a passage, found % |\n|---|---|---|---|")
+        for kind, texts in flips(arguments.flips).items():
+            behind = [f"{rng.choice(passages)[:300]} {text}" for text in texts]
+            hits, hits_behind = (int((gibberish_of(some) >= THRESHOLD).sum()) for some in (texts, behind))
+            print(f"| {kind} | {len(texts)} | {percent(hits, len(texts))} | {percent(hits_behind, len(texts))} |")
     if arguments.published:
         print("\n| published | texts | found % |\n|---|---|---|")
         for family, texts in sorted(published(arguments.published).items()):
@@ -147,6 +156,13 @@ def published(folder: Path) -> dict[str, list[str]]:
     for path in sorted(folder.glob("*.jsonl")):
         for row in rows(folder, path.stem):
             found[row["family"]] += row["poison"]
+    return found
+
+
+def flips(file: Path) -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for kind, text in (line.split(" ", 1) for line in file.read_text(encoding="utf-8").splitlines()):
+        found[kind].append(text.replace(" ##", "").removeprefix("##"))
     return found
 
 
