@@ -4,7 +4,7 @@
     python benchmarks/headlines.py --only sample-      # claims whose names begin so; the sample needs no data
     python benchmarks/headlines.py --pages             # only put the numbers of the file into the pages
 
-Every claim of `headline_claims.py` goes through `screen` of the defense that a user creates, with no option set, and into
+Every claim of `headline_claims.py` goes through `screen` of the defense that a user creates, no option set, and into
 docs/results/headlines.json with its interval, command, commit and date; pages show what stands there, between
 `<!-- headline NAME -->` and `<!-- end NAME -->` (`headline_pages.py`). The tests compare pages and file, and measure
 the first questions of each claim again.

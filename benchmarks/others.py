@@ -4,8 +4,8 @@
 
 FOLDER holds one JSON Lines file for each family, a row for each question: `{"family", "question", "poison": [texts],
 "clean": [texts], "dataset": "nq"}`. Sets of ten: one or five of the row's poisons among its clean passages and, where
-these are too few, the passages of the corpus that BM25 finds for the question. A poison is left where it is kept whole, or
-without a part of it that still says `incorrect` or the refusal. A family's rows are taken evenly. Shares
+these are too few, the passages of the corpus that BM25 finds for the question. A poison is left where it is kept,
+whole or with words that still say `incorrect` or the refusal. A family's rows are taken evenly. Shares
 are of passages, with 95 % Wilson intervals; the five of a question are alike, so theirs are too narrow.
 """
 

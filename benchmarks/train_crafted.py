@@ -50,7 +50,7 @@ SHIFT = 0.5
 ROUNDS = 3
 """How often the windows to learn from are chosen anew."""
 TREES, WINDOW_TREES, COMPANY_TREES = 150, 80, 60
-RISING = ("style", "coverage", "density", "echo")
+RISING = ("style", "coverage", "echo")
 """More of these never means less suspicion, so that a text cannot overdo it."""
 COMPANY_RISING = (1, 1, 1, 1, 0, 0)
 LEAST, MOST = -0.5, 4.0

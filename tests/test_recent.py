@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.kernels import canonical, style
+from unpoison.kernels import canonical
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
@@ -147,7 +147,6 @@ def test_words_whose_stems_are_remembered_are_short() -> None:
     sentences._stem.cache_clear()
     sentences.stem("x" * 41)
     assert sentences._stem.cache_info().currsize == 0
-    style._known_shape.cache_clear()
-    style.shapes_of(["x" * 33])
-    assert style._known_shape.cache_info().currsize == 0
-    assert style.shapes_of(["X" * 33]) == [style.NUMBER["Name"]]
+    analysis._known.cache_clear()
+    analysis.analysis("x" * 33)
+    assert analysis._known.cache_info().currsize == 0

@@ -351,9 +351,19 @@ WORDS: Mapping[str, Words] = {
 """By code."""
 
 OTHER_FATE = {
-    False: {"crafted.kept": "crafted", "gibberish.kept": "gibberish", "guard.unremarkable": "guard.threshold", "guard.redacted": "guard.rest",
-            "contradicted.kept": "contradicted"},
-    True: {"crafted": "crafted.kept", "gibberish": "gibberish.kept", "guard.threshold": "guard.unremarkable", "guard.rest": "guard.redacted",
-           "contradicted": "contradicted.kept"},
-}  # fmt: skip
+    False: {
+        "crafted.kept": "crafted",
+        "gibberish.kept": "gibberish",
+        "guard.unremarkable": "guard.threshold",
+        "guard.redacted": "guard.rest",
+        "contradicted.kept": "contradicted",
+    },
+    True: {
+        "crafted": "crafted.kept",
+        "gibberish": "gibberish.kept",
+        "guard.threshold": "guard.unremarkable",
+        "guard.rest": "guard.redacted",
+        "contradicted": "contradicted.kept",
+    },
+}
 """By whether a passage is kept after all: the codes of the same findings when its threshold is moved."""

@@ -44,18 +44,15 @@ def test_poison_is_suspicious_and_clean_texts_are_not(crafted: Crafted) -> None:
 
 
 def test_columns_of_a_window() -> None:
-    """Coverage, density, echo, news, length, function words, length of the question."""
+    """Coverage, echo, news, length."""
     wanted = Wanted.of(analysis("Who painted the red door"))
     assert len(wanted.stems) == 3  # painted, red, door
     rows = beside(wanted, Spoken.of([analysis("The red door of the house")]))
     row = dict(zip(COLUMNS, rows[-1].tolist()))
     assert row["coverage"] == pytest.approx(2 / 3)
-    assert row["density"] == pytest.approx(2 / 3)
     assert row["echo"] == pytest.approx(1 / 3)  # the red door
     assert row["news"] == pytest.approx(np.log1p(1))
     assert row["length"] == pytest.approx(np.log1p(6))
-    assert row["function_words"] == pytest.approx(3 / 6)
-    assert row["question_length"] == pytest.approx(np.log1p(3))
 
 
 @settings(max_examples=30, deadline=None)

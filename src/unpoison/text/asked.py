@@ -16,7 +16,7 @@ __all__ = ["COLUMNS", "Spoken", "Wanted", "beside"]
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-COLUMNS: Final = ("coverage", "density", "echo", "news", "length", "function_words", "question_length")
+COLUMNS: Final = ("coverage", "echo", "news", "length")
 
 MOST: Final = 64
 """Distinct words, and phrases, of a question that count; people ask in fewer."""
@@ -70,26 +70,21 @@ class Spoken(NamedTuple):
 
 
 def beside(wanted: Wanted, spoken: Spoken) -> Matrix:
-    """`COLUMNS` of each stretch, shape (w, 7).
+    """`COLUMNS` of each stretch, shape (w, 4).
 
-    `coverage` and `echo` are the shares of the question's words and phrases that stand in it, `density` the share of
-    the question's among its telling words, `news` the logarithm of how many others these are. O(n) time for each word.
+    `coverage` and `echo` are the shares of the question's words and phrases that stand in it, `news` the logarithm of
+    how many telling words it has beside them, `length` that of all words. O(n) time for each word of the question.
     """
     first, last, stem = spoken.first, spoken.last, spoken.stem
     hit = _places(wanted.stems, stem)
-    telling = ~spoken.stop | (hit >= 0)
-    hits, tells = ranges(hit >= 0, first, last), ranges(telling, first, last)
-    length = np.maximum(last - first, 1)
+    new = ~spoken.stop & (hit < 0)
     phrase = np.full(len(stem), -1)
     phrase[: max(len(stem) - 2, 0)] = _places(wanted.phrases, _phrases(stem))
     return np.column_stack([
         _distinct(hit, len(wanted.stems), first, last) / max(len(wanted.stems), 1),
-        hits / np.maximum(tells, 1),
         _distinct(phrase, len(wanted.phrases), first, np.maximum(last - 2, first)) / max(len(wanted.phrases), 1),
-        np.log1p(tells - hits),
-        np.log1p(length),
-        ranges(spoken.stop, first, last) / length,
-        np.full(len(first), np.log1p(len(wanted.stems))),
+        np.log1p(ranges(new, first, last)),
+        np.log1p(np.maximum(last - first, 1)),
     ])  # fmt: skip
 
 

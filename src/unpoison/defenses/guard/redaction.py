@@ -19,7 +19,7 @@ from unpoison.reasons import Clause, Reason
 from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
-__all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans", "windows_of"]
+__all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans"]
 
 Matrix = NDArray[np.float64]
 
