@@ -8,7 +8,8 @@
 A logistic regression over stretches of one to three sentences. A text is as suspicious as its worst stretch, so the fit
 goes round: of each injection the stretch that is most like one, of each harmless text and of what stands around an
 injection those that were the worst of any round. N-grams are weighed by how rare they are. The threshold flags
-`FLAGGED` of the harmless texts of families left out. Everything is drawn with the seed `SEED`.
+`FLAGGED` of the harmless texts of families left out. What the list of textbook injections finds counts as found.
+Everything is drawn with the seed `SEED`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from injection_texts import Text, all_texts, share
 from unpoison.kernels.hashed_ngrams import hashed_ngrams
 from unpoison.kernels.prompt_injection import FEW, MOST_SENTENCES, THRESHOLD, Weights, injections
+from unpoison.kernels.textbook_injections import textbook_injections
 
 SEED = 0
 
@@ -51,16 +53,13 @@ FEWEST = 2
 FAMILY = 8
 """A family of more injections counts as the root of this ratio."""
 
-TEXTBOOK = frozenset(f"our own: {kind}" for kind in (
-    "override", "refusal", "german", "spanish", "french", "italian", "portuguese", "dutch", "polish", "russian",
-    "chinese", "japanese", "korean", "arabic", "turkish", "hindi"))  # fmt: skip
-TEXTBOOK_WEIGHT = 3.0
-"""What each of our plainest wordings counts, which must be found."""
+FLAGGED = 0.005
+"""The share of the harmless texts of families left out that the threshold flags."""
 
-FLAGGED = 0.004
-"""The share of the harmless texts of families left out that the threshold flags; the goal is 0.005."""
+SHARES = (0.002, 0.005, 0.01, 0.02)
+"""Shares of all harmless texts flagged, for which the table says what is found."""
 
-HELD = 2
+HELD = 3
 """Parts of the families of which one is left out in turn, to find the threshold."""
 
 
@@ -145,7 +144,6 @@ def fitted(texts: Sequence[Text], held: Stretches, used: NDArray[np.bool_]) -> t
     label = np.array([text.injection for text in texts])
     families = Counter(text.family for text in texts if text.injection)
     counts = np.array([min(1.0, (FAMILY / families[t.family]) ** 0.5) if t.injection else 1.0 for t in texts])
-    counts[[t.injection and t.kind.removesuffix(", planted") in TEXTBOOK for t in texts]] *= TEXTBOOK_WEIGHT
     odds = np.random.default_rng(SEED).random(len(held.text)) * 1e-3
     harmless = ~label[held.text] | ~held.inside
     against, weight, bias = set[int](), np.zeros(2**BITS), 0.0
@@ -187,10 +185,21 @@ def left_out(texts: Sequence[Text], held: Stretches, folds: int, by: str) -> NDA
     return found
 
 
-def cut_of(texts: Sequence[Text], odds: NDArray[np.float64], flagged: float) -> float:
-    """The log-odds above which so many of the harmless texts that are near to injections lie."""
+def cut_of(texts: Sequence[Text], odds: NDArray[np.float64]) -> float:
+    """The log-odds above which `FLAGGED` of the harmless texts lie that are near to injections."""
     near = [value for text, value in zip(texts, odds) if text.given and not text.injection and not np.isnan(value)]
-    return float(np.quantile(near, 1 - flagged))
+    return float(np.quantile(near, 1 - FLAGGED))
+
+
+def curve(texts: Sequence[Text], odds: NDArray[np.float64]) -> Iterator[str]:
+    """What the weights find alone, by how many of the harmless texts of `injections.jsonl` they flag."""
+    given = [(text, value) for text, value in zip(texts, odds) if text.given]
+    harmless = [value for text, value in given if not text.injection]
+    injection = np.array([value for text, value in given if text.injection])
+    yield "\n| harmless texts flagged % | injections found % | at log-odds |\n| ---: | ---: | ---: |"
+    for flagged in SHARES:
+        cut = np.quantile(harmless, 1 - flagged)
+        yield f"| {100 * flagged:.1f} | {100 * np.mean(injection > cut):.1f} | {cut:.2f} |"
 
 
 def table(texts: Sequence[Text], called: Sequence[bool], key: str) -> Iterator[str]:
@@ -224,11 +233,16 @@ def main() -> None:
         return
     held = stretches_of(texts)
     odds = left_out(texts, held, arguments.folds or HELD, arguments.by)
-    cut = cut_of(texts, odds, FLAGGED)
+    cut = cut_of(texts, odds)
     given = [i for i, text in enumerate(texts) if not np.isnan(odds[i])]
+    chosen = [texts[i] for i in given]
+    listed = textbook_injections([text.text for text in chosen])
+    called = [bool(odds[i] > cut) or n in listed for n, i in enumerate(given)]
     print(f"seed {SEED}, {len(texts)} texts, left out by {arguments.by}; threshold {cut:.2f}")
-    chosen, called = [texts[i] for i in given], [bool(odds[i] > cut) for i in given]
-    print(*table(chosen, called, "kind"), *table(chosen, called, "language"), sep="\n")
+    print(*curve(chosen, odds[given]), sep="\n")
+    for key in ("kind", "language"):
+        print(*table(chosen, called, key), sep="\n")
+    print("\nBy the list alone:", *table(chosen, [n in listed for n in range(len(chosen))], "kind"), sep="\n")
     if arguments.output:
         weight, bias = fitted(texts, held, np.ones(len(texts), bool))
         weights = quantised(weight, bias - cut)

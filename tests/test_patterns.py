@@ -37,6 +37,7 @@ MADE_WHEN_RUN = {
     "attacks/tan.py": "an escaped answer",
     "kernels/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
     "kernels/prompt_injection.py": "classes of characters",
+    "kernels/textbook_injections.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/patterns.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "redteam/secrets.py": "escaped values, joined",

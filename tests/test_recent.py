@@ -119,7 +119,7 @@ def test_beliefs_in_memory_are_bounded() -> None:
 
 
 UNBOUNDED = frozenset(
-    """_all _all_labels _all_marks _classes _hints _known _letters _load_table _marks _members _minilm _optional
+    """_all _all_labels _all_marks _classes _hints _known _letters _list _load_table _marks _members _minilm _optional
     _secret _shipped_style _style _suffixes _template _templates _third_party _usual_marks _weights _words load
     preset_file resource shipped""".split()  # noqa: SIM905
 )

@@ -80,15 +80,9 @@ PLACES: dict[str, Callable[[str], str]] = {
 }
 
 
-MISSED = {("override", place) for place in PLACES} | {("poisoned tool", "beginning"), ("poisoned tool", "middle")}
-"""Injections that these weights do not find: too few words, or words that few others have."""
-
-
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", FOUND)
-def test_an_injection_is_found_wherever_it_stands(request: pytest.FixtureRequest, name: str, place: str) -> None:
-    if (name, place) in MISSED:
-        request.applymarker(pytest.mark.xfail(reason="not found by these weights", strict=True))
+def test_an_injection_is_found_wherever_it_stands(name: str, place: str) -> None:
     text = PLACES[place](FOUND[name])
     found = injection(text)
     assert found.probability > THRESHOLD

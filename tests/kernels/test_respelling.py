@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from effort import linear
 from unpoison.kernels import respelling as kernel
@@ -90,3 +92,12 @@ def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPat
     assert meant is not None
     assert len(read) <= 2
     assert meant.start[-1] > 99_000
+
+
+@given(st.text("abAB12 .,-'_@$|!\n(\"\u00e9\u0111\u2019\u2013\u6f22", max_size=40))
+def test_what_is_counted_first_is_never_too_few(text: str) -> None:
+    assert kernel._most_spelt(text) >= len(kernel.SPELT.findall(text)) + len(kernel.ACCENTED.findall(text))
+
+
+def test_a_plain_text_has_few_signs() -> None:
+    assert kernel._most_spelt("He (Jones, 41) said: it's 3.5 km, or 10% more - 'so far'.") <= 3

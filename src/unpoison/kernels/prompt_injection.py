@@ -2,8 +2,9 @@
 
 A linear model over hashed n-grams of characters and words (`kernels.hashed_ngrams`) scores stretches of one to three
 sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
-it. A text in a strange spelling is judged as it is meant too (`kernels.respelling`). `data/prompt-injection.npz` holds
-the weights; `benchmarks/train_injections.py` fits them.
+it. What everybody passes around is found by a list (`kernels.textbook_injections`). A text in a strange spelling is
+judged as it is meant too (`kernels.respelling`). `data/prompt-injection.npz` holds the weights;
+`benchmarks/train_injections.py` fits them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from unpoison.kernels.hashed_ngrams import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hashed_ngrams
 from unpoison.kernels.respelling import Respelled, respelled
 from unpoison.kernels.stopwords import ENGLISH_318
+from unpoison.kernels.textbook_injections import textbook_injections
 
 __all__ = [
     "FEW",
@@ -37,6 +39,9 @@ __all__ = [
 
 THRESHOLD = 0.5
 """The probability from which a stretch is called an injection; the fit shifts its scale so that it is this one."""
+
+CERTAIN = 0.95
+"""The probability of a textbook injection, at least."""
 
 MOST_SENTENCES = 3
 """Sentences of the longest stretch."""
@@ -155,11 +160,19 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
     Complexity: O(n) time in the length of all texts.
     """
     meant = {i: one.text for i, text in enumerate(texts) if (one := _meant(text))}
-    odds = [stretches.odds for part in _parts([*texts, *meant.values()]) for stretches in [_worst(hashed_ngrams(part))]]
-    probability = _probability(np.concatenate(odds)) if odds else np.zeros(0)
+    likely = [_likely(part) for part in _parts([*texts, *meant.values()])]
+    probability = np.concatenate(likely) if likely else np.zeros(0)
     changed, k = list(meant), len(texts)
     probability[changed] = np.maximum(probability[changed], probability[k:])
     return probability[:k]
+
+
+def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
+    """Probabilities of texts as they are written."""
+    probability = _probability(_worst(hashed_ngrams(texts)).odds)
+    textbook = list(textbook_injections(texts))
+    probability[textbook] = np.maximum(probability[textbook], CERTAIN)
+    return probability
 
 
 def _injection(text: str) -> Injection:
@@ -168,8 +181,14 @@ def _injection(text: str) -> Injection:
     probability = float(_probability(worst.odds)[0])
     if not len(grams.start):
         return Injection(probability, "")
-    start = int(grams.start[worst.first[0]] - grams.begin[0])
-    end = min(int(grams.end[worst.last[0]] - grams.begin[0]), len(text))
+    first, last = int(worst.first[0]), int(worst.last[0])
+    textbook = textbook_injections([text]).get(0)
+    if textbook and probability < CERTAIN:
+        probability = CERTAIN
+        first = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[0], side="right")) - 1, 0)
+        last = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[1], side="left")) - 1, first)
+    start = int(grams.start[first] - grams.begin[0])
+    end = min(int(grams.end[last] - grams.begin[0]), len(text))
     while end > start and text[end - 1].isspace():
         end -= 1
     while start < end and text[start].isspace():

@@ -77,6 +77,18 @@ SPELT = re.compile(  # most letters are passed over at once
     rf"[^a-z\s](?:(?<={LETTER}[^\w\s])[^\w\s]{{0,2}}(?={LETTER})|(?<=[_@$|])|(?<=!)(?=\w)|(?<=\d)(?={LETTER})"
     rf"|(?<={LETTER}\d)|(?<=[a-z][A-Z])|(?<={STRANGE.pattern}))"
 )
+KINDS = bytes(
+    ord("_" if c in "_@$|!" else "a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit()
+        else " " if c.isspace() else ".") for c in map(chr, range(128))
+) + bytes(128)  # fmt: skip
+"""What kind of character each one of ASCII is."""
+BARE = bytes.maketrans(b"A", b"a")
+
+OTHER = 4
+"""Signs that a character beyond ASCII can be or can make of its neighbours, at most."""
+MARKS = "\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u00ab\u00bb"
+"""Marks beyond ASCII that are like those of ASCII."""
+
 LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
 """Whatever may be changed shows one of these, so a stretch with few of them is left alone at once."""
 
@@ -136,12 +148,13 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
 
 def _respelled_block(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
     """One stretch, where enough of it is changed."""
-    signs = SPELLING * len(SPELT.findall(block))
-    if layout:
-        signs += len(LAID.findall(block))
+    enough = CHANGED * (block.count(" ") + 1)
+    signs = len(LAID.findall(block)) if layout else 0
+    if signs + SPELLING * _most_spelt(block) < enough:
+        return None
+    signs += SPELLING * len(SPELT.findall(block))
     if accents and not block.isascii():
         signs += SPELLING * len(ACCENTED.findall(block))
-    enough = CHANGED * (block.count(" ") + 1)
     if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
         return None
     trace = Trace(block)
@@ -149,6 +162,18 @@ def _respelled_block(block: str, known: Container[str], accents: bool, layout: b
     if share < CHANGED:
         return None
     return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
+
+
+def _most_spelt(block: str) -> int:
+    """At least as many as `SPELT` and `ACCENTED` find together."""
+    kinds = block.encode("ascii", "replace").translate(KINDS)
+    bare = kinds.translate(BARE)
+    most = kinds.count(b"_") + kinds.count(b"aA") + bare.count(b"0a") + bare.count(b"a0")
+    most += bare.count(b".a") - bare.count(b" .a")
+    if block.isascii():
+        return most
+    other = len(block) - len(block.encode("ascii", "ignore")) - sum(map(block.count, MARKS))
+    return most + OTHER * other
 
 
 def _blocks(text: str) -> Iterator[Region]:
