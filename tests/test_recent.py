@@ -18,6 +18,7 @@ from unpoison.kernels import canonical
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
+from unpoison.text import analysis
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 12)), max_size=60), st.integers(1, 20))
