@@ -26,7 +26,7 @@ CHECKS = ("hidden", "prompt_injection", "gibberish", "crafted")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--damage", type=float, default=0.015)
+    parser.add_argument("--damage", type=float, default=0.02)
     arguments = parser.parse_args()
 
     guard = Guard(damage=arguments.damage)

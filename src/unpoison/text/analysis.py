@@ -39,8 +39,8 @@ Numbers = NDArray[np.int64]
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Characters that are a word each: Han, hiragana, katakana."""
 
-TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s]")
-"""Words, and marks one by one."""
+TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s*]")
+"""Words, and marks one by one, but for the stars of markup."""
 
 MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]")
 """How `SENTENCE_END` begins."""

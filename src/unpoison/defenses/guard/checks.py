@@ -30,7 +30,7 @@ Action = Literal["drop", "redact", "flag", "keep"]
 
 ACTIONS = ("drop", "redact", "flag", "keep")
 
-USUAL_DAMAGE = 0.015
+USUAL_DAMAGE = 0.02
 """At this damage a check of its own scale drops what is above its own threshold."""
 
 LONGEST_QUOTE = 160
@@ -95,6 +95,7 @@ class Checks:
             "gibberish": self._scaled(self._gibberish(texts)),
             "crafted": crafted.probability,
         }
+        by_check = {name: values for name, values in by_check.items() if self.actions[name] != "keep"}
         acting = [name for name in by_check if self._acts(name)]
         table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
         probability = table.max(axis=0, initial=0.0)
@@ -127,11 +128,11 @@ class Checks:
     ) -> dict[int, list[Window]]:
         """What makes suspicious passages so, by the checks that drop or redact."""
         windows: dict[int, list[Window]] = {}
-        if self._acts("crafted"):
+        if "crafted" in over and self._acts("crafted"):
             for i in np.flatnonzero(over["crafted"]).tolist():
                 reason = str(Reason.of("crafted.window"))
                 windows[i] = [Window(*window, reason) for window in crafted.suspicious(i, self.threshold)]
-        if self._acts("gibberish"):
+        if "gibberish" in over and self._acts("gibberish"):
             for i in np.flatnonzero(over["gibberish"]).tolist():
                 stretch = gibberish.gibberish(texts[i])
                 probability = float(self._scaled(np.array([stretch.probability]))[0])

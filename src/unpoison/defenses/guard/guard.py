@@ -117,7 +117,7 @@ class Guard(Defense):
     def __init__(
         self,
         *,
-        damage: float = 0.015,
+        damage: float = 0.02,
         threshold: float | None = None,
         hidden: Action = "redact",
         prompt_injection: InjectionPolicy = "redact",

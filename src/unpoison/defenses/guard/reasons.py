@@ -48,10 +48,13 @@ def reasons(
 def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
     """What the checks come to."""
     probability, over = float(look.judged.probability[i]), look.judged.probability[i] > look.judged.threshold
-    hides = [Reason.of("hidden", what=str(passage.hidden)).clause] if passage.hidden else []
+    told = bool(passage.hidden) and "hidden" in look.by_check
+    hides = [Reason.of("hidden", what=str(passage.hidden)).clause] if told else []
     if i in cut.cut:
-        clauses = [finding(look.worst[i], passage).clause] if over else []
+        clauses = [finding(look.worst[i], passage).clause] if over else hides
         return cut.reason(i, [*clauses, *look.flagged.get(i, ())])
+    if over and probability < REMARKABLE:
+        return Reason.of("guard.threshold", probability=probability)
     if over:
         return _condemned(look, passage, i, hides)
     if cut.probability[i] > look.judged.threshold:
@@ -62,7 +65,7 @@ def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
         return Reason.of("hidden.read", what=str(passage.hidden))
     if look.worst[i] == "gibberish" and probability >= REMARKABLE:
         return Reason.of("gibberish.kept", **finding("gibberish", passage).parameters)
-    if look.crafted.probability[i] >= REMARKABLE:
+    if "crafted" in look.by_check and look.crafted.probability[i] >= REMARKABLE:
         return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
     return Reason.of("guard.unremarkable", probability=probability)
 
@@ -80,7 +83,7 @@ def _signs(look: Look, passage: Passage, i: int) -> list[Clause]:
     """What looks written for the question about a passage: its worst stretch, and whether its company convicts it."""
     crafted, text = look.crafted, passage.reading
     clauses = []
-    if crafted.probability[i] > look.judged.threshold >= crafted.alone[i]:
+    if crafted.probability[i] - crafted.alone[i] >= REMARKABLE:
         clauses.append(Reason.of("crafted.company").clause)
     worst = crafted.suspicious(i, 0.0)[:1]
     quotes = [quotable(text[start:end], LONGEST_QUOTE) for start, end, _ in worst]
