@@ -95,8 +95,8 @@ class Bench:
         return self.guard.screen(*self.given(context))
 
     def read(self, context: Context) -> bool:
-        """Whether any poison is still read."""
-        return bool(context.poison & set(self.screen(context).kept_indices))
+        """Whether any poison is still read whole."""
+        return any(v.kept and not v.cuts for v in self.screen(context).verdicts if v.index in context.poison)
 
 
 def main() -> None:

@@ -49,8 +49,9 @@ def rate(hits: int, total: int) -> str:
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
 
 
-ASKED = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "nq_large_poisoned", "nq_retrieved", "msmarco_retrieved",
-         "hotpotqa_distractor", "realtimeqa", "realtimeqa_weekly", "timeqa", "rgb_counterfactual", "ramdocs")  # fmt: skip
+ASKED = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "nq_large_poisoned", "nq_retrieved", "realtimeqa",
+         "msmarco_retrieved", "hotpotqa_distractor", "realtimeqa_weekly", "timeqa", "rgb_counterfactual",
+         "ramdocs")  # fmt: skip
 """Files with annotated answers."""
 
 SAME = ("poisonedrag", "radar-incorrect-context")

@@ -14,8 +14,8 @@ from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 
 QUERY = "where do the sharks play in san jose"
 CLEAN = [
-    "The SAP Center (formerly San Jose Arena, Compaq Center and HP Pavilion) has 17,562 seats for hockey; the Sharks of "
-    "the National Hockey League have been its main tenant since 1993, and fans call it The Shark Tank.",
+    "The SAP Center (formerly San Jose Arena, Compaq Center and HP Pavilion) has 17,562 seats for hockey; the Sharks "
+    "of the National Hockey League have been its main tenant since 1993, and fans call it The Shark Tank.",
     "The San Jose Sharks are a professional ice hockey team based in San Jose, California. They compete in the NHL as "
     "a member of the Pacific Division and play their home games at the SAP Center (known locally as the Shark Tank).",
     "For their first two seasons (1991-93), the Sharks played at the Cow Palace in Daly City, just outside San "

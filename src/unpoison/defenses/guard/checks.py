@@ -17,7 +17,10 @@ from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Window
 from unpoison.defenses.injection_cuts import hidden_spans
 from unpoison.kernels import gibberish
+from unpoison.kernels.respelling import Respelled, respelled
+from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.reasons import Clause, Reason, quotable
+from unpoison.recent import Recent
 from unpoison.remembered import Remembered
 from unpoison.types import Passage, Span
 
@@ -41,6 +44,17 @@ FARTHEST = 30.0
 
 
 _gibberish = Remembered(gibberish.gibberish_of)
+
+_meanings: Recent[str, tuple[Respelled | None]] = Recent(lambda text, _: 8 * len(text) + 256, 16 * 2**20, 4096)
+
+
+def as_meant(text: str) -> Respelled | None:
+    """What of a text is spelt or laid out strangely, as it is meant; None where nothing is. Kept by content."""
+    known = _meanings.get(text)
+    if known is None:
+        known = (respelled(text, ENGLISH_318, accents=True),)
+        _meanings.put(text, known)
+    return known[0]
 
 
 class Look(NamedTuple):
@@ -87,7 +101,7 @@ class Checks:
     def look(self, question: str, passages: Sequence[Passage]) -> Look:
         """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
         texts = [passage.reading for passage in passages]
-        crafted = self.model.judge(question, texts, [passage.body for passage in passages])
+        crafted = self._crafted(question, texts, [passage.body for passage in passages])
         if not self.company:
             crafted = crafted._replace(probability=crafted.alone)
         by_check = {
@@ -113,6 +127,29 @@ class Checks:
     def _acts(self, name: str) -> bool:
         """Whether a check drops passages or parts of them; what is hidden was cut before the others looked."""
         return self.actions[name] == "drop" or (self.actions[name] == "redact" and name != "hidden")
+
+    def _crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
+        """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
+        crafted = self.model.judge(question, texts, bodies)
+        strange = {i: meant for i, text in enumerate(texts) if (meant := as_meant(text)) is not None}
+        if not strange:
+            return crafted
+        plain = self.model.judge(question, [meant.text for meant in strange.values()])
+        probability, alone = crafted.probability.copy(), crafted.alone.copy()
+        at = np.array(list(strange))
+        probability[at] = np.maximum(probability[at], plain.alone)
+        alone[at] = np.maximum(alone[at], plain.alone)
+        meanings = list(strange.values())
+        start = [int(meanings[n].start[first]) for n, first in zip(plain.owner, plain.start)]
+        end = [int(meanings[n].end[last - 1]) for n, last in zip(plain.owner, plain.end)]
+        return Judgement(
+            probability,
+            alone,
+            np.concatenate([crafted.owner, at[plain.owner]]),
+            np.concatenate([crafted.start, np.array(start, np.int64)]),
+            np.concatenate([crafted.end, np.array(end, np.int64)]),
+            np.concatenate([crafted.windows, plain.windows]),
+        )
 
     def _gibberish(self, texts: Sequence[str]) -> Matrix:
         return np.zeros(len(texts)) if self.actions["gibberish"] == "keep" else _gibberish(texts)
