@@ -30,9 +30,8 @@ def main() -> None:
     parser.add_argument("--ask", choices=("facts", "headings"), default="facts")
     arguments = parser.parse_args()
     guard = Guard()
-    print(
-        f"| documentation | questions | passages | {' | '.join(f'`{name}` %' for name in CHECKS)} | questions touched % |"
-    )
+    checks = " | ".join(f"`{name}` %" for name in CHECKS)
+    print(f"| documentation | questions | passages | {checks} | questions touched % |")
     print("|---" * (len(CHECKS) + 4) + "|")
     for folder in arguments.folders:
         documents, _ = read_documents(folder)

@@ -32,12 +32,10 @@ class Remembered:
         new = [text for text, number in zip(texts, numbers) if number is None]
         if not new:
             return np.array(numbers, float)
-        fresh = iter(self._judge(new).tolist())
-        for i, number in enumerate(numbers):
-            if number is None:
-                numbers[i] = next(fresh)
-                self._kept.put(texts[i], numbers[i])
-        return np.array(numbers, float)
+        fresh = dict(zip(new, self._judge(new).tolist(), strict=True))
+        for text, number in fresh.items():
+            self._kept.put(text, number)
+        return np.array([fresh[text] if number is None else number for text, number in zip(texts, numbers)], float)
 
     def clear(self) -> None:
         """Forget all texts."""
