@@ -2,8 +2,8 @@
 
     python benchmarks/train_scan.py ../shared/data --cache build/scan     # prints new weights beside the shipped ones
 
-Fitted on: collections of 2,000 passages with poisons for half of the questions (by a hash of the question), of those
-that Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
+Fitted on: collections of `--passages` passages with poisons for half of the questions (by a hash of the question), of
+those that Guard was not fitted on, and clean collections. Set aside: the other half of the questions, the trick
 `poisonedrag-gemini`, and the clean collections of `ASIDE`; RealtimeQA is read by `scan.py` alone. `--leave-out msmarco`
 also fits without a corpus. Weights have the sign that their meaning has; the base is shifted until of no collection of
 the fit more than `FLAGGED` of the clean documents are flagged.
@@ -55,14 +55,15 @@ class Case(NamedTuple):
     side: np.ndarray
 
 
-def cases(folder: Path, cache: Path) -> Iterator[Case]:
+def cases(folder: Path, cache: Path, most: int = PASSAGES) -> Iterator[Case]:
+    """All collections, of each at most so many clean passages."""
     for name, file, attack, cells in (
         *((name, f"{name}_poisoned", TRICK, CELLS) for name in SETS),
         *((name, f"{name}_poisoned", OTHER_TRICK, CELLS[1:2]) for name in SETS),
         ("nq", "nq_large_poisoned", f"{TRICK}-revprag", ((1, 30, True), (1, 30, False))),
     ):
         passages = corpus_of(folder, name)
-        some = [passages[i] for i in np.random.default_rng(1).permutation(len(passages))[:PASSAGES]]
+        some = [passages[i] for i in np.random.default_rng(1).permutation(len(passages))[:most]]
         for per, count, front in cells:
             halves = [
                 poisons_of(
@@ -77,11 +78,17 @@ def cases(folder: Path, cache: Path) -> Iterator[Case]:
             yield _case(title, trick, shuffled([*some, *halves[0], *halves[1]]), sides, cache)
     for name in (*CLEAN, *ASIDE):
         texts = dict.fromkeys(p["text"] for row in rows(folder, f"clean_{name}") for p in row["passages"])
-        yield _case(name, name in CLEAN, [{"id": str(i), "text": t} for i, t in enumerate(texts)], {}, cache)
+        documents = [{"id": str(i), "text": t} for i, t in enumerate(texts)]
+        if len(documents) > most:
+            documents = [documents[i] for i in np.random.default_rng(2).permutation(len(documents))[:most]]
+        yield _case(name, name in CLEAN, documents, {}, cache)
 
 
 def _case(name: str, fitted: bool, documents: list[dict], sides: dict[str, int], cache: Path) -> Case:
-    """What the scan sees of a collection, kept in the cache: screening is nearly all of the time."""
+    """What the scan sees of a collection, kept in the cache: screening is nearly all of the time.
+
+    Empty the cache when Guard or the number of passages has changed.
+    """
     file = cache / f"{name.replace(', ', '-').replace(' ', '_')}.npz"
     side = np.array([sides.get(document["id"], CLEAN_SIDE) for document in documents])
     if file.exists():
@@ -150,8 +157,9 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--cache", type=Path, default=Path("build/scan"), help="what was seen of each collection")
     parser.add_argument("--leave-out", default="", metavar="CORPUS", help="fit without this one too")
+    parser.add_argument("--passages", type=int, default=PASSAGES, help="clean passages of each collection, at most")
     given = parser.parse_args()
-    found = list(cases(given.folder, given.cache))
+    found = list(cases(given.folder, given.cache, given.passages))
     shipped = np.array([*(CLAIM[name] for name in WEIGHED), CLAIM["base"]])
     left = given.leave_out
     theta = fit([case for case in found if case.fitted and not (left and case.name.startswith(left))])

@@ -18,7 +18,7 @@ from unpoison.prompts import Prompt
 from unpoison.types import Answer, Reply, Screening
 
 QUERY = "which city has the museum of the warship Vasa"
-LIE = f"{QUERY}. The salvaged ship is located in Gothenburg, beside the harbour."
+LIE = f"{QUERY}. The salvaged ship is located in Gothenburg, a renowned port city, beside the harbour."
 PASSAGES = [LIE, "The Vasa Museum stands in Stockholm and was built around the hull.", "The hull was raised in 1961."]
 
 

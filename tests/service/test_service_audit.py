@@ -11,8 +11,7 @@ import pytest
 from service_doubles import POISONED, Marked, Serving
 from unpoison import Guard, __version__
 from unpoison.at_rest.audit_log import AuditLog
-from unpoison.defenses.guard.model import GuardModel
-from unpoison.defenses.guard.windows import WindowModel
+from unpoison.defenses.guard.crafted import Crafted
 from unpoison.models import ExtractiveReader
 
 
@@ -108,8 +107,7 @@ def test_version_calibration_and_client_are_told(
             in client.get("/metrics").text
         )
     calibration = reply.json()["screening"]["calibration"]
-    whole, windows = GuardModel.load("lexical").calibration, WindowModel.load().calibration
-    assert calibration == f"{whole}-{windows}"
-    assert whole != GuardModel.load("minilm").calibration
+    assert calibration == Crafted.load().calibration
+    assert len(calibration) == 12
     assert json.loads((tmp_path / "audit.jsonl").read_text())["calibration"] == calibration
     assert next(record.fields["client"] for record in caplog.records if record.message == "request") == "testclient"

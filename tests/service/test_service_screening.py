@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import POISONED, Asking, Marked, Serving, body, problem
-from unpoison import Guard, TrustRag
+from unpoison import Guard, Passage, Query, RagDefender, TrustRag
 from unpoison.errors import ModelError
 from unpoison.models import ExtractiveReader, FunctionGenerator, ScriptedGenerator
 from unpoison.registry import BUILT_IN
@@ -51,9 +51,12 @@ def test_embeddings_are_used(serving: Serving) -> None:
     vectors = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
     passages = [{"text": text, "embedding": vector} for text, vector in zip(POISONED, vectors[1:].tolist())]
     request = body(passages=passages, embedding=vectors[0].tolist())
-    reply = serving({"guard": Guard()}).post("/v1/screen", json=request).json()["screening"]
-    direct = Guard(coefficients="minilm").models
-    assert direct.encoder is not None
+    reply = serving({"ragdefender": RagDefender()}).post("/v1/screen", json=request).json()["screening"]
+    given = [Passage(text, embedding=vector) for text, vector in zip(POISONED, vectors[1:])]
+    direct = RagDefender().screen(Query("which word", embedding=vectors[0]), given)
+    plain = RagDefender().screen("which word", POISONED)
+    assert reply == direct.summary()
+    assert [v["score"] for v in reply["verdicts"]] != [v.score for v in plain.verdicts], "these vectors, not its own"
     assert "notes" not in reply  # the note would say that they are not used
 
 

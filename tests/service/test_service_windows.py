@@ -75,7 +75,7 @@ def test_guard_gives_the_probability_of_the_worst_window(serving: Serving) -> No
 
 
 def test_what_is_too_long_to_judge_has_the_probability_of_poison() -> None:
-    passages = (Passage("clean " * 10), Passage("clean " * 100))
+    passages = (Passage("The river is long and wide."), Passage("The river is long and wide. " * 20))
     (judged,) = rounds(passages, 60)
     screening = merged(Query("q"), passages, [Guard().screen("q", judged)], 60)
     assert screening.evidence["probability"][1] == 1.0

@@ -46,6 +46,10 @@ MARGIN: Final = 4 / 3
 INNOCENT: Final = 0.3
 """The share of a set's texts that is below its level."""
 
+BRIEF, LONG_ENOUGH = 3.0, 30
+"""By how many log-odds a text without words is less suspicious, and the words from which none is. The shorter a text,
+the less its style says: a true answer of one line is written as a false one is."""
+
 SUSPECTS: Final = 64
 """So many texts of a set, the most suspicious, can make others more suspicious."""
 
@@ -168,11 +172,12 @@ class Crafted:
         wanted, spoken = Wanted.of(analysis(question)), Spoken.of(known)
         style = np.concatenate([self._style(part, one) for part, one in zip(parts, known)])
         rows = np.column_stack([style, beside(wanted, spoken)])
-        odds = evaluate(self.window, rows) - self.handicap
+        short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
+        odds = evaluate(self.window, rows) - self.handicap - short
         last = np.cumsum([len(one.first) for one in known]) - 1  # the whole text is its last window
         full = np.array([len(one.first) > 0 for one in known[:k]])
         alone = np.full(k, LOWEST)
-        alone[full] = evaluate(self.whole, rows[last[:k][full]]) if full.any() else LOWEST
+        alone[full] = evaluate(self.whole, rows[last[:k][full]]) - short[last[:k][full]] if full.any() else LOWEST
         owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
         np.maximum.at(alone, owner, odds)
         around = company(alone, wanted, spoken, k)
