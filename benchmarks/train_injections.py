@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from injection_texts import Text, all_texts, share
+from injection_texts import ANSWERS, Text, all_texts, share
 from unpoison.kernels.hashed_ngrams import hashed_ngrams
 from unpoison.kernels.prompt_injection import FEW, MOST_SENTENCES, THRESHOLD, Weights, injections
 from unpoison.kernels.textbook_injections import textbook_injections
@@ -219,6 +219,28 @@ def quantised(weight: NDArray[np.float64], bias: float) -> Weights:
     return Weights(np.clip(np.round(weight / unit), -127, 127).astype(np.int8), unit, bias)
 
 
+FRAMES = ("{}", "in {}", "in {}.", "is {}.", "say {}.", "answer {}.", "at {}.", "by {}.", ". {}", "{}. ")
+
+
+def without_answers(weights: Weights) -> Weights:
+    """Weights that the answers which our own wordings are filled with do not speak for: a name is no injection."""
+    weight = weights.weight.copy()
+    names = {name for answer in ANSWERS for name in (answer, *answer.split()) if len(name) > 3 or name.isdigit()}
+    for frame in FRAMES:
+        plain = _places(frame.format("Qqqq"), len(weight))
+        for name in sorted(names):
+            own = np.setdiff1d(_places(frame.format(name), len(weight)), plain)
+            weight[own] = np.minimum(weight[own], 0)
+    return weights._replace(weight=weight)
+
+
+def _places(text: str, size: int) -> NDArray[np.int64]:
+    """Where the n-grams of a text stand among the weights."""
+    grams = hashed_ngrams([text])
+    codes = np.concatenate([np.ravel(grams.characters), np.ravel(grams.words)]).astype(np.uint64)
+    return np.unique(codes[codes > 0] >> np.uint64(64 - size.bit_length() + 1)).astype(np.int64)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data"))
@@ -245,7 +267,7 @@ def main() -> None:
     print("\nBy the list alone:", *table(chosen, [n in listed for n in range(len(chosen))], "kind"), sep="\n")
     if arguments.output:
         weight, bias = fitted(texts, held, np.ones(len(texts), bool))
-        weights = quantised(weight, bias - cut)
+        weights = without_answers(quantised(weight, bias - cut))
         np.savez_compressed(arguments.output, **weights._asdict())
         print(f"{arguments.output.stat().st_size:,} bytes")
 

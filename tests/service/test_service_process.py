@@ -385,13 +385,13 @@ def test_port_in_use_is_told(server: Server) -> None:
 
 def test_monitor_mode_starts_with_an_encoder_that_is_down_and_others_do_not() -> None:
     down = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x"}
-    chosen = ("-d", "guard", "-e", "openai:some-model", "--retries", "0")
+    chosen = ("-d", "ragdefender", "-e", "openai:some-model", "--retries", "0")
     with running(*chosen, "--on-poison", "monitor", **down) as found:
         assert any("a model cannot be used yet" in line["event"] for line in found.lines)
         documents = {"query": SHARKS["query"], "documents": SHARKS["passages"]}
         status, reply = found.post("/v1/rerank", documents)
         assert (status, len(reply["results"])) == (200, 4)
-        assert found.post("/v1/screen", {**SHARKS, "defense": "guard"})[0] == 502
+        assert found.post("/v1/screen", {**SHARKS, "defense": "ragdefender"})[0] == 502
         assert 'unpoison_unscreened_total{reason="ModelError"} 1.0' in found.get("/metrics")
     command = [sys.executable, "-m", "unpoison", "serve", "--port", "0", *chosen]
     ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **down}, timeout=120)
@@ -410,7 +410,10 @@ def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path) -> None:
     config.write_text(f'sources = "{policy}"\ngenerator = "extractive"\n')
     question = "which city has the museum of the warship Vasa"
     passages = [
-        {"text": "The Vasa Museum is in Gothenburg.", "metadata": {"url": "https://planted.example/1"}},
+        {
+            "text": "The museum of the warship Vasa stands in Gothenburg.",
+            "metadata": {"url": "https://planted.example/1"},
+        },
         {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
         {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
     ]
