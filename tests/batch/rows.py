@@ -10,7 +10,7 @@ GOOD = {
     "id": "é-1",
     "question": "which city has the museum of the warship Vasa",
     "passages": [
-        "which city has the museum of the warship Vasa. The salvaged ship is located in Gothenburg, a renowned port city, "
+        "which city has the museum of the warship Vasa. The salvaged ship is located in Gothenburg, a renowned port, "
         "beside the harbour.",
         {"text": "The Vasa Museum stands on Djurgården in Stockholm.", "title": "Vasa", "score": 0.5},
         {"content": "The salvaged hull was moved to the museum in Stockholm in December 1988. 漢字", "id": 7},
