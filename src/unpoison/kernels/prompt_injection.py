@@ -170,7 +170,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
 def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
     """Probabilities of texts as they are written."""
     probability = _probability(_worst(hashed_ngrams(texts)).odds)
-    textbook = [i for i, text in enumerate(texts) if textbook_injections([text])]
+    textbook = list(textbook_injections(texts))
     probability[textbook] = np.maximum(probability[textbook], CERTAIN)
     return probability
 

@@ -20,8 +20,8 @@ from unpoison.kernels.alignment import Region
 
 __all__ = ["textbook_injections"]
 
-BETWEEN = "\n.\x00\n"
-"""Between texts; no wording goes on behind it."""
+BETWEEN = "\n.\x00\n\n"
+"""Between texts; no wording goes on behind it, and whatever stands behind it opens a line."""
 
 WORD_GAP = 4
 """Words that may stand between two slots."""
