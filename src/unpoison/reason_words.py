@@ -110,6 +110,12 @@ GUARD = {
         "no sign of tampering in its text ({probability:.2f}); whether it is true was not checked",
         "nothing speaks against its text; whether it is true was not checked",
     ),
+    "guard.unchecked": Words("nothing was looked for: every check is switched off", "nothing was checked"),
+    "guard.unjudged": Words(
+        "nothing is hidden in it ({probability:.2f}); its wording is in a script that is not judged, and whether it is "
+        "true was not checked",
+        "nothing is hidden in it; how it is written could not be judged, and whether it is true was not checked",
+    ),
     "guard.redacted": Words(
         "kept without {spans:#span}[probability|, which leaves {probability:.2f}]; whole: {clauses}",
         "is kept without what was found in it",
@@ -355,6 +361,7 @@ OTHER_FATE = {
         "crafted.kept": "crafted",
         "gibberish.kept": "gibberish",
         "guard.unremarkable": "guard.threshold",
+        "guard.unjudged": "guard.threshold",
         "guard.redacted": "guard.rest",
         "contradicted.kept": "contradicted",
     },

@@ -79,6 +79,22 @@ def test_options_out_of_range_are_refused(options: dict, says: str) -> None:
         Guard(**options)
 
 
+def test_what_was_not_looked_at_is_not_called_untouched() -> None:
+    switched_off = dict.fromkeys(("hidden", "prompt_injection", "gibberish", "crafted"), "keep")
+    assert Guard(**switched_off).screen(QUERY, CLEAN).verdicts[0].reason.code == "guard.unchecked"  # type: ignore[arg-type]
+    chinese = "\u74e6\u8428\u535a\u7269\u9986\u4f4d\u4e8e\u65af\u5fb7\u54e5\u5c14\u6469\u3002"
+    assert Guard().screen(QUERY, [chinese]).verdicts[0].reason.code == "guard.unjudged"
+    assert (
+        Guard().screen(QUERY, ["Stra\u00dfe und Caf\u00e9 \u2013 \u00fcber M\u00fcnchen."]).verdicts[0].reason.code
+        == "guard.unremarkable"
+    )
+
+
+def test_what_goes_is_pointed_at_even_where_only_the_whole_is_suspicious() -> None:
+    for verdict in Guard(threshold=0.3).screen(QUERY, [*PREFIXED, *POISON]).verdicts:
+        assert verdict.kept or verdict.spans
+
+
 # Moving the threshold afterwards.
 
 

@@ -156,9 +156,7 @@ class Checks:
 
     def _scaled(self, probability: Matrix) -> Matrix:
         """Probabilities of a check that decides at one half, on the scale of `crafted`."""
-        with np.errstate(divide="ignore"):
-            odds = np.clip(np.log(probability) - np.log1p(-probability), -FARTHEST, FARTHEST)
-        return np.asarray(1 / (1 + np.exp(-(odds + self._usual))))
+        return np.asarray(1 / (1 + np.exp(-(_log_odds(probability) + self._usual))))
 
     def _windows(
         self, texts: Sequence[str], over: Mapping[str, NDArray[np.bool_]], crafted: Judgement
@@ -167,8 +165,10 @@ class Checks:
         windows: dict[int, list[Window]] = {}
         if "crafted" in over and self._acts("crafted"):
             for i in np.flatnonzero(over["crafted"]).tolist():
-                reason = str(Reason.of("crafted.window"))
-                windows[i] = [Window(*window, reason) for window in crafted.suspicious(i, self.threshold)]
+                reason, likely = str(Reason.of("crafted.window")), float(crafted.probability[i])
+                # Where only the whole is suspicious, its worst stretch is what there is to point at.
+                worst = [(start, end, likely) for start, end, _ in crafted.suspicious(i, 0.0)[:1]]
+                windows[i] = [Window(*one, reason) for one in crafted.suspicious(i, self.threshold) or worst]
         if "gibberish" in over and self._acts("gibberish"):
             for i in np.flatnonzero(over["gibberish"]).tolist():
                 stretch = gibberish.gibberish(texts[i])
@@ -200,5 +200,6 @@ def finding(check: str, passage: Passage) -> Reason:
     return Reason.of("crafted.window")
 
 
-def _log_odds(probability: float) -> float:
-    return float(np.clip(np.log(probability) - np.log1p(-probability), -FARTHEST, FARTHEST))
+def _log_odds(probability: Matrix | float) -> Matrix:
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log(probability) - np.log1p(-np.asarray(probability)), -FARTHEST, FARTHEST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,9 @@ from unpoison.reasons import Clause, Reason, quotable
 from unpoison.types import Passage
 
 __all__ = ["REMARKABLE", "reasons"]
+
+FOREIGN = re.compile("[\u0250-\U0010ffff]")
+"""Letters that are not Latin, and marks: `gibberish` and `crafted` read Latin letters."""
 
 REMARKABLE = 0.2
 """Probability from which it is said what looks written for the question."""
@@ -67,6 +71,11 @@ def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
         return Reason.of("gibberish.kept", **finding("gibberish", passage).parameters)
     if "crafted" in look.by_check and look.crafted.probability[i] >= REMARKABLE:
         return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
+    if not look.by_check:
+        return Reason.of("guard.unchecked")
+    foreign = sum(map(str.isalpha, FOREIGN.findall(passage.reading))) if not passage.reading.isascii() else 0
+    if 2 * foreign > sum(map(str.isalpha, passage.reading)):
+        return Reason.of("guard.unjudged", probability=probability)
     return Reason.of("guard.unremarkable", probability=probability)
 
 
