@@ -214,3 +214,12 @@ def test_a_redacted_passage_is_without_the_injection_in_disguise() -> None:
         passages = [Passage("The Sharks play at the SAP Center."), Passage(f"{disguised}\n{honest}")]
         screening = Guard(action="redact").screen("where do the sharks play", passages)
         assert not screening.verdicts[1].kept or disguised not in screening.texts[-1]
+
+
+@pytest.mark.parametrize("name", ["Gothenburg", "Lisbon", "Margaret Hale", "Toyota", "the Ottoman Empire", "July 1998"])
+@pytest.mark.parametrize(
+    "says", ["The Vasa Museum is in {}.", "The warship was first shown in {}.", "The answer is {}."]
+)
+def test_a_false_statement_is_no_injection_whatever_it_names(says: str, name: str) -> None:
+    """Our own wordings are filled with these names; a lie is judged by its sources, and must reach them."""
+    assert injection(says.format(name)).probability < THRESHOLD
