@@ -21,7 +21,7 @@ __all__ = ["CLAIM", "WEIGHED", "HidingShares", "claims", "concealment", "weighed
 Matrix = NDArray[np.float64]
 
 CLAIM = {
-    "own": 0.68, "others": 0.0, "mates": 0.96, "echo": 6.0, "style": 0.56, "common": -1.94, "base": -1.83,
+    "own": 0.63, "others": 0.0, "mates": 0.90, "echo": 6.0, "style": 0.63, "common": -2.0, "base": -1.66,
 }  # fmt: skip
 """Weights of what the defense said by the unit's own question and by those of others, of its copies times how alike
 they are, of a question in front that is answered, of how much the whole of it is built as invented claims are, and of
