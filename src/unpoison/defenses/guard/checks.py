@@ -202,4 +202,6 @@ def finding(check: str, passage: Passage) -> Reason:
 
 def _log_odds(probability: Matrix | float) -> Matrix:
     with np.errstate(divide="ignore"):
-        return np.clip(np.log(probability) - np.log1p(-np.asarray(probability)), -FARTHEST, FARTHEST)
+        odds = np.log(probability) - np.log1p(-np.asarray(probability))
+    within: Matrix = np.clip(odds, -FARTHEST, FARTHEST)
+    return within
