@@ -19,7 +19,7 @@ from pathlib import Path
 
 from reader_data import unseen
 from unpoison import Defense, Guard, Madam, Passage, Radar, ReliabilityRag, RobustRag, TrustRag, Vanilla
-from unpoison.evaluation import (
+from unpoison.bench.evaluation import (
     Context,
     Example,
     clean_contexts,

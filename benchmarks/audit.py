@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from unpoison.at_rest.audit import Audit
+from unpoison.scan.audit import Audit
 
 
 def rows(count: int, seed: int = 0) -> Iterator[str]:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from reader_data import unseen
 from unpoison import __version__
-from unpoison.evaluation.grids import Grid
-from unpoison.evaluation.report import Report
-from unpoison.evaluation.report.exports import markdown_table
-from unpoison.evaluation.report.guarantees import certified_tables
-from unpoison.evaluation.runner import Runner
+from unpoison.bench.evaluation.grids import Grid
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.report import Report
+from unpoison.bench.report.exports import markdown_table
+from unpoison.bench.report.guarantees import certified_tables
 
 SETS = ("nq_large_poisoned", "realtimeqa", "msmarco_poisoned")
 DEFENSES = (

@@ -24,14 +24,14 @@ from typing import Any
 
 import yaml
 
-from unpoison.driver import Limits
-from unpoison.evaluation import load
-from unpoison.evaluation.contexts import Context, clean_contexts
-from unpoison.evaluation.datasets import load_passages
-from unpoison.evaluation.runs import peak_memory
-from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.workbench import Workbench, sibling_corpus
-from unpoison.prompts import Prompt
+from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.contexts import Context, clean_contexts
+from unpoison.bench.evaluation.datasets import load_passages
+from unpoison.bench.evaluation.runs import peak_memory
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.workbench import Workbench, sibling_corpus
+from unpoison.models.prompts import Prompt
+from unpoison.runtime.driver import Limits
 from unpoison.types import Reply
 
 DEFENSES = (

@@ -18,8 +18,8 @@ import numpy as np
 
 from guard_data import Sample, measured_samples
 from headline_claims import of_data
+from unpoison.bench.evaluation import load, wilson
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.evaluation import load, wilson
 
 __all__ = ["Measured", "groups_of", "measure", "measured_rows"]
 

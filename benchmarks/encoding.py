@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from unpoison.evaluation import load_passages
+from unpoison.bench.evaluation import load_passages
 from unpoison.models import load_encoder
 from unpoison.models.exporting import export_encoder
 from unpoison.models.onnx import OnnxEncoder

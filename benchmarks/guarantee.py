@@ -22,11 +22,11 @@ from typing import Any
 from breaking import breaks
 from unpoison import Guard, RobustRag, Vote
 from unpoison.defenses.base import Defense
-from unpoison.kernels.answers import relation
-from unpoison.kernels.forms import form
 from unpoison.models import load_generator
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator
-from unpoison.prompts import Prompt
+from unpoison.text.answers import relation
+from unpoison.text.forms import form
 from unpoison.types import Answer, Reply
 
 WORDS = ("Paris", "paris.", "The Paris", "Lyon", "Rome", "17 days", "seventeen days", "4 May 2010", "2010-05-04", "",

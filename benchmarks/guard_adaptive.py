@@ -21,16 +21,16 @@ from embeddings import Embeddings
 from guard_data import held_out
 from quality_cells import CANDIDATES, WIKI
 from unpoison import Guard, Passage, Query
-from unpoison.attacks import corruptrag, hide, orders, pad, shape
-from unpoison.attacks.base import Target
-from unpoison.attacks.defense_aware import DefenseAware
-from unpoison.attacks.rewriting import sentences, with_synonyms
+from unpoison.bench.attacks import corruptrag, hide, orders, pad, shape
+from unpoison.bench.attacks.base import Target
+from unpoison.bench.attacks.defense_aware import DefenseAware
+from unpoison.bench.attacks.rewriting import sentences, with_synonyms
+from unpoison.bench.evaluation import Context, Example, clean_contexts, load, load_passages, planted, prepend, wilson
+from unpoison.bench.evaluation.crafting import wording
+from unpoison.core.registry import create
 from unpoison.errors import InputError
-from unpoison.evaluation import Context, Example, clean_contexts, load, load_passages, planted, prepend, wilson
-from unpoison.evaluation.crafting import wording
 from unpoison.models import load_encoder
 from unpoison.models.protocols import Encoder
-from unpoison.registry import create
 from unpoison.types import Screening
 
 Pair = tuple[Example, Context]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from guard_data import held_out
 from unpoison import Guard, Vanilla
-from unpoison.attacks.base import contains_answer
-from unpoison.evaluation import Context, Example, clean_contexts, labelled_context, load, planted, prepend, wilson
+from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.evaluation import Context, Example, clean_contexts, labelled_context, load, planted, prepend, wilson
 
 
 def main() -> None:

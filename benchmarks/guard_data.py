@@ -21,11 +21,11 @@ from guard_texts import agreeing, answered, brief, joined, padded, snippet
 from quality_cells import CANDIDATES, SETS, WIKI, cells
 from split import held_out as held_out_of
 from split import share_of
-from unpoison.attacks.base import contains_answer, with_question
+from unpoison.bench.attacks.base import contains_answer, with_question
+from unpoison.bench.evaluation import Context, Example, load, load_passages
+from unpoison.bench.evaluation.contexts import nearest, text_key
+from unpoison.core.registry import create
 from unpoison.errors import InputError
-from unpoison.evaluation import Context, Example, load, load_passages
-from unpoison.evaluation.contexts import nearest, text_key
-from unpoison.registry import create
 from unpoison.types import Passage
 
 __all__ = ["Sample", "drawn_sample", "held_out", "measured_samples", "training_samples"]

@@ -18,8 +18,8 @@ from random import Random
 
 from guard_tables import CHECKS, of_check
 from unpoison import Guard, Passage
-from unpoison.questions import make_questions, read_documents
-from unpoison.questions.documents import Document, passages_of
+from unpoison.bench.questions import make_questions, read_documents
+from unpoison.bench.questions.documents import Document, passages_of
 from unpoison.retrieval import BM25Retriever
 
 

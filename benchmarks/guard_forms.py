@@ -11,8 +11,8 @@ import re
 import numpy as np
 
 from guard_texts import MONTHS, snippet
-from unpoison.attacks.claims import keywords, statement
-from unpoison.attacks.rewriting import sentences
+from unpoison.bench.attacks.claims import keywords, statement
+from unpoison.bench.attacks.rewriting import sentences
 
 __all__ = ["claimed", "corrected", "in_form", "tailed"]
 

@@ -20,8 +20,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from unpoison.evaluation import wilson
-from unpoison.kernels.gibberish import THRESHOLD, gibberish, gibberish_of
+from unpoison.bench.evaluation import wilson
+from unpoison.text.gibberish import THRESHOLD, gibberish, gibberish_of
 
 SEED = 5
 FILES, TEXTS = 500, 1500

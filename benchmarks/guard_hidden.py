@@ -20,8 +20,8 @@ from urllib.parse import quote
 from guard_adaptive import questions
 from quality_cells import CANDIDATES
 from unpoison import Guard, Passage
-from unpoison.attacks.base import with_question
-from unpoison.evaluation import Context, Example, load, planted, prepend, wilson
+from unpoison.bench.attacks.base import with_question
+from unpoison.bench.evaluation import Context, Example, load, planted, prepend, wilson
 
 Edit = Callable[[str], str]
 

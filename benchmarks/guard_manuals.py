@@ -16,7 +16,7 @@ import numpy as np
 
 from guard_data import Sample, drawn_sample
 from split import rows, share_of
-from unpoison.evaluation.contexts import nearest
+from unpoison.bench.evaluation.contexts import nearest
 from unpoison.types import Passage
 
 __all__ = ["harmless_texts", "manual_samples"]

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_data import Sample
+from unpoison.bench.evaluation import Tally, tally
+from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
-from unpoison.evaluation import Tally, tally
 from unpoison.models import load_encoder
-from unpoison.registry import create
 from unpoison.types import Screening
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from guard_data import measured_samples
 from guard_screens import Screened, screen_all
 from unpoison import Guard
-from unpoison.attacks.base import contains_answer
-from unpoison.evaluation import load, wilson
+from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.evaluation import load, wilson
 
 CHECKS = ("hidden", "prompt_injection", "gibberish", "crafted")
 

@@ -25,7 +25,7 @@ from guard_screens import screen_all
 from headline_claims import CLAIMS, Claim, Groups, of_data, of_sample
 from headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
 from unpoison import Guard, __version__
-from unpoison.evaluation import Tally
+from unpoison.bench.evaluation import Tally
 
 FEW = 8
 """Questions of each claim that are measured again by the tests."""

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from docstrings import REFERENCE, REFERENCE_ASIDE, documentation_of
 from guard_data import FREE
 from injection_wordings import FOLDER, filled, wordings
-from unpoison.evaluation import load, load_passages
-from unpoison.kernels.canonical import canonical
-from unpoison.kernels.sentences import sentences
+from unpoison.bench.evaluation import load, load_passages
+from unpoison.text.canonical import canonical
+from unpoison.text.sentences import sentences
 
 __all__ = ["Text", "all_texts", "share"]
 

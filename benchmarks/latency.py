@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from servers import serving
 from unpoison import Radar, TrustRag
 from unpoison.defenses.base import Defense
-from unpoison.driver import Limits
 from unpoison.models import OpenAIGenerator
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer
 
 RUNS = 5

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from unpoison import Guard, Passage, Screening
-from unpoison.attacks.base import contains_answer
-from unpoison.evaluation import load_passages, wilson
-from unpoison.evaluation.contexts import nearest, text_key
+from unpoison.bench.attacks.base import contains_answer
+from unpoison.bench.evaluation import load_passages, wilson
+from unpoison.bench.evaluation.contexts import nearest, text_key
 
 SET = 10
 REFUSAL = "I'm sorry"

@@ -12,9 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from unpoison.evaluation.presets import load_preset
-from unpoison.evaluation.report import Report, as_markdown
-from unpoison.evaluation.runner import Runner
+from unpoison.bench.evaluation.presets import load_preset
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.report import Report, as_markdown
 
 
 def main() -> None:

@@ -26,13 +26,13 @@ import quality_tables as tables
 from embeddings import Embeddings
 from quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CANDIDATES, SETS, WIKI, Cell, cells
 from unpoison import Passage, Query, __version__
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.ranking import best_first
+from unpoison.bench.evaluation import Context, Tally, tally
+from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
-from unpoison.evaluation import Context, Tally, tally
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.ranking import best_first
 from unpoison.models import load_encoder
 from unpoison.models.protocols import Encoder
-from unpoison.registry import create
 
 DEFENSES = {
     "none (top 5)": None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unpoison.evaluation import (
+from unpoison.bench.evaluation import (
     Context,
     Example,
     clean_contexts,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from unpoison.evaluation import Estimate, Tally, wilson
-from unpoison.evaluation.intervals import bootstrap_ratio
+from unpoison.algorithms.intervals import bootstrap_ratio
+from unpoison.bench.evaluation import Estimate, Tally, wilson
 
 Tallies = Sequence[Tally]
 Measure = Callable[[Tallies], str]

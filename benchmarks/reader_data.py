@@ -19,8 +19,8 @@ import guard_data
 from reader_texts import Pair, blanked, occurrences
 from reader_written import written
 from split import held_out, overlaps, rows, runs, words
-from unpoison.evaluation import load_passages
-from unpoison.evaluation.contexts import nearest
+from unpoison.bench.evaluation import load_passages
+from unpoison.bench.evaluation.contexts import nearest
 
 __all__ = [
     "BLANKED",

@@ -23,10 +23,10 @@ import numpy as np
 from reader_answers import relation_rows
 from reader_data import MEASURED, measured, poison_pairs, span_pairs, unseen
 from reader_texts import Pair, scored, summary
-from unpoison.kernels.answers import relation
 from unpoison.models import ExtractiveReader, LexicalNLI, load_generator
+from unpoison.models.prompts import atomic_answer_prompt, informative
 from unpoison.models.reader import Reader, shipped
-from unpoison.prompts import atomic_answer_prompt, informative
+from unpoison.text.answers import relation
 
 Read = Callable[[list[Pair]], list[str]]
 

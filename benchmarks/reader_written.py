@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from reader_texts import SENTENCE, Pair, occurrences, rival_of
-from unpoison.attacks.base import Target
+from unpoison.bench.attacks.base import Target
+from unpoison.core.registry import create
 from unpoison.errors import InputError
-from unpoison.registry import create
 
 __all__ = ["written"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from unpoison.evaluation.report import Report
-from unpoison.evaluation.runner import Runner
-from unpoison.evaluation.scenarios import NO_ATTACK, Scenario
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.scenarios import NO_ATTACK, Scenario
+from unpoison.bench.report import Report
 
 DEFENSES = ("vanilla:keep=5", "guard", "grada", "ragdefender", "trustrag:stages=1", "trustrag:stages=1,mode=reference")
 COUNTS = (1, 3)

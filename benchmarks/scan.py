@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from injection_wordings import FOLDER, filled, wordings
-from unpoison.at_rest import Scan, scan
-from unpoison.at_rest.concealed import concealed
-from unpoison.at_rest.demanding import Strengths, demanding, ordering, strengths
-from unpoison.at_rest.documents import Document
-from unpoison.at_rest.judging import HidingShares, concealment
-from unpoison.at_rest.units import Unit, units_of
-from unpoison.kernels.prompt_injection import Injection, injection
+from unpoison.scan import Scan, scan
+from unpoison.scan.concealed import concealed
+from unpoison.scan.demanding import Strengths, demanding, ordering, strengths
+from unpoison.scan.documents import Document
+from unpoison.scan.judging import HidingShares, concealment
+from unpoison.scan.units import Unit, units_of
+from unpoison.text.prompt_injection import Injection, injection
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.at_rest import Ingest, scan
-from unpoison.at_rest.screens import Engine
 from unpoison.retrieval import BM25Retriever, DenseRetriever
+from unpoison.scan import Ingest, scan
+from unpoison.scan.screens import Engine
 from unpoison.types import Query
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unpoison.evaluation.intervals import wilson
-from unpoison.evaluation.report.charts import svg
-from unpoison.evaluation.report.figures import Lines, Series
+from unpoison.algorithms.intervals import wilson
+from unpoison.bench.report.charts import svg
+from unpoison.bench.report.figures import Lines, Series
 
 QUESTIONS = 46
 OWNED = (0, 1, 2, 3, 5)

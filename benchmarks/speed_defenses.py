@@ -12,8 +12,8 @@ import naive
 from inputs import Case, Graph, graph
 from timing import Results, measure
 from unpoison import Grada, Guard, Passage, Query, Radar, RagDefender, TrustRag
+from unpoison.algorithms.mincut import min_cut
 from unpoison.defenses.base import Defense
-from unpoison.kernels.mincut import min_cut
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator, load_encoder
 
 __all__ = [

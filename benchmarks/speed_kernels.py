@@ -14,18 +14,18 @@ import naive
 from inputs import Case, graph
 from speed_defenses import needed
 from timing import Results, measure
-from unpoison.kernels.bm25 import bm25
-from unpoison.kernels.centrality import eigenvector_centrality
-from unpoison.kernels.clusters import agglomerative, two_means
-from unpoison.kernels.concentration import concentration
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.mincut import min_cut
-from unpoison.kernels.pagerank import pagerank
-from unpoison.kernels.pairs import top_pair_frequency
-from unpoison.kernels.rouge import rouge_l
-from unpoison.kernels.stopwords import ENGLISH_33
-from unpoison.kernels.tfidf import tfidf, top_terms
-from unpoison.kernels.tokens import stems, words
+from unpoison.algorithms.bm25 import bm25
+from unpoison.algorithms.centrality import eigenvector_centrality
+from unpoison.algorithms.clusters import agglomerative, two_means
+from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.mincut import min_cut
+from unpoison.algorithms.pagerank import pagerank
+from unpoison.algorithms.pairs import top_pair_frequency
+from unpoison.algorithms.tfidf import tfidf, top_terms
+from unpoison.text.rouge import rouge_l
+from unpoison.text.stopwords import ENGLISH_33
+from unpoison.text.tokens import stems, words
 
 __all__ = ["KERNELS", "measure_kernels"]
 

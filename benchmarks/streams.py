@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unpoison.evaluation.adaptations import Method
-from unpoison.evaluation.report.over_time import as_markdown, page
-from unpoison.evaluation.streams import run_study
+from unpoison.bench.evaluation.adaptations import Method
+from unpoison.bench.evaluation.streams import run_study
+from unpoison.bench.report.over_time import as_markdown, page
 
 METHODS = {
     "vanilla, each step": Method("vanilla", "nothing"),

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unpoison import Vanilla
-from unpoison.at_rest.stating import says
-from unpoison.at_rest.trace import Method, Tracer
-from unpoison.evaluation.intervals import wilson
+from unpoison.algorithms.intervals import wilson
 from unpoison.models import load_generator
 from unpoison.models.protocols import Generator
 from unpoison.retrieval import BM25Retriever
+from unpoison.scan.stating import says
+from unpoison.scan.trace import Method, Tracer
 
 FILES = ("nq_poisoned", "hotpotqa_poisoned", "msmarco_poisoned", "realtimeqa")
 SETS = {"nq_poisoned": "nq", "hotpotqa_poisoned": "hotpotqa", "msmarco_poisoned": "msmarco"}

@@ -39,8 +39,8 @@ from gibberish_texts import (
     rows,
     translations,
 )
-from unpoison.kernels import gibberish as kernel
-from unpoison.kernels import gibberish_tokens as tokens
+from unpoison.text import gibberish as kernel
+from unpoison.text import gibberish_tokens as tokens
 
 SEED = 27
 FLIPS = Path(__file__).parent / "texts" / "gibberish_flips.txt"

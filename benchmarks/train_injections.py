@@ -1,4 +1,4 @@
-"""Fit and measure the weights of `unpoison.kernels.prompt_injection`.
+"""Fit and measure the weights of `unpoison.text.prompt_injection`.
 
     python benchmarks/train_injections.py ../shared/data --output src/unpoison/data/prompt-injection.npz
     python benchmarks/train_injections.py ../shared/data --folds 4 --by family    # found and flagged, families left out
@@ -26,9 +26,9 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.kernels.hashed_ngrams import hashed_ngrams
-from unpoison.kernels.prompt_injection import FEW, MOST_SENTENCES, THRESHOLD, Weights, injections
-from unpoison.kernels.textbook_injections import textbook_injections
+from unpoison.text.hashed_ngrams import hashed_ngrams
+from unpoison.text.prompt_injection import FEW, MOST_SENTENCES, THRESHOLD, Weights, injections
+from unpoison.text.textbook_injections import textbook_injections
 
 SEED = 0
 

@@ -1,4 +1,4 @@
-"""Fit the weights by which a scan judges claims (`unpoison.at_rest.judging.CLAIM`), and measure what was set aside.
+"""Fit the weights by which a scan judges claims (`unpoison.scan.judging.CLAIM`), and measure what was set aside.
 
     python benchmarks/train_scan.py ../shared/data --cache build/scan     # prints new weights beside the shipped ones
 
@@ -22,10 +22,10 @@ from scipy.optimize import minimize
 from guard_data import TEST_SHARE
 from scan import CELLS, corpus_of, poisons_of, rows, shuffled
 from split import held_out
-from unpoison.at_rest.collection import collected
-from unpoison.at_rest.judging import CLAIM, WEIGHED, weighed
-from unpoison.at_rest.scanning import judged
-from unpoison.at_rest.screens import Engine
+from unpoison.scan.collection import collected
+from unpoison.scan.judging import CLAIM, WEIGHED, weighed
+from unpoison.scan.scanning import judged
+from unpoison.scan.screens import Engine
 
 SETS = ("nq", "hotpotqa", "msmarco")
 CLEAN = ("faq_answers", "science", "software_docs", "wiki_en")

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from fastapi.testclient import TestClient
 
+from unpoison.core.spans import spans_of
 from unpoison.defenses.base import Defense
-from unpoison.requests import Flow, generate
-from unpoison.spans import spans_of
+from unpoison.models.requests import Flow, generate
 from unpoison.types import Evidence, Passage, Query, Screening
 
 Serving = Callable[..., TestClient]
@@ -100,7 +100,7 @@ class Asking(Marked):
     needs = ("generator",)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        from unpoison.prompts import answer_prompt
+        from unpoison.models.prompts import answer_prompt
 
         yield from generate([answer_prompt(query.text, [passage.text]) for passage in passages], "look")
         return (yield from super().screening(query, passages))

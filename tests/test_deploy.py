@@ -16,9 +16,9 @@ from typer.main import get_command
 
 from unpoison import __version__
 from unpoison.cli import app
-from unpoison.service import Bounds
-from unpoison.service.connections import KEEP_ALIVE
-from unpoison.service.metrics import Metrics
+from unpoison.serve import Bounds
+from unpoison.serve.connections import KEEP_ALIVE
+from unpoison.serve.metrics import Metrics
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 

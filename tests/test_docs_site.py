@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.registry import BUILT_IN, find, options
+from unpoison.core.registry import BUILT_IN, find, options
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -76,10 +76,10 @@ def test_listing_changes_nothing_and_each_change_is_another_program(mutations: M
 @pytest.mark.parametrize(
     ("module", "first"),
     [
-        ("kernels/mincut.py", "kernels/test_mincut.py"),
+        ("algorithms/mincut.py", "kernels/test_mincut.py"),
         ("defenses/radar_static.py", "defenses/test_radar.py"),
-        ("kernels/quantities.py", "kernels/test_answers.py"),  # no tests of its own: those of the module that uses it
-        ("evaluation/tallies.py", "evaluation/test_tallies.py"),
+        ("text/quantities.py", "kernels/test_answers.py"),  # no tests of its own: those of the module that uses it
+        ("bench/evaluation/tallies.py", "evaluation/test_tallies.py"),
     ],
 )
 def test_the_nearest_tests_come_first(mutants: ModuleType, module: str, first: str) -> None:
@@ -94,11 +94,11 @@ def test_a_module_without_a_test_of_its_name_has_tests_all_the_same(mutants: Mod
 
 def test_faults_are_noticed_and_remembered(tmp_path: Path) -> None:
     results = tmp_path / "mutants.jsonl"
-    command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "kernels/keywords.py", "--sample", "1"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "mutants.py"), "text/keywords.py", "--sample", "1"]
     command += ["--only=i == 0 ->", "--results", str(results)]
     for _ in range(2):
         result = subprocess.run(command, capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
-        assert "| kernels/keywords.py | 1 | 1 | 0 | 0 | 100% |" in result.stdout
+        assert "| text/keywords.py | 1 | 1 | 0 | 0 | 100% |" in result.stdout
         (row,) = map(json.loads, results.read_text().splitlines())
         assert (row["result"], row["change"]) == ("killed", "i == 0 -> i != 0")

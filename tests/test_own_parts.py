@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from unpoison import registry
-from unpoison.attacks.base import Attack, DirectAttack, Target
+from unpoison.bench.attacks.base import Attack, DirectAttack, Target
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.report import Report
 from unpoison.cli import app
+from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import FlowError, OptionError, UnknownNameError, UnpoisonError
-from unpoison.evaluation.report import Report
-from unpoison.evaluation.runner import Runner
-from unpoison.evaluation.scenarios import Scenario
 from unpoison.models import ExtractiveReader, FakeEncoder, LexicalNLI
 from unpoison.models.loading import load_encoder, load_generator, load_nli
-from unpoison.requests import Encode, Generate, encode, generate
-from unpoison.service.choices import Choices
+from unpoison.models.requests import Encode, Generate, encode, generate
+from unpoison.serve.choices import Choices
 from unpoison.types import Evidence, Screening
 
 OWN = '''
-from unpoison.attacks.base import DirectAttack
+from unpoison.bench.attacks.base import DirectAttack
 from unpoison.defenses.base import Defense
 from unpoison.types import Screening
 

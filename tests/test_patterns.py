@@ -32,15 +32,15 @@ SECONDS = 1.0
 REFUSED = ("", "\x00", "x", "\n")
 
 MADE_WHEN_RUN = {
-    "evaluation/judging.py": "an escaped name, then a bounded repetition",
-    "attacks/shape.py": "an escaped answer",
-    "attacks/tan.py": "an escaped answer",
-    "kernels/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
-    "kernels/prompt_injection.py": "classes of characters",
-    "kernels/textbook_injections.py": "our own words, each repetition bounded; runs of them are tried beside it",
-    "kernels/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
+    "bench/evaluation/judging.py": "an escaped name, then a bounded repetition",
+    "bench/attacks/shape.py": "an escaped answer",
+    "bench/attacks/tan.py": "an escaped answer",
+    "text/composition.py": "a class of characters; long texts of them are tried in kernels/test_alignment.py",
+    "text/prompt_injection.py": "classes of characters",
+    "text/textbook_injections.py": "our own words, each repetition bounded; runs of them are tried beside it",
+    "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/patterns.py": "escaped parts of a policy's own pattern, each in an atomic group",
-    "redteam/secrets.py": "escaped values, joined",
+    "bench/redteam/secrets.py": "escaped values, joined",
     "models/codec.py": "names, and escaped marks, joined",
 }
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""

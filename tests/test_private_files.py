@@ -14,7 +14,7 @@ import pytest
 from unpoison.beliefs import open_beliefs
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, OpenAIGenerator, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.retrieval import DenseRetriever
 
 

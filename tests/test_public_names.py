@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import unpoison
-from unpoison import extras, models
+from unpoison import models
 from unpoison.errors import MissingExtraError
+from unpoison.utils import extras
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = (

@@ -19,7 +19,7 @@ import pytest
 
 from recorded import VECTORS, Case, Recorded, cases, texts
 from unpoison import Grada, Guard, Passage, RagDefender, TrustRag
-from unpoison.kernels.cosine import cosine
+from unpoison.algorithms.cosine import cosine
 
 GOLDEN = Path(__file__).parent / "data" / "decisions.json"
 CASES = cases()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.evaluation.presets import load_preset, preset_names
-from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
-from unpoison.registry import names
+from unpoison.bench.evaluation.presets import load_preset, preset_names
+from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
+from unpoison.core.registry import names
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

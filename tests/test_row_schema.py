@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.examples import Example
 from unpoison.cli import app
 from unpoison.errors import InputError
-from unpoison.evaluation import load
-from unpoison.evaluation.examples import Example
-from unpoison.rows import Row, load_sample
+from unpoison.io.rows import Row, load_sample
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = json.loads(files("unpoison").joinpath("data", "rows.schema.json").read_text())

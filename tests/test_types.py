@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from unpoison import Answer, Contest, Evidence, Passage, Query, Rival, Screening, Verdict
+from unpoison.core.passages import MAX_PASSAGES, as_passages, as_query
 from unpoison.errors import InputError
-from unpoison.passages import MAX_PASSAGES, as_passages, as_query
 
 
 @dataclass

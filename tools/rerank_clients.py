@@ -123,8 +123,8 @@ def service() -> Iterator[str]:
     """Guard behind HTTP, with the options as shipped."""
     import uvicorn
 
-    from unpoison.service import create_app
-    from unpoison.service.sockets import address, listen
+    from unpoison.serve import create_app
+    from unpoison.serve.sockets import address, listen
 
     server = uvicorn.Server(uvicorn.Config(create_app(), log_config=None, access_log=False))
     with listen("127.0.0.1", 0) as listening:

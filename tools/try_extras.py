@@ -31,20 +31,21 @@ SMOKE = {
     "offline": SCREEN.format("Grada(encoder='minilm')"),
     "openai": "from unpoison.models import OpenAIGenerator; print(OpenAIGenerator('m', api_key='k').name)",
     "anthropic": "from unpoison.models import AnthropicGenerator; print(AnthropicGenerator('m', api_key='k').name)",
-    "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.files import source_of; "
+    "parquet": "import pyarrow as pa, pyarrow.parquet as pq; from unpoison.io.files import source_of; "
     "pq.write_table(pa.table({'query': ['q'], 'passages': [['a', 'b']]}), 'x.parquet'); "
     "print(len(list(source_of(open('x.parquet', 'rb'), 'x.parquet', None))), 'row')",
-    "files": "import docx, pypdf; from unpoison.extras import require; print(require('pypdf', 'PDF').__version__)",
+    "files": "import docx, pypdf; from unpoison.utils.extras import require; "
+    "print(require('pypdf', 'PDF').__version__)",
     "reference": SCREEN.format("RagDefender(mode='reference')"),
     "plot": "import matplotlib; print(matplotlib.__version__)",
     "data": "import datasets; print(datasets.__version__)",
     "redis": "import redis; from unpoison.beliefs import redis as store; print(redis.__version__)",
     "postgres": "import psycopg; from unpoison.beliefs import postgres; print(psycopg.pq.version())",
-    "serve": "from unpoison.service import create_app; "
+    "serve": "from unpoison.serve import create_app; "
     "print(len(create_app({'guard': lambda: unpoison.Guard()}).routes), 'routes')",
-    "mcp": "import mcp; from unpoison.service import tools; print('tools')",
+    "mcp": "import mcp; from unpoison.serve import tools; print('tools')",
     "otel": "from unpoison import tracing; tracing.exported(); print('exported')",
-    "client": "from unpoison.client import Client; Client('http://127.0.0.1:1').close(); print('client')",
+    "client": "from unpoison.serve.client import Client; Client('http://127.0.0.1:1').close(); print('client')",
     "faiss": "import faiss; from unpoison.retrieval import FaissRetriever; print(faiss.__version__)",
     "qdrant": "from unpoison.retrieval import QdrantRetriever; import qdrant_client; "
     "print(qdrant_client.QdrantClient(':memory:').get_collections())",
@@ -53,7 +54,7 @@ SMOKE = {
     "llamaindex": "from unpoison.integrations import llamaindex; print(llamaindex.__all__)",
     "haystack": "from unpoison.integrations import haystack; print(haystack.__all__)",
     "ray": "import ray, ray.data; print(ray.__version__)",
-    "redteam": "import httpx; from unpoison.redteam import Config, http_target; print(httpx.__version__)",
+    "redteam": "import httpx; from unpoison.bench.redteam import Config, http_target; print(httpx.__version__)",
 }
 """Extra -> a line of Python that fails without it; "" is the core."""
 

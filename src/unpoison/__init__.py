@@ -11,10 +11,14 @@ torch nor any SDK.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unpoison.utils.lazy import lazy_names
+from unpoison.utils.moved import answer_old_imports
 
 if TYPE_CHECKING:
+    from unpoison.architectures.rag import Rag
+    from unpoison.core.passages import Passage, Query
     from unpoison.defenses.astuterag import AstuteRag
     from unpoison.defenses.base import Defense
     from unpoison.defenses.discern import Discern
@@ -34,14 +38,14 @@ if TYPE_CHECKING:
     from unpoison.defenses.trustrag import TrustRag
     from unpoison.defenses.vanilla import NoRag, Vanilla
     from unpoison.defenses.vote import Vote
-    from unpoison.driver import Limits
     from unpoison.errors import UnpoisonError
-    from unpoison.passages import Passage, Query
-    from unpoison.rag import Rag
+    from unpoison.runtime.driver import Limits
     from unpoison.sources.sources import Sources
     from unpoison.types import Answer, Call, Contest, Evidence, Reply, Rival, Screening, Span, Verdict
 
 __version__ = "0.1.0"
+
+answer_old_imports()
 
 _HOMES = {
     "Answer": "types",
@@ -55,16 +59,16 @@ _HOMES = {
     "Guard": "defenses.guard",
     "Hlatr": "defenses.rerank",
     "InstructRag": "defenses.instructrag",
-    "Limits": "driver",
+    "Limits": "runtime.driver",
     "Madam": "defenses.madam",
     "NoRag": "defenses.vanilla",
     "Paraphrasing": "defenses.paraphrase",
-    "Passage": "passages",
+    "Passage": "core.passages",
     "Perplexity": "defenses.perplexity",
-    "Query": "passages",
+    "Query": "core.passages",
     "RaRag": "defenses.ra_rag",
     "Radar": "defenses.radar",
-    "Rag": "rag",
+    "Rag": "architectures.rag",
     "RagDefender": "defenses.ragdefender",
     "ReliabilityRag": "defenses.reliabilityrag",
     "Reply": "types",
@@ -91,10 +95,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unpoison' has no attribute {name!r}")
-    return getattr(import_module(f"unpoison.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

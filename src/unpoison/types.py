@@ -5,13 +5,13 @@ All of these are frozen and validated where they are made, so that everything be
 
 from __future__ import annotations
 
-from unpoison.answers import Answer, Call, Reply, promised
-from unpoison.claims import Claim, Status
-from unpoison.contests import Contest, Rival
-from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
-from unpoison.screenings import Screening
-from unpoison.spans import Span, united
-from unpoison.verdicts import Evidence, Verdict
+from unpoison.core.answers import Answer, Call, Reply, promised
+from unpoison.core.claims import Claim, Status
+from unpoison.core.contests import Contest, Rival
+from unpoison.core.passages import MAX_PASSAGES, Passage, Query, Vector, as_passages, as_query
+from unpoison.core.screenings import Screening
+from unpoison.core.spans import Span, united
+from unpoison.core.verdicts import Evidence, Verdict
 
 __all__ = [
     "MAX_PASSAGES",

@@ -20,7 +20,7 @@ from unpoison.batch import Screener, run
 from unpoison.batch import running as running_module
 from unpoison.batch.local import usual_workers, waits
 from unpoison.errors import InputError, OptionError, UnknownNameError
-from unpoison.rows import Row
+from unpoison.io.rows import Row
 from unpoison.types import Reply
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.rows import RAW
-from unpoison import files
 from unpoison.batch import parts as parts_module
 from unpoison.batch.parts import cut
-from unpoison.files import JsonLinesSource
-from unpoison.parquet import ParquetSource
+from unpoison.io import files
+from unpoison.io.files import JsonLinesSource
+from unpoison.io.parquet import ParquetSource
 
 LINES = st.lists(
     st.one_of(

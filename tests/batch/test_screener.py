@@ -10,8 +10,8 @@ from unpoison import Grada, Vanilla
 from unpoison.batch import Screener
 from unpoison.defenses.base import Defense
 from unpoison.errors import ModelError, OptionError, UnknownNameError
+from unpoison.io.rows import Row
 from unpoison.models import ExtractiveReader
-from unpoison.rows import Row
 
 
 def test_the_same_as_row_by_row():

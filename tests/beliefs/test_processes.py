@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import write_ahead
 from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
 from unpoison.beliefs import postgres as postgres_module
 from unpoison.beliefs import redis as redis_module
 from unpoison.beliefs import sqlite as sqlite_module
 from unpoison.errors import InputError, StoreError
+from unpoison.utils import write_ahead
 
 WRITERS = Path(__file__).with_name("writers.py")
 FULL = bool(os.environ.get("UNPOISON_FULL"))

@@ -8,9 +8,9 @@ import pytest
 
 from unpoison import Radar
 from unpoison.beliefs import Belief, MemoryBeliefs, export_lines, import_lines, open_beliefs
-from unpoison.evaluation.adaptations import Remembering
-from unpoison.evaluation.streams import run_stream
-from unpoison.evaluation.timelines import load_timelines
+from unpoison.bench.evaluation.adaptations import Remembering
+from unpoison.bench.evaluation.streams import run_stream
+from unpoison.bench.evaluation.timelines import load_timelines
 
 KILOBYTE = 1024
 

@@ -14,8 +14,8 @@ import uvicorn
 
 from chromium import Tab, found_browser, opened
 from unpoison import Grada, Guard
-from unpoison.rows import load_sample
-from unpoison.service import create_app
+from unpoison.io.rows import load_sample
+from unpoison.serve import create_app
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ import pytest
 from chromium import QUIET, found_browser
 from chromium import opened as tab_with
 from small_run import HOSTILE, cut_in_half, small_run
-from unpoison.evaluation.report import Report, page
+from unpoison.bench.report import Report, page
 
 pytestmark = pytest.mark.browser
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-
 from at_rest.corpora import honest, planted
+
 from chromium import found_browser, opened
-from unpoison.at_rest import scan
-from unpoison.at_rest.page import page
-from unpoison.at_rest.quarantine import decided
+from unpoison.scan import scan
+from unpoison.scan.page import page
+from unpoison.scan.quarantine import decided
 
 pytestmark = pytest.mark.browser
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from unpoison import registry
 from unpoison.cli import app
+from unpoison.core import registry
 from unpoison.defenses.base import Defense
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
 from unpoison.types import Evidence, Passage, Query, Screening
 
 ROWS = [

@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import ROWS, lines
 from unpoison.errors import ModelError
 from unpoison.models.doubles import ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 
@@ -149,7 +149,7 @@ def test_several_rows_at_once_in_order(run, rows_file, model):
 def test_in_flight_bounds_all_rows_together(run, rows_file, model, monkeypatch):
     model("x")
     seen = []
-    import unpoison.driver as driver
+    import unpoison.runtime.driver as driver
 
     original = driver.Limits.__post_init__
     monkeypatch.setattr(driver.Limits, "__post_init__", lambda self: (seen.append(self), original(self))[1])

@@ -10,10 +10,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from unpoison.at_rest.alerts import AlertRule
-from unpoison.at_rest.audit_log import AuditLog
 from unpoison.cli import app
 from unpoison.errors import OptionError
+from unpoison.scan.alerts import AlertRule
+from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage, Query, Screening
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"

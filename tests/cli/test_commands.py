@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import lines
-from unpoison import __version__, registry
+from unpoison import __version__
+from unpoison.core import registry
 
 UNPOISON = [sys.executable, "-c", "from unpoison.cli import main; main()"]
 

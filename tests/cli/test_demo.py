@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.rows import load_sample
+from unpoison.io.rows import load_sample
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from at_rest.corpora import honest, planted
-from unpoison.at_rest.page import page
-from unpoison.at_rest.scanning import scan
-from unpoison.file_rows import encoded
+
+from unpoison.io.file_rows import encoded
+from unpoison.scan.page import page
+from unpoison.scan.scanning import scan
 
 Run = Callable[..., Any]
 BAD = {f"bad-{i}" for i in range(5)}
@@ -177,7 +177,7 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
     def gone(*_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("unpoison.output.Writer.write", gone)
+    monkeypatch.setattr("unpoison.io.output.Writer.write", gone)
     assert run("scan", documents, "--json", "--workers", 1, "--state", tmp_path / "state").exit_code != 0
     monkeypatch.undo()
     again = run("scan", documents, "--json", "--workers", 1, "--state", tmp_path / "state", "--only-new")
@@ -186,8 +186,8 @@ def test_a_reader_who_leaves_early_does_not_undo_the_scan(
 
 def test_a_page_that_cannot_be_read_costs_no_other_page(run: Run, tmp_path: Path) -> None:
     library = pytest.importorskip("pypdf", reason="PYPDF ABSENT: pip install 'unpoison[files]'")
-    from unpoison.at_rest.folders import LARGEST_PAGE
-    from unpoison.at_rest.sources import read_documents
+    from unpoison.scan.folders import LARGEST_PAGE
+    from unpoison.scan.sources import read_documents
 
     writer = library.PdfWriter()
     font = library.generic.DictionaryObject(

@@ -1,4 +1,4 @@
-"""`unpoison serve`: what its options come to. `tests/service/test_service_process.py` starts it for real."""
+"""`unpoison serve`: what its options come to. `tests/serve/test_service_process.py` starts it for real."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from unpoison.errors import OptionError
-from unpoison.service import server, sockets
-from unpoison.service.balance import Loads
+from unpoison.serve import server, sockets
+from unpoison.serve.balance import Loads
 
 Run = Callable[..., Any]
 

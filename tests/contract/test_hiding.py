@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from contract.test_promises import QUERY, SHARKS, make
-from unpoison import Defense, Guard, Passage, Query, RagDefender, Screening, registry
+from unpoison import Defense, Guard, Passage, Query, RagDefender, Screening
+from unpoison.bench.evaluation import load
+from unpoison.core import registry
 from unpoison.errors import InputError
-from unpoison.evaluation import load
-from unpoison.kernels.canonical import LONGEST
 from unpoison.models import ScriptedGenerator
+from unpoison.text.canonical import LONGEST
 
 TWINS = str.maketrans("aeopcxyAEHKMOPT", "аеорсхуАЕНКМОРТ")
 WIDE = {i: i + 0xFEE0 for i in range(0x21, 0x7F)}

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unpoison import Defense, Passage, Screening, registry
+from unpoison import Defense, Passage, Screening
+from unpoison.core import registry
 from unpoison.errors import InputError
 from unpoison.models import FakeCrossEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.doubles import FakeLanguageModel

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_reasons import JARGON
 
 from contract.test_promises import INPUTS, QUERY, SHARKS, make
-from test_reasons import JARGON
-from unpoison import Defense, Screening, registry
+from unpoison import Defense, Screening
 from unpoison.cli.demo_cases import planted
+from unpoison.core import registry
+from unpoison.core.reason_words import WORDS
 from unpoison.defenses.injections import POLICIES, InjectionPolicy
-from unpoison.reason_words import WORDS
-from unpoison.rows import load_sample
+from unpoison.io.rows import load_sample
 
 MARK = "zebra"
 HOSTILE = [
@@ -71,7 +72,7 @@ def test_no_passage_chooses_the_words(defense: Defense, given: list[str], policy
 
 def test_every_word_of_a_published_method_is_used() -> None:
     """Codes that nothing gives are no catalogue; those that are reserved are named here."""
-    root = Path(str(registry.__file__)).parent
+    root = Path(str(registry.__file__)).parents[1]
     files = (path for path in root.rglob("*.py") if path.name != "reason_words.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     given = set(

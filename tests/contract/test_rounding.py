@@ -7,7 +7,8 @@ import pytest
 
 from contract.test_promises import INPUTS, QUERY, make
 from reordered import ORDERS, Reordered
-from unpoison import Defense, registry
+from unpoison import Defense
+from unpoison.core import registry
 from unpoison.models import LexicalEncoder
 from unpoison.models.protocols import Encoder
 

@@ -11,7 +11,8 @@ import pytest
 
 from contract.test_promises import QUERY, SHARKS, make
 from contract.test_prompt_injection import without_positions
-from unpoison import Defense, Guard, Passage, Screening, Sources, registry
+from unpoison import Defense, Guard, Passage, Screening, Sources
+from unpoison.core import registry
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 

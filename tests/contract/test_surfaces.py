@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 from integrations.frameworks import Haystack, LangChain, LlamaIndex
 from unpoison import Guard
-from unpoison.at_rest import Ingest
 from unpoison.batch.screener import Screener
 from unpoison.cli import app
-from unpoison.rows import load_sample
+from unpoison.io.rows import load_sample
+from unpoison.scan import Ingest
 from unpoison.types import Passage, Screening, as_passages
 
 SPECS = ["guard", "guard:action=redact"]
@@ -82,8 +82,8 @@ def summary(spec: str, name: str) -> dict[str, Any]:
 def url() -> Iterator[str]:
     """Both guards behind HTTP, with the options as shipped."""
     uvicorn = pytest.importorskip("uvicorn", reason="UVICORN ABSENT: pip install 'unpoison[serve]'")
-    from unpoison.service import create_app
-    from unpoison.service.sockets import address, listen
+    from unpoison.serve import create_app
+    from unpoison.serve.sockets import address, listen
 
     server = uvicorn.Server(uvicorn.Config(create_app(GUARDS), log_config=None, access_log=False))
     with listen("127.0.0.1", 0) as listening:
@@ -136,7 +136,7 @@ def test_screen_over_http(url: str, spec: str, name: str) -> None:
 
 @cases
 def test_the_client(url: str, spec: str, name: str) -> None:
-    from unpoison.client import Client
+    from unpoison.serve.client import Client
 
     with Client(url) as service:
         screening = service.screen(ASKED, ROWS[name]["passages"], defense=spec)
@@ -173,12 +173,12 @@ def test_rerank_in_teis_shape(url: str, name: str) -> None:
 @pytest.mark.parametrize("spec", SPECS)
 def test_tools_for_agents(spec: str) -> None:
     mcp = pytest.importorskip("mcp", reason="MCP ABSENT: pip install 'unpoison[mcp]'")
-    from unpoison.service import Bounds
-    from unpoison.service.choices import Choices
-    from unpoison.service.desk import Desk
-    from unpoison.service.metrics import Metrics
-    from unpoison.service.tools import tools
-    from unpoison.service.work import Work
+    from unpoison.serve import Bounds
+    from unpoison.serve.choices import Choices
+    from unpoison.serve.desk import Desk
+    from unpoison.serve.metrics import Metrics
+    from unpoison.serve.tools import tools
+    from unpoison.serve.work import Work
 
     async def called() -> list[Any]:
         desk = Desk(choices=Choices(GUARDS), bounds=Bounds(), metrics=Metrics())

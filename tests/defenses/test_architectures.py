@@ -9,23 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unpoison.defenses.replug import Replug, mixed, weights
-from unpoison.defenses.self_rag import (
-    FRAME,
-    RELEVANCE,
-    SUPPORT,
-    UTILITY,
-    SelfRag,
-    best_answer,
-    read_critique,
-)
+from unpoison.architectures.replug import Replug, mixed, weights
+from unpoison.architectures.self_rag import FRAME, RELEVANCE, SUPPORT, UTILITY, SelfRag, best_answer, read_critique
+from unpoison.bench.evaluation.contexts import nearest
+from unpoison.bench.evaluation.injection import bm25_search, dense_search, hybrid_search
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.errors import OptionError
-from unpoison.evaluation.contexts import nearest
-from unpoison.evaluation.injection import bm25_search, dense_search, hybrid_search
-from unpoison.evaluation.runner import Runner
-from unpoison.evaluation.scenarios import Scenario
 from unpoison.models import ExtractiveReader
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Passage, Reply
 
 WORDS = ["<end>", "Paris", "Lyon", "Rome", *FRAME, *RELEVANCE, *SUPPORT, *UTILITY, "I", "don't", "know"]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.claims import Claim, disagreement
+from unpoison.core.claims import Claim, disagreement
 from unpoison.defenses.claims import DOUBT, UNLIKELY, Findings, Statement, claims_of, read_statements
 from unpoison.defenses.voices import Voice
-from unpoison.driver import run
 from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 from unpoison.models.protocols import Models
+from unpoison.runtime.driver import run
 from unpoison.types import Passage, Query
 
 QUESTION = "which city has the museum of the warship Vasa"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import registry
-from unpoison.rows import Row
+from unpoison.core import registry
+from unpoison.io.rows import Row
 
 FIELD = {
     "robustrag": lambda k: {k + 1},

@@ -15,7 +15,7 @@ from unpoison.cli import app
 from unpoison.defenses.guarantee import held
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.retrieval import BM25Retriever
 from unpoison.types import promised
 
@@ -98,7 +98,7 @@ def test_the_command_line_abstains_below_it(rows: str) -> None:
 
 def test_the_service_tells_it_and_asks_for_it() -> None:
     testclient = pytest.importorskip("fastapi.testclient")
-    from unpoison.service import create_app
+    from unpoison.serve import create_app
 
     with testclient.TestClient(create_app({"vote": vote()})) as client:
         body = {"query": QUESTION, "passages": PARIS + LYON}

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, RobustRagDecoding, Vote
 from unpoison.defenses.base import Defense
-from unpoison.kernels.answers import relation
-from unpoison.kernels.forms import form
 from unpoison.models import ExtractiveReader, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
+from unpoison.text.answers import relation
+from unpoison.text.forms import form
 from unpoison.types import Answer, Reply
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

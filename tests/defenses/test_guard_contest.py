@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from unpoison import Contest, Grada, Guard, Screening
 from unpoison.defenses.guard.contest import LONGEST_SHOWN, MOST_CONTESTS, MOST_READ, ReadAnswers, contests
-from unpoison.driver import run
 from unpoison.errors import ModelError
-from unpoison.kernels.answers import Relation, relation
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.passage_reader import Reading
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
-from unpoison.prompts import Prompt
+from unpoison.runtime.driver import run
+from unpoison.text.answers import Relation, relation
 
 QUESTION = "what is the refund window"
 SHOP = [

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from unpoison import Guard
-from unpoison.attacks.base import Target
-from unpoison.kernels.prompt_injection import injections
+from unpoison.bench.attacks.base import Target
+from unpoison.core.registry import create
 from unpoison.models import FakeNLI, ScriptedGenerator
-from unpoison.registry import create
+from unpoison.text.prompt_injection import injections
 
 GOLDEN = Path(__file__).with_name("guard_golden.json")
 SAMPLE = Path(__file__).parents[2] / "src" / "unpoison" / "data" / "sample.jsonl"

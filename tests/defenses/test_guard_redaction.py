@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from kernels.test_canonical import PIECES
+
 from unpoison import Grada, Guard, Passage, Rag
+from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, Injection
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redacted, suspicious_spans
 from unpoison.defenses.injection_cuts import RESIDUE, WithoutInjections, without_injections
-from unpoison.driver import run
 from unpoison.errors import OptionError
-from unpoison.kernels.canonical import canonical
-from unpoison.kernels.prompt_injection import THRESHOLD, injection
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.protocols import Models
-from unpoison.reasons import Reason
+from unpoison.runtime.driver import run
+from unpoison.text.canonical import canonical
+from unpoison.text.prompt_injection import THRESHOLD, injection
 from unpoison.types import Span
 
 QUERY = "where do the sharks play in san jose"

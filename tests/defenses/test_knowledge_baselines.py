@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from unpoison import AstuteRag, InstructRag
-from unpoison.baseline_prompts import tagged
+from unpoison.core.registry import create
 from unpoison.defenses.instructrag import Demonstration
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.registry import create
+from unpoison.models.baseline_prompts import tagged
 from unpoison.types import Reply
 
 FIVE = [f"d{i}" for i in range(5)]

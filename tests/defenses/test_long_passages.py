@@ -11,8 +11,8 @@ import pytest
 from unpoison import Grada, Guard, TrustRag
 from unpoison.defenses.door import LONG
 from unpoison.integrations.screener import DocumentScreener, passage
-from unpoison.service import Bounds
-from unpoison.service.windows import merged, rounds
+from unpoison.serve import Bounds
+from unpoison.serve.windows import merged, rounds
 from unpoison.types import Passage, Query, as_passages
 
 QUERY = "where is the museum of the Vasa"

@@ -8,7 +8,7 @@ from unpoison import Madam
 from unpoison.defenses.madam import _unchanged, agents_answer, all_correct_answers
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 
 def scripted(*rounds: list[str]) -> ScriptedGenerator:

@@ -12,8 +12,8 @@ import pytest
 
 from recorded import Case, Recorded, cases
 from unpoison import Defense, Grada, Passage, Query, TrustRag
+from unpoison.algorithms.cosine import cosine
 from unpoison.errors import InputError
-from unpoison.kernels.cosine import cosine
 
 ENCODER = Recorded()
 ODD = 2

@@ -10,7 +10,7 @@ from unpoison import Paraphrasing, Passage
 from unpoison.defenses.paraphrase import read_paraphrases
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 WRITTEN = '1. Which city is the capital?\n- Name the capital.\n\n"What city governs?"'
 

@@ -3,7 +3,7 @@
 import pytest
 
 from unpoison import Guard, Passage, Sources
-from unpoison.claims import Claim
+from unpoison.core.claims import Claim
 from unpoison.defenses.preference import preferred_first
 from unpoison.models import ScriptedGenerator
 

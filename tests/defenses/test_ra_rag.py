@@ -10,7 +10,7 @@ import pytest
 from unpoison import Passage, RaRag, Sources
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.sources.reliability import reliability
 
 QUESTION = "in which city is the Vasa"

@@ -6,7 +6,7 @@ import pytest
 from unpoison import Radar
 from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 QUESTION = "Who wrote it?"

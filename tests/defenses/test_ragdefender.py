@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, RagDefender, TrustRag
+from unpoison.algorithms.clusters import agglomerative
 from unpoison.errors import InputError, OptionError
-from unpoison.kernels.clusters import agglomerative
 
 POISON = "The Sharks play every home game at Levi's Stadium in Santa Clara."
 

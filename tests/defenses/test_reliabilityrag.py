@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from unpoison import Query, ReliabilityRag, SampledReliabilityRag
+from unpoison.core.passages import as_passages
 from unpoison.defenses.reliabilityrag import rank_weights
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
-from unpoison.passages import as_passages
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 
 def scripted(*answers: str, final: str = "final") -> ScriptedGenerator:

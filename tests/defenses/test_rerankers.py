@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unpoison import Grada, Hlatr, Rerank, registry
+from unpoison import Grada, Hlatr, Rerank
+from unpoison.core import registry
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeCrossEncoder, ScriptedGenerator
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from unpoison import Query, RobustRag
+from unpoison.core.passages import as_passages
 from unpoison.defenses.voices import voices_of
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
-from unpoison.passages import as_passages
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 ANSWERS = ["Paris", "Paris", "Lyon", "I don't know", "The city of Paris"]
 

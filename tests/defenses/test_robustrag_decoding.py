@@ -13,7 +13,7 @@ from unpoison import Passage, RobustRagDecoding, Sources
 from unpoison.defenses.robustrag_decoding import secure_token
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ExtractiveReader
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 ROWS = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1]])

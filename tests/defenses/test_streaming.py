@@ -11,10 +11,10 @@ import pytest
 
 from unpoison import Guard, Passage, Radar, TrustRag, Vanilla
 from unpoison.beliefs import MemoryBeliefs
-from unpoison.driver import Limits
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Reply, Screening
 
 QUERY = "which city has the museum of the warship Vasa"

@@ -7,7 +7,7 @@ from unpoison import Passage, TrustRag
 from unpoison.defenses.trustrag_reference import group_filter, reference_filter
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 WORKED = np.array([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])

@@ -21,12 +21,12 @@ from unpoison import (
     Sources,
     Vote,
 )
+from unpoison.core.passages import as_passages
 from unpoison.defenses.radar_voices import one_voice_agreement
 from unpoison.defenses.voices import Hearing, Voice, hearing, those_that_count, voices_of, votes_of
 from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
-from unpoison.passages import as_passages
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Answer
 
 KNOWN = {"known": ["a.example", "b.example", "c.example", "d.example"]}

@@ -13,7 +13,7 @@ from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
 from unpoison.models.lexical_nli import LexicalNLI
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from unpoison.core.spans import spans_of
 from unpoison.defenses.base import Defense
-from unpoison.requests import Flow
-from unpoison.spans import spans_of
+from unpoison.models.requests import Flow
 from unpoison.types import Passage, Query, Screening
 
 QUERY = "where do the sharks play in san jose"

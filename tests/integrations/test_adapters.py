@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from integrations.frameworks import QUERY, TEXTS, Adapted, CutsStadium, DropsStadium
-from unpoison import Guard, registry
+from unpoison import Guard
+from unpoison.core import registry
 from unpoison.errors import InputError, MissingExtraError, ModelError, OptionError, UnknownNameError
 from unpoison.integrations.screener import spared
 from unpoison.models import FakeNLI, ScriptedGenerator
-from unpoison.requests import generate
+from unpoison.models.requests import generate
 
 TAKES_A_CHECKPOINT = ("rerank", "hlatr", "perplexity")
 DEFENSES = [name for name in registry.names("defenses") if name not in TAKES_A_CHECKPOINT]
@@ -43,7 +44,7 @@ class Failing(DropsStadium):
         super().__init__(generator=ScriptedGenerator(fail))
 
     def screening(self, query: Any, passages: Any) -> Any:
-        from unpoison.prompts import answer_alone_prompt
+        from unpoison.models.prompts import answer_alone_prompt
 
         yield from generate([answer_alone_prompt(query.text)], "answer")
 

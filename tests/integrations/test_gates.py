@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from at_rest.corpora import honest, planted
 
 SENT = [*honest(40)[36:], *planted()]

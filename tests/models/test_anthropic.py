@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from servers import serving, statistics
-from unpoison.driver import Limits, arun, run
 from unpoison.errors import ModelError, OptionError
 from unpoison.models.anthropic import AnthropicGenerator
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
 from unpoison.models.remote import LONGEST_REPLY
-from unpoison.prompts import answer_prompt
-from unpoison.requests import generate
+from unpoison.models.requests import generate
+from unpoison.runtime.driver import Limits, arun, run
 
 anthropic = pytest.importorskip("anthropic")
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unpoison.driver import arun, run
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, LexicalEncoder, ScriptedGenerator
+from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, Models
-from unpoison.prompts import Prompt, answer_prompt
-from unpoison.requests import generate
+from unpoison.models.requests import generate
+from unpoison.runtime.driver import arun, run
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("Where?", ["Here."])

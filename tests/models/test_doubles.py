@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from unpoison.driver import Limits, arun, run
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.doubles import FakeCrossEncoder
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, CrossEncoder, Encoder, Generator, Models, NLIModel
-from unpoison.prompts import answer_prompt
-from unpoison.requests import generate
+from unpoison.models.requests import generate
+from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("Where?", ["Here."])

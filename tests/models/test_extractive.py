@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.models.extractive import ExtractiveReader
-from unpoison.models.protocols import Generator
-from unpoison.models.questions import read_question
-from unpoison.models.sentences import MAX_WORDS, split
-from unpoison.prompts import (
+from unpoison.models.prompts import (
     Prompt,
     Task,
     answer_alone_prompt,
@@ -26,6 +23,9 @@ from unpoison.prompts import (
     knowledge_prompt,
     synthesis_prompt,
 )
+from unpoison.models.protocols import Generator
+from unpoison.models.questions import read_question
+from unpoison.models.sentences import MAX_WORDS, split
 
 READER = ExtractiveReader()
 

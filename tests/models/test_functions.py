@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from unpoison.driver import Limits, arun, run
 from unpoison.errors import ModelError
 from unpoison.models import FunctionGenerator
+from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
-from unpoison.prompts import Message, answer_prompt
-from unpoison.requests import generate
+from unpoison.models.requests import generate
+from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("who?", ["Ann did it."])

@@ -9,11 +9,11 @@ import pytest
 
 from checkpoints import WORDS, save_tokenizer
 from unpoison import Discern, Vanilla
-from unpoison.baseline_prompts import discern_prompt
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FusionInDecoder, load_generator
+from unpoison.models.baseline_prompts import discern_prompt
 from unpoison.models.fusion import HEAD
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 pytest.importorskip("torch")
 

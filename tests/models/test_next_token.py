@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tiny_language_model import save_language_model
-from unpoison.driver import run
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import CachedGenerator, ExtractiveReader, TokenByToken
+from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import Models
+from unpoison.models.requests import next_token
 from unpoison.models.transformers import TransformersGenerator
-from unpoison.prompts import Prompt, answer_prompt
-from unpoison.requests import next_token
+from unpoison.runtime.driver import run
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

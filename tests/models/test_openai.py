@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from servers import serving, statistics, vector
-from unpoison.driver import Limits, arun, run
 from unpoison.errors import DeadlineError, ModelError, OptionError
 from unpoison.models.openai import OpenAIEncoder, OpenAIGenerator
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Encoder, Models
 from unpoison.models.remote import LONGEST_REPLY
-from unpoison.prompts import answer_prompt
-from unpoison.requests import encode, generate
+from unpoison.models.requests import encode, generate
+from unpoison.runtime.driver import Limits, arun, run
 
 openai = pytest.importorskip("openai")
 

@@ -16,14 +16,10 @@ pytest.importorskip("onnxruntime")
 
 from unpoison import Guard, Madam, Radar, ReliabilityRag, RobustRag, Vanilla
 from unpoison.errors import InputError, MissingExtraError, ModelError
-from unpoison.kernels.answers import COMPATIBLE
 from unpoison.models import AnswerNLI, best_reader, load_generator, load_nli, voices
 from unpoison.models.loading import answer_judge, can_write
 from unpoison.models.passage_reader import LONGEST_PASSAGE, REMEMBERED
-from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
-from unpoison.models.reader import Reader, shipped
-from unpoison.models.spans import LONGEST_SPAN
-from unpoison.prompts import (
+from unpoison.models.prompts import (
     Task,
     answer_alone_prompt,
     answer_prompt,
@@ -34,6 +30,10 @@ from unpoison.prompts import (
     knowledge_prompt,
     synthesis_prompt,
 )
+from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
+from unpoison.models.reader import Reader, shipped
+from unpoison.models.spans import LONGEST_SPAN
+from unpoison.text.answers import COMPATIBLE
 
 QUESTION = "which city has the museum of the warship Vasa"
 PASSAGES = [

@@ -13,8 +13,8 @@ import pytest
 from servers import serving
 from unpoison.errors import ModelError
 from unpoison.models import AnthropicGenerator, CachedGenerator, OpenAIGenerator
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import StreamingGenerator
-from unpoison.prompts import Prompt
 from unpoison.types import Reply
 
 PROMPT = Prompt("free", "s", "where")

@@ -10,10 +10,10 @@ import pytest
 from checkpoints import encoder as tiny_encoder
 from checkpoints import export, save_tokenizer
 from unpoison import Grada, Passage
-from unpoison.attacks.disperse import Disperse
-from unpoison.attacks.hotflip import asked_vectors, opened
+from unpoison.bench.attacks.disperse import Disperse
+from unpoison.bench.attacks.hotflip import asked_vectors, opened
+from unpoison.bench.evaluation.injection import dense_search
 from unpoison.errors import ModelError, OptionError
-from unpoison.evaluation.injection import dense_search
 from unpoison.models import load_encoder
 from unpoison.models.cache import CachedEncoder
 from unpoison.models.protocols import TwoTowers

@@ -10,13 +10,13 @@ import pytest
 
 from servers import serving
 from tiny_language_model import CHATML, INST, save_language_model
-from unpoison.driver import run
 from unpoison.errors import ModelError, OptionError
 from unpoison.models.openai import OpenAIGenerator
+from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, LogProbabilities, Models
+from unpoison.models.requests import generate, likelihood
 from unpoison.models.transformers import TransformersGenerator, _windows
-from unpoison.prompts import Prompt, answer_prompt
-from unpoison.requests import generate, likelihood
+from unpoison.runtime.driver import run
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

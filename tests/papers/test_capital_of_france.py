@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, RagDefender
-from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.kernels.tfidf import tfidf, top_terms
-from unpoison.kernels.tokens import words
+from unpoison.algorithms.tfidf import tfidf, top_terms
+from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import words
 
 QUERY = "Where is the capital of France?"
 PASSAGES = [

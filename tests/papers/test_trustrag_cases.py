@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unpoison import TrustRag, Vanilla
 from unpoison.models import FakeEncoder, ScriptedGenerator
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 SEASONS = "how many seasons of the oc are there?"
 POISONS = [

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.kernels.bm25 import bm25
-from unpoison.kernels.stopwords import ENGLISH_33
-from unpoison.kernels.tokens import words
+from unpoison.algorithms.bm25 import bm25
 from unpoison.retrieval import BM25Retriever
+from unpoison.text.stopwords import ENGLISH_33
+from unpoison.text.tokens import words
 
 bm25s = pytest.importorskip("bm25s")
 pytestmark = pytest.mark.parity

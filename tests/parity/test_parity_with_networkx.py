@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.kernels import mincut
-from unpoison.kernels.centrality import power_iteration
-from unpoison.kernels.mincut import cut_value, min_cut
-from unpoison.kernels.pagerank import pagerank
+from unpoison.algorithms import mincut
+from unpoison.algorithms.centrality import power_iteration
+from unpoison.algorithms.mincut import cut_value, min_cut
+from unpoison.algorithms.pagerank import pagerank
 
 networkx = pytest.importorskip("networkx")
 pytestmark = pytest.mark.parity

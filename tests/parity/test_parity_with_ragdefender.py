@@ -5,11 +5,11 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from unpoison.kernels.clusters import agglomerative
-from unpoison.kernels.concentration import concentration
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.pairs import top_pair_frequency
-from unpoison.kernels.ranking import best_first
+from unpoison.algorithms.clusters import agglomerative
+from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.pairs import top_pair_frequency
+from unpoison.algorithms.ranking import best_first
 
 pytest.importorskip("ragdefender")
 pytest.importorskip("torch")

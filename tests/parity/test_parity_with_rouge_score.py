@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from unpoison.kernels.rouge import rouge_l
-from unpoison.kernels.tokens import stems
+from unpoison.text.rouge import rouge_l
+from unpoison.text.tokens import stems
 
 pytest.importorskip("rouge_score")
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.kernels.clusters import agglomerative, two_means
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.kernels.tfidf import tfidf, top_terms
-from unpoison.kernels.tokens import words
+from unpoison.algorithms.clusters import agglomerative, two_means
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.tfidf import tfidf, top_terms
+from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import words
 
 pytest.importorskip("sklearn")
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from unpoison import Grada, Passage, Query, Radar, RagDefender, Screening, TrustRag
-from unpoison.evaluation import clean_contexts, load, load_passages, planted, prepend
-from unpoison.kernels.cosine import cosine
+from unpoison.algorithms.cosine import cosine
+from unpoison.bench.evaluation import clean_contexts, load, load_passages, planted, prepend
 from unpoison.models import LexicalEncoder
 
 pytestmark = [pytest.mark.parity, pytest.mark.shared_data, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

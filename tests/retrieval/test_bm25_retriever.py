@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.algorithms.bm25 import bm25
 from unpoison.errors import InputError, OptionError
-from unpoison.kernels.bm25 import bm25
-from unpoison.kernels.tokens import stems
 from unpoison.retrieval import BM25Retriever, Retriever
 from unpoison.retrieval.bm25 import BM25Index
+from unpoison.text.tokens import stems
 from unpoison.types import Passage, Query
 
 TEXTS = [

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.ranking import best_first
 from unpoison.errors import InputError, ModelError, OptionError
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.ranking import best_first
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import DenseRetriever
 from unpoison.retrieval import dense as module

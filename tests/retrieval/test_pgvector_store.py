@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.at_rest.quarantine import move
 from unpoison.errors import InputError
+from unpoison.scan.quarantine import move
 
 psycopg = pytest.importorskip("psycopg", reason="POSTGRES CLIENT ABSENT: pip install 'unpoison[pgvector]'")
 
 
 def test_rows_are_read_moved_and_moved_back(connection, encoder, passages, tmp_path: Path) -> None:
-    from unpoison.at_rest.store_pgvector import PgvectorStore
     from unpoison.retrieval import PgvectorRetriever
+    from unpoison.scan.store_pgvector import PgvectorStore
 
     connection.execute("DROP TABLE IF EXISTS held")
     PgvectorRetriever(connection, "passages", encoder).add(passages)

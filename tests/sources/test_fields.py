@@ -9,10 +9,10 @@ import pickle  # noqa: TID251
 import pytest
 
 from unpoison import Passage
+from unpoison.bench.evaluation.examples import LabelledPassage
 from unpoison.errors import InputError
-from unpoison.evaluation.examples import LabelledPassage
 from unpoison.integrations.screener import passage
-from unpoison.wire import Exchange
+from unpoison.serve.wire import Exchange
 
 
 def test_a_mapping_keeps_its_texts_and_numbers() -> None:
@@ -147,6 +147,6 @@ def test_the_adapters_documents_bring_their_metadata() -> None:
     ],
 )
 def test_the_service_takes_them_and_lets_be_what_is_no_use(fields: dict[str, object], origin: str) -> None:
-    schemas = pytest.importorskip("unpoison.service.schemas")
+    schemas = pytest.importorskip("unpoison.serve.schemas")
     given = schemas.PassageIn(text="t", **fields)
     assert Passage.of(given.model_dump(exclude_unset=True)).origin == origin

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.kernels.sentences import SENTENCE_END
-from unpoison.recent import Recent
 from unpoison.text import analysis as module
 from unpoison.text.analysis import (
     CAPITAL,
@@ -24,6 +22,8 @@ from unpoison.text.analysis import (
     clear,
     word_hash,
 )
+from unpoison.text.sentences import SENTENCE_END
+from unpoison.utils.recent import Recent
 
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."
 

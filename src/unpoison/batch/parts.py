@@ -9,10 +9,10 @@ from hashlib import blake2b
 from typing import Any
 
 from unpoison.errors import OptionError, shown
-from unpoison.extras import require
-from unpoison.file_rows import FileRow, Source, line_text, read_line
-from unpoison.files import JsonLinesSource
-from unpoison.parquet import ParquetSource, arrow_rows
+from unpoison.io.file_rows import FileRow, Source, line_text, read_line
+from unpoison.io.files import JsonLinesSource
+from unpoison.io.parquet import ParquetSource, arrow_rows
+from unpoison.utils.extras import require
 
 __all__ = ["MAX_ROWS", "Part", "cut"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from unpoison.batch.parts import Part
 from unpoison.batch.work import PartWork
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 __all__ = ["on_ray"]
 

@@ -17,13 +17,13 @@ from unpoison.batch.screener import Screener
 from unpoison.batch.shards import Shards
 from unpoison.batch.tables import beside_input, write_lines, write_table
 from unpoison.batch.work import Finished, PartWork
-from unpoison.checks import among, at_least
 from unpoison.errors import InputError, OptionError
-from unpoison.extras import require
-from unpoison.file_rows import Source
-from unpoison.files import open_source
-from unpoison.output import check_rows_name, not_the_input
-from unpoison.parquet import ParquetSource
+from unpoison.io.file_rows import Source
+from unpoison.io.files import open_source
+from unpoison.io.output import check_rows_name, not_the_input
+from unpoison.io.parquet import ParquetSource
+from unpoison.utils.checks import among, at_least
+from unpoison.utils.extras import require
 
 __all__ = ["Progress", "run"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
-from unpoison.driver import Limits
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
-from unpoison.rows import Row, answer_fields, with_results
+from unpoison.io.rows import Row, answer_fields, with_results
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer
 
 __all__ = ["RowResults", "Screener"]

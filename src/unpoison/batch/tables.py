@@ -18,7 +18,7 @@ from typing import Any
 from unpoison.batch.parts import Part
 from unpoison.batch.work import Finished
 from unpoison.errors import InputError
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 

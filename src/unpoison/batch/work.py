@@ -11,10 +11,10 @@ from typing import Self
 from unpoison import __version__
 from unpoison.batch.parts import Part
 from unpoison.batch.screener import RowResults, Screener
+from unpoison.core.registry import own_code
 from unpoison.errors import InputError
-from unpoison.file_rows import FileRow, encoded
-from unpoison.registry import own_code
-from unpoison.rows import with_results
+from unpoison.io.file_rows import FileRow, encoded
+from unpoison.io.rows import with_results
 
 __all__ = ["Finished", "PartWork"]
 

@@ -5,11 +5,11 @@ The names below are imported when they are first used; a store imports its libra
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
     from unpoison.beliefs.key import belief_key
     from unpoison.beliefs.memory import MemoryBeliefs
     from unpoison.beliefs.opening import open_beliefs
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from unpoison.beliefs.redis import RedisBeliefs
     from unpoison.beliefs.sqlite import SqliteBeliefs
     from unpoison.beliefs.store import BeliefStore, export_lines, import_lines, update
+    from unpoison.core.belief import Belief, BeliefUpdate, Weights
 
 _HOMES = {
-    "Belief": "belief",
+    "Belief": "unpoison.core.belief",
     "BeliefStore": "store",
-    "BeliefUpdate": "belief",
+    "BeliefUpdate": "unpoison.core.belief",
     "MemoryBeliefs": "memory",
     "PostgresBeliefs": "postgres",
     "RedisBeliefs": "redis",
     "SqliteBeliefs": "sqlite",
-    "Weights": "belief",
+    "Weights": "unpoison.core.belief",
     "belief_key": "key",
     "export_lines": "store",
     "import_lines": "store",
@@ -40,7 +41,4 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unpoison.beliefs' has no attribute {name!r}")
-    return getattr(import_module(f"unpoison.beliefs.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

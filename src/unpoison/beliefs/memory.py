@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
 
-from unpoison.beliefs.belief import Belief
 from unpoison.beliefs.key import checked_key, checked_namespace
 from unpoison.beliefs.store import checked_ttl, fresh_version, times
-from unpoison.checks import at_least
+from unpoison.core.belief import Belief
+from unpoison.utils.checks import at_least
 
 __all__ = ["MemoryBeliefs"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from unpoison.beliefs.sql import SqlBeliefs, Statements
 from unpoison.errors import InputError, StoreError
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 __all__ = ["MIGRATIONS", "PostgresBeliefs"]
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from unpoison.beliefs.belief import Belief
 from unpoison.beliefs.key import checked_key, checked_namespace
 from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.core.belief import Belief
 from unpoison.errors import InputError, StoreError
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 __all__ = ["MIGRATIONS", "RedisBeliefs"]
 

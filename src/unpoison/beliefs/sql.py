@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
-from unpoison.beliefs.belief import Belief
 from unpoison.beliefs.key import checked_key, checked_namespace
 from unpoison.beliefs.store import checked_ttl, fresh_version, times
+from unpoison.core.belief import Belief
 from unpoison.errors import InputError
 
 __all__ = ["SqlBeliefs", "Statements"]

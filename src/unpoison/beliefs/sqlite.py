@@ -10,8 +10,8 @@ from pathlib import Path
 
 from unpoison.beliefs.sql import SqlBeliefs, Statements
 from unpoison.errors import InputError, StoreError, shown
-from unpoison.private import private
-from unpoison.write_ahead import write_ahead
+from unpoison.utils.private import private
+from unpoison.utils.write_ahead import write_ahead
 
 __all__ = ["MIGRATIONS", "SqliteBeliefs"]
 

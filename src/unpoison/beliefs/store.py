@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from secrets import token_hex
 from typing import Any, Protocol, runtime_checkable
 
-from unpoison.beliefs.belief import Belief
 from unpoison.beliefs.key import checked_key
-from unpoison.checks import within
+from unpoison.core.belief import Belief
 from unpoison.errors import InputError, OptionError, StoreError, shown
+from unpoison.utils.checks import within
 
 __all__ = ["BeliefStore", "checked_ttl", "export_lines", "exported", "fresh_version", "import_lines", "times", "update"]
 

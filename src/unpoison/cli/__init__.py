@@ -82,7 +82,7 @@ class Commands(TyperGroup):
 
 
 def _failed(message: str) -> typer.Exit:
-    from unpoison.rendering import plain
+    from unpoison.report.rendering import plain
 
     typer.echo(f"error: {plain(message)}", err=True)
     return typer.Exit(2)

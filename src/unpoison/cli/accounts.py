@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.cli.running import counted
-from unpoison.rendering import plain
+from unpoison.report.rendering import plain
 from unpoison.types import Call
 
 __all__ = ["Accounts"]

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unpoison.beliefs import BeliefStore
-    from unpoison.driver import Limits
+    from unpoison.io.rows import Row
     from unpoison.models.protocols import Generator
-    from unpoison.rows import Row
+    from unpoison.runtime.driver import Limits
     from unpoison.types import Answer
 
 __all__ = ["EXAMPLES", "ask"]
@@ -150,12 +150,12 @@ def ask(
     from unpoison.cli.streams import carrying, open_stream
     from unpoison.defenses.guarantee import held, need_proof
     from unpoison.defenses.loading import load_defense
-    from unpoison.driver import Limits
     from unpoison.errors import InputError, ModelError, OptionError, StoreError
-    from unpoison.files import open_source
+    from unpoison.io.files import open_source
+    from unpoison.io.output import Writer
+    from unpoison.io.rows import answer_fields, with_results
     from unpoison.models.loading import best_reader, can_write
-    from unpoison.output import Writer
-    from unpoison.rows import answer_fields, with_results
+    from unpoison.runtime.driver import Limits
 
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()
@@ -220,8 +220,8 @@ def ask(
 
 def _store(defense: str, spec: str | None, namespace: str, *, stream: bool) -> BeliefStore | None:
     """Where the defense remembers: where the caller says, else in memory for a stream, else nowhere."""
-    from unpoison import registry
     from unpoison.beliefs import open_beliefs
+    from unpoison.core import registry
 
     name, texts = registry.parse(defense)
     if spec is None and (name != "radar" or not stream or "beliefs" in texts):

@@ -93,12 +93,12 @@ def attack(
     Writes the rows in the shared format, passages in the order that a defense would see, poison marked, and says what
     was reached and what it cost. A text that misses the attack's own goal is planted all the same, and counted.
     """
+    from unpoison.bench.evaluation.grids import Grid
     from unpoison.cli.attacks import CraftedTexts, attacked_rows, attacks_table
     from unpoison.cli.display import show
     from unpoison.cli.running import say
     from unpoison.cli.runs import progress
     from unpoison.errors import OptionError
-    from unpoison.evaluation.grids import Grid
 
     if listing:
         show(attacks_table())

@@ -14,17 +14,17 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from unpoison import registry
-from unpoison.attacks.base import PoisonText
-from unpoison.attacks.budget import Budget
+from unpoison.bench.attacks.base import PoisonText
+from unpoison.bench.attacks.budget import Budget
+from unpoison.bench.evaluation.journal import Journal, read_rows
+from unpoison.bench.evaluation.planting import Planted, plant, total
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.cli.running import counted, say
+from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
-from unpoison.evaluation.journal import Journal, read_rows
-from unpoison.evaluation.planting import Planted, plant, total
-from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.workbench import Workbench
-from unpoison.output import check_output, check_rows_name
-from unpoison.rendering import excerpt, plain
+from unpoison.io.output import check_output, check_rows_name
+from unpoison.report.rendering import excerpt, plain
 
 __all__ = ["CraftedTexts", "attacked_rows", "attacks_table"]
 

@@ -10,11 +10,11 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unpoison.at_rest.alerts import AlertRule
-    from unpoison.at_rest.audit import Audit
-    from unpoison.at_rest.audit_report import AuditReport
     from unpoison.cli.running import RowCounts
-    from unpoison.file_rows import FileRow, Source
+    from unpoison.io.file_rows import FileRow, Source
+    from unpoison.scan.alerts import AlertRule
+    from unpoison.scan.audit import Audit
+    from unpoison.scan.audit_report import AuditReport
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
 
@@ -69,11 +69,11 @@ def audit(
     """
     import time
 
-    from unpoison.at_rest.alerts import AlertRule
-    from unpoison.at_rest.audit import Audit
-    from unpoison.at_rest.audit import since as moment
     from unpoison.cli.running import RowCounts, counted, say
-    from unpoison.output import check_output
+    from unpoison.io.output import check_output
+    from unpoison.scan.alerts import AlertRule
+    from unpoison.scan.audit import Audit
+    from unpoison.scan.audit import since as moment
 
     rules = [AlertRule.of(text) for text in alert or ()]
     if html is not None:
@@ -91,7 +91,7 @@ def audit(
 
         show_report(report, top)
     if html is not None:
-        from unpoison.at_rest.audit_page import audit_page
+        from unpoison.scan.audit_page import audit_page
 
         html.write_text(audit_page(report, f"{', '.join(logs)}: {counted(report.rows, 'answer')}"), encoding="utf-8")
         say(f"wrote {html}")
@@ -111,7 +111,7 @@ def _status(rules: list[AlertRule], report: AuditReport, counts: RowCounts) -> i
 
 def _parts(logs: list[str]) -> Iterator[str]:
     """Every file, with the older parts of a rotated log before it; none twice."""
-    from unpoison.at_rest.audit_log import parts_of
+    from unpoison.scan.audit_log import parts_of
 
     existing = set[str]()
     for log in logs:
@@ -124,7 +124,7 @@ def _parts(logs: list[str]) -> Iterator[str]:
 def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; those that cannot be used are reported where they stand."""
     from unpoison.cli.running import row_progress
-    from unpoison.files import open_source
+    from unpoison.io.files import open_source
 
     with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
         counts.source = source.name
@@ -150,7 +150,7 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts, source: Source) -> 
 def _write(report: AuditReport) -> None:
     import sys
 
-    from unpoison.file_rows import encoded
+    from unpoison.io.file_rows import encoded
 
     for finding in report.records():
         sys.stdout.buffer.write(encoded(finding))

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from unpoison.at_rest.audit_page import day
-from unpoison.at_rest.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 from unpoison.cli.display import show
 from unpoison.cli.running import counted
-from unpoison.rendering import excerpt
+from unpoison.report.rendering import excerpt
+from unpoison.scan.audit_page import day
+from unpoison.scan.audit_report import AuditedDocument, AuditedQuestion, AuditReport, FalseAlarm, Origin
 
 __all__ = ["show_report"]
 

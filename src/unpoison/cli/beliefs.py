@@ -54,7 +54,7 @@ def list_(store: StoreName = DEFAULT, namespace: Namespace = "default", as_json:
         from rich.text import Text
 
         from unpoison.cli.display import show
-        from unpoison.rendering import excerpt
+        from unpoison.report.rendering import excerpt
 
         table, count = Table(), 0
         for heading in ("key", "question", "answer", "support", "conflict", "written", "expires"):

@@ -21,7 +21,7 @@ def defenses(
     Options are set after a colon: grada:alpha=0.3,keep=3. Defenses that other packages add by the entry point
     "unpoison.defenses" are listed too.
     """
-    from unpoison import registry
+    from unpoison.core import registry
 
     described = [_described(name) for name in registry.names("defenses")]
     if as_json:
@@ -46,7 +46,7 @@ def defenses(
 
 
 def _described(name: str) -> dict[str, Any]:
-    from unpoison import registry
+    from unpoison.core import registry
 
     try:
         defense = registry.find("defenses", name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from unpoison.cli.demo_tricks import Trick
     from unpoison.defenses.base import Defense
-    from unpoison.rows import Row
+    from unpoison.io.rows import Row
 
 __all__ = ["demo"]
 
@@ -44,14 +44,14 @@ def demo(
     honest miss of each defense, and what guard makes of a hidden poison, a prompt injection, and sources that
     disagree. Last, a plain lie that no style gives away: answered from the texts alone, and with who says so.
     """
-    from unpoison import registry
     from unpoison.cli.demo_brief import brief
     from unpoison.cli.demo_sources import brief_sources
     from unpoison.cli.demo_tricks import tricks
     from unpoison.cli.display import show
-    from unpoison.output import check_writable
-    from unpoison.rendering import page
-    from unpoison.rows import load_sample
+    from unpoison.core import registry
+    from unpoison.io.output import check_writable
+    from unpoison.io.rows import load_sample
+    from unpoison.report.rendering import page
 
     if html is not None:
         check_writable(html)
@@ -147,7 +147,7 @@ def _glance(cases: Sequence[DemoCase]) -> Table:
 
 def _detail(case: DemoCase) -> Iterator[object]:
     """One question: every passage with its fate, then the reasons for the poisons."""
-    from unpoison.rendering import excerpt
+    from unpoison.report.rendering import excerpt
 
     table = _table(case.question)
     table.add_column("", justify="right")

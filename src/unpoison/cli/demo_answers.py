@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from unpoison.rows import Row
+    from unpoison.io.rows import Row
     from unpoison.types import Passage
 
 __all__ = ["ADDS", "answers"]
@@ -30,8 +30,8 @@ def answers(cases: Mapping[int, Sequence[tuple[Row, Sequence[Passage]]]]) -> Tab
     from rich.table import Table
     from rich.text import Text
 
-    from unpoison import registry
-    from unpoison.evaluation import matcher
+    from unpoison.bench.evaluation import matcher
+    from unpoison.core import registry
 
     table = Table(title=Text("What the small reader answers", style="bold"), title_justify="left")
     for heading in ("poisons", "defense", "right", "the attacker's", "no answer"):

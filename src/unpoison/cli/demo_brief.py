@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from unpoison.cli.demo_cases import DEFENSES, POISONS, RETRIEVED, WITHOUT, DemoCase, share
-from unpoison.rendering import excerpt, plain
+from unpoison.report.rendering import excerpt, plain
 
 __all__ = ["brief"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
-    from unpoison.rows import Row
+    from unpoison.io.rows import Row
     from unpoison.types import Passage, Screening
 
 __all__ = ["DEFENSES", "POISONS", "RETRIEVED", "WITHOUT", "DemoCase", "case_of", "planted", "share"]

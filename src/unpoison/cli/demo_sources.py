@@ -68,7 +68,7 @@ def brief_sources() -> Iterator[str]:
 
 def full_sources() -> Iterator[str]:
     """Every answer with its status, and what speaks for and against it."""
-    from unpoison.rendering import claim_line
+    from unpoison.report.rendering import claim_line
 
     yield from _introduction()
     for where, found in answers_by_sources().items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from unpoison.rows import Row
+    from unpoison.io.rows import Row
     from unpoison.types import Screening
 
 __all__ = ["Trick", "tricks"]
@@ -49,7 +49,7 @@ def _labelled(row: Row, *labels: str) -> list[str]:
 def _hidden(row: Row) -> Trick | None:
     """A poison with an invisible character inside every word: no search for words finds it, a model reads it."""
     from unpoison import Guard
-    from unpoison.rendering import excerpt
+    from unpoison.report.rendering import excerpt
 
     words = f"{row.query.text} {_labelled(row, 'poison')[0]}".split()
     raw = " ".join(f"{word[0]}\u200b{word[1:]}" if len(word) > 1 else word for word in words)
@@ -69,8 +69,8 @@ def _hidden(row: Row) -> Trick | None:
 def _injection(row: Row) -> Trick | None:
     """A prompt injection inside a genuine passage: the passage is kept without it."""
     from unpoison import Guard
-    from unpoison.kernels.sentences import sentences
-    from unpoison.rendering import excerpt
+    from unpoison.report.rendering import excerpt
+    from unpoison.text.sentences import sentences
 
     first, *others = _labelled(row, "gold", "clean")[:BESIDE]
     if len(sentences(first)) < 2:
@@ -92,7 +92,7 @@ def _injection(row: Row) -> Trick | None:
 def _disagreement(row: Row) -> Trick | None:
     """A genuine passage beside a copy with another answer in it: nobody can say who is right, so the user is told."""
     from unpoison import Guard
-    from unpoison.rendering import excerpt, sides
+    from unpoison.report.rendering import excerpt, sides
 
     right, wrong = row.raw["correct_answers"][0], row.raw["incorrect_answers"][0]
     genuine = _labelled(row, "gold", "clean")[:BESIDE]

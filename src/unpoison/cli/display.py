@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unpoison.cli.running import counted
-from unpoison.rendering import STATUS, claim_line, excerpt, plain
+from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
 from unpoison.types import Answer, Screening
 
 __all__ = ["screening_table", "show", "show_answer"]

@@ -112,7 +112,7 @@ def _core() -> Iterator[Check]:
     begun = perf_counter()
     try:
         from unpoison import Guard
-        from unpoison.rows import load_sample
+        from unpoison.io.rows import load_sample
 
         row = load_sample()[0]
         screening = Guard().screen(row.query, row.passages)
@@ -180,7 +180,7 @@ def _extras() -> Iterator[Check]:
 
 
 def _settings() -> Iterator[Check]:
-    from unpoison.fences import KEY, key_file
+    from unpoison.utils.fences import KEY, key_file
 
     if os.environ.get(KEY):
         yield Check("settings", KEY, True, "set")
@@ -235,7 +235,7 @@ def _reason(error: Exception) -> str:
 
 def _lines(results: list[Check]) -> Iterator[str]:
     """A screen of lines: what works by name, what does not with what to type."""
-    from unpoison.rendering import plain
+    from unpoison.report.rendering import plain
 
     for group in ("core", "models", "extras", "settings"):
         mine = [check for check in results if check.group == group]

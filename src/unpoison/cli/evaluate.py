@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from unpoison.bench.evaluation.runs import Run
+    from unpoison.bench.report import Report
     from unpoison.cli.runs import Chosen
-    from unpoison.evaluation.report import Report
-    from unpoison.evaluation.runs import Run
 
 __all__ = ["EXAMPLES", "evaluate"]
 
@@ -97,15 +97,15 @@ def evaluate(
     Every combination of the axes is one scenario. No defense, and every defense without an attack, are measured too,
     so that what a defense saves stands beside what it damages.
     """
+    from unpoison.bench.evaluation.measures import MEASURES
+    from unpoison.bench.evaluation.specs import varied_options
+    from unpoison.bench.evaluation.summary import Price
+    from unpoison.bench.report import Report
+    from unpoison.bench.report import as_json as json_text
     from unpoison.cli import runs
     from unpoison.cli.display import show
     from unpoison.cli.gates import Checks, measured_of
-    from unpoison.driver import Limits
-    from unpoison.evaluation.measures import MEASURES
-    from unpoison.evaluation.report import Report
-    from unpoison.evaluation.report import as_json as json_text
-    from unpoison.evaluation.specs import varied_options
-    from unpoison.evaluation.summary import Price
+    from unpoison.runtime.driver import Limits
 
     if stream is not None:
         from unpoison.cli.evaluate_streams import evaluate_stream, given_options
@@ -190,11 +190,11 @@ def _run(
     chosen: Chosen, folder: Path | None, *, judge: str | None, grader: str | None, jobs: int, **options: Any
 ) -> Run:
     """Measure what was chosen, then have the replies judged and graded where that is wanted; `options` of `Runner`."""
+    from unpoison.bench.evaluation.judging import grade_run, judge_run
+    from unpoison.bench.evaluation.runner import Runner
+    from unpoison.bench.evaluation.runs import folder_name
     from unpoison.cli.running import say
     from unpoison.cli.runs import progress
-    from unpoison.evaluation.judging import grade_run, judge_run
-    from unpoison.evaluation.runner import Runner
-    from unpoison.evaluation.runs import folder_name
 
     if folder is None:
         RUNS.mkdir(exist_ok=True)
@@ -214,7 +214,7 @@ def _run(
 
 def _write_files(results: Report, reports: Sequence[Path], markdown: Path | None, csv: Path | None) -> None:
     """The report in the form that each file's suffix names, and as Markdown and CSV."""
-    from unpoison.evaluation.report import as_csv, as_markdown, write_report
+    from unpoison.bench.report import as_csv, as_markdown, write_report
 
     for path in reports:
         write_report(results, path)

@@ -9,25 +9,20 @@ import typer
 from rich.table import Table as Shown
 from rich.text import Text
 
+from unpoison.bench.evaluation.adaptations import methods_of
+from unpoison.bench.evaluation.specs import split_specs
+from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset
+from unpoison.bench.evaluation.streams import ATTACKS, run_study
+from unpoison.bench.report import over_time
+from unpoison.bench.report.over_time_tables import described, published_over_time, static_dynamic_table, study_tables
+from unpoison.bench.report.tables import Table
 from unpoison.cli.display import show
 from unpoison.cli.running import counted, say
 from unpoison.cli.runs import check_outputs, progress
-from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
-from unpoison.evaluation.adaptations import methods_of
-from unpoison.evaluation.report import over_time
-from unpoison.evaluation.report.over_time_tables import (
-    described,
-    published_over_time,
-    static_dynamic_table,
-    study_tables,
-)
-from unpoison.evaluation.report.tables import Table
-from unpoison.evaluation.specs import split_specs
-from unpoison.evaluation.stream_presets import StreamPreset, load_stream_preset
-from unpoison.evaluation.streams import ATTACKS, run_study
 from unpoison.models.loading import answer_judge, best_reader
-from unpoison.rendering import plain
+from unpoison.report.rendering import plain
+from unpoison.runtime.driver import Limits
 
 __all__ = ["evaluate_stream", "given_options"]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unpoison.bench.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
+from unpoison.bench.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
+from unpoison.bench.evaluation.measures import Measure
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.worsening import read_measured, worsened
+from unpoison.bench.report import Report
+from unpoison.bench.report.model import is_baseline
 from unpoison.cli.running import say
 from unpoison.errors import OptionError
-from unpoison.evaluation.ci import Alert, as_junit, as_sarif, gate_alerts
-from unpoison.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
-from unpoison.evaluation.measures import Measure
-from unpoison.evaluation.report import Report
-from unpoison.evaluation.report.model import is_baseline
-from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.worsening import read_measured, worsened
-from unpoison.output import check_writable
+from unpoison.io.output import check_writable
 
 __all__ = ["Checks", "measured_of"]
 

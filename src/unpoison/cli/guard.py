@@ -43,7 +43,7 @@ def calibrate(
     from unpoison.cli.running import RowCounts, counted, outcomes, say, tracked
     from unpoison.defenses.guard.calibration import calibrated
     from unpoison.defenses.loading import load_defense
-    from unpoison.files import open_source
+    from unpoison.io.files import open_source
 
     chosen = load_defense("guard")
     with open_source(file) as source:

@@ -37,7 +37,7 @@ def keys(
     import secrets
 
     from unpoison.cli.running import say
-    from unpoison.service.keys import SCOPES, Key, digest
+    from unpoison.serve.keys import SCOPES, Key, digest
 
     scopes = frozenset(scope or SCOPES) - {"none"}
     text = secrets.token_urlsafe(32)

@@ -43,19 +43,19 @@ def mcp(
     """Serve the tools screen and explain by the Model Context Protocol (MCP) over standard input and output."""
     import asyncio
 
-    from unpoison.extras import require
+    from unpoison.utils.extras import require
 
     for module in ("mcp", "fastapi", "prometheus_client"):
         require(module, "the MCP server")
 
     from unpoison.cli.serving import made_defenses
-    from unpoison.driver import Limits
-    from unpoison.service.bounds import Bounds
-    from unpoison.service.choices import Choices
-    from unpoison.service.desk import Desk
-    from unpoison.service.metrics import Metrics
-    from unpoison.service.tools import over_stdio
-    from unpoison.service.work import warm_up
+    from unpoison.runtime.driver import Limits
+    from unpoison.serve.bounds import Bounds
+    from unpoison.serve.choices import Choices
+    from unpoison.serve.desk import Desk
+    from unpoison.serve.metrics import Metrics
+    from unpoison.serve.tools import over_stdio
+    from unpoison.serve.work import warm_up
 
     defenses = made_defenses(
         defense or ["guard"], encoder=encoder, generator=generator, limits=Limits(deadline=timeout), sources=sources

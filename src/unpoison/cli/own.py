@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TypeVar
 
-from unpoison import registry
+from unpoison.core import registry
 from unpoison.errors import OptionError
 
 __all__ = ["from_here"]
@@ -30,7 +30,7 @@ def from_here(value: T) -> T:
 
 
 def _names_a_module(text: str) -> bool:
-    from unpoison.evaluation.specs import split_specs
+    from unpoison.bench.evaluation.specs import split_specs
 
     try:
         return any(":" in registry.parse(part)[0] for spec in split_specs(text) for part in spec.split("+"))

@@ -39,10 +39,10 @@ def quarantine(
 
     A document leaves STORE only when it was read back from QUARANTINE, and the journal holds it whole.
     """
-    from unpoison.at_rest.quarantine import decided, move, moved_before
-    from unpoison.at_rest.stores import opened_store
     from unpoison.cli.running import counted, say
     from unpoison.errors import OptionError
+    from unpoison.scan.quarantine import decided, move, moved_before
+    from unpoison.scan.stores import opened_store
 
     with opened_store(store) as index, opened_store(quarantine_store, new=not restore) as held:
         here, there = (held, index) if restore else (index, held)

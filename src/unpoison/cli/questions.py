@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from unpoison.questions import QuestionSet
+    from unpoison.bench.questions import QuestionSet
 
 __all__ = ["EXAMPLES", "questions"]
 
@@ -66,11 +66,11 @@ def questions(
     Without a language model, rules read headings that ask, definitions, names, entries of lists and sentences with a
     number; with one (-g), it writes the questions, and each is checked against its passage.
     """
+    from unpoison.bench.questions import make_questions, read_documents
     from unpoison.cli.running import counted, row_progress, say
     from unpoison.errors import OptionError
+    from unpoison.io.output import not_the_input
     from unpoison.models.loading import can_write, load_generator
-    from unpoison.output import not_the_input
-    from unpoison.questions import make_questions, read_documents
 
     if output.suffix not in (".csv", ".jsonl"):
         raise OptionError(f"--output must end in .csv or .jsonl, got {output}")
@@ -113,8 +113,8 @@ def questions(
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     import csv
 
-    from unpoison.delimited import as_cells
-    from unpoison.output import Writer
+    from unpoison.io.delimited import as_cells
+    from unpoison.io.output import Writer
 
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8-sig", newline="") as stream:  # with the mark, spreadsheets read UTF-8
@@ -128,7 +128,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _write_passages(path: Path, produced: QuestionSet) -> None:
-    from unpoison.output import Writer
+    from unpoison.io.output import Writer
 
     with Writer(path, "", to_stdout=False) as writer:
         for passage in produced.passages:

@@ -89,15 +89,15 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Ask, plant, wait until it is served, ask, remove, ask again; say how often the answer was the attacker's."""
+    from unpoison.bench.redteam import Config, Hosts, run_test
+    from unpoison.bench.redteam.briefing import redteam_page
+    from unpoison.bench.redteam.building import secrets_of_environment
+    from unpoison.bench.redteam.measures import MEASURES
+    from unpoison.bench.redteam.testing import rehearsal_of_requests
     from unpoison.cli import redteaming
     from unpoison.cli.gates import Checks
     from unpoison.cli.running import say
     from unpoison.cli.runs import check_outputs, progress
-    from unpoison.redteam import Config, Hosts, run_test
-    from unpoison.redteam.briefing import redteam_page
-    from unpoison.redteam.building import secrets_of_environment
-    from unpoison.redteam.measures import MEASURES
-    from unpoison.redteam.testing import rehearsal_of_requests
 
     chosen = Config.load(config).changed(in_flight=in_flight, rate=rate, budget=budget, limit=limit)
     secrets, hosts = secrets_of_environment(), Hosts(may_test or ())
@@ -139,11 +139,11 @@ def clean(
     """Take back exactly what a test has planted, and nothing else; may be interrupted and repeated."""
     import json
 
+    from unpoison.bench.redteam import Config, Hosts
+    from unpoison.bench.redteam import clean as take_back
+    from unpoison.bench.redteam.building import secrets_of_environment
     from unpoison.cli import redteaming
     from unpoison.cli.runs import progress
-    from unpoison.redteam import Config, Hosts
-    from unpoison.redteam import clean as take_back
-    from unpoison.redteam.building import secrets_of_environment
 
     secrets = secrets_of_environment()
     with redteaming.masked(secrets), progress() as advance:

@@ -10,15 +10,15 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.evaluation.ci import Alert
+from unpoison.bench.redteam import Cleaned, Results, Secrets
+from unpoison.bench.redteam.measures import MEASURES
+from unpoison.bench.redteam.results import Cell
 from unpoison.cli.display import show
 from unpoison.cli.running import counted, say
 from unpoison.errors import TargetError, UnpoisonError
-from unpoison.evaluation.ci import Alert
-from unpoison.evaluation.intervals import Estimate
-from unpoison.redteam import Cleaned, Results, Secrets
-from unpoison.redteam.measures import MEASURES
-from unpoison.redteam.results import Cell
-from unpoison.rendering import excerpt, plain
+from unpoison.report.rendering import excerpt, plain
 
 __all__ = [
     "MOST_SHOWN",

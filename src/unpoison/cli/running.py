@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
-from unpoison.file_rows import FileRow, Source
+from unpoison.io.file_rows import FileRow, Source
+from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_encoder, load_generator
 from unpoison.models.protocols import Encoder, Generator
-from unpoison.rendering import plain
-from unpoison.rows import Row, with_results
-from unpoison.threads import in_order
+from unpoison.report.rendering import plain
+from unpoison.utils.threads import in_order
 
 __all__ = [
     "MOST_PASSAGES",

@@ -13,24 +13,24 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.evaluation.grids import Grid, axis
+from unpoison.bench.evaluation.measures import MEASURES
+from unpoison.bench.evaluation.presets import Preset, load_preset, preset_names
+from unpoison.bench.evaluation.runs import Run, read_manifest
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
+from unpoison.bench.evaluation.summary import Summary
+from unpoison.bench.report import Report
+from unpoison.bench.report.exports import check_format
+from unpoison.bench.report.guarantees import certified_tables
+from unpoison.bench.report.published import measured_figure
+from unpoison.bench.report.tables import heading
 from unpoison.cli.display import show
 from unpoison.cli.running import counted, say
 from unpoison.errors import OptionError
-from unpoison.evaluation.grids import Grid, axis
-from unpoison.evaluation.intervals import Estimate
-from unpoison.evaluation.measures import MEASURES
-from unpoison.evaluation.presets import Preset, load_preset, preset_names
-from unpoison.evaluation.report import Report
-from unpoison.evaluation.report.exports import check_format
-from unpoison.evaluation.report.guarantees import certified_tables
-from unpoison.evaluation.report.published import measured_figure
-from unpoison.evaluation.report.tables import heading
-from unpoison.evaluation.runs import Run, read_manifest
-from unpoison.evaluation.scenarios import Scenario
-from unpoison.evaluation.stream_presets import load_stream_preset, stream_preset_names
-from unpoison.evaluation.summary import Summary
-from unpoison.output import check_writable
-from unpoison.rendering import plain
+from unpoison.io.output import check_writable
+from unpoison.report.rendering import plain
 
 __all__ = [
     "Chosen",

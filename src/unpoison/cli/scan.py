@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from unpoison.at_rest.documents import Document
-    from unpoison.at_rest.findings import Finding, Scan
-    from unpoison.at_rest.sources import Failure
-    from unpoison.at_rest.state import State
+    from unpoison.scan.documents import Document
+    from unpoison.scan.findings import Finding, Scan
+    from unpoison.scan.sources import Failure
+    from unpoison.scan.state import State
 
 __all__ = ["EXAMPLES", "scan"]
 
@@ -102,14 +102,14 @@ def scan(
 
     Killed, it goes on where it was when it is started again. What was judged is remembered for --only-new.
     """
-    from unpoison.at_rest import screens
-    from unpoison.at_rest.documents import moment
-    from unpoison.at_rest.scanning import scan as scanned
-    from unpoison.at_rest.sources import Failure, read_documents
-    from unpoison.at_rest.state import State, described, unfinished, usual_folder
     from unpoison.cli.running import row_progress, say
     from unpoison.errors import InputError, OptionError, shown
-    from unpoison.output import check_output
+    from unpoison.io.output import check_output
+    from unpoison.scan import screens
+    from unpoison.scan.documents import moment
+    from unpoison.scan.scanning import scan as scanned
+    from unpoison.scan.sources import Failure, read_documents
+    from unpoison.scan.state import State, described, unfinished, usual_folder
 
     for path in (output, sarif, html):
         if path is not None:
@@ -175,10 +175,10 @@ def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) ->
 def _write(
     scan_result: Scan, source: str, as_json: bool, output: Path | None, report: Path | None, html: Path | None
 ) -> None:
-    from unpoison.at_rest.page import page
-    from unpoison.at_rest.sarif import sarif
     from unpoison.cli.display import show
-    from unpoison.output import Writer
+    from unpoison.io.output import Writer
+    from unpoison.scan.page import page
+    from unpoison.scan.sarif import sarif
 
     with Writer(output, "", to_stdout=as_json) as writer:
         for finding in scan_result.findings:
@@ -196,7 +196,7 @@ def _table(scan_result: Scan) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from unpoison.rendering import excerpt, plain
+    from unpoison.report.rendering import excerpt, plain
 
     shown: tuple[Finding, ...] = scan_result.flagged or scan_result.findings[:5]
     table = Table(

@@ -75,10 +75,10 @@ def screen(
     from unpoison.cli.display import screening_table, show
     from unpoison.cli.running import RowCounts, learning, make_encoder, outcomes, say, tracked
     from unpoison.defenses.loading import load_defense
-    from unpoison.files import open_source
-    from unpoison.output import Writer, check_output
-    from unpoison.rendering import page
-    from unpoison.rows import with_results
+    from unpoison.io.files import open_source
+    from unpoison.io.output import Writer, check_output
+    from unpoison.io.rows import with_results
+    from unpoison.report.rendering import page
     from unpoison.types import Screening
 
     chosen = load_defense(

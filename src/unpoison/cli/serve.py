@@ -81,19 +81,19 @@ def serve(
     from contextlib import closing, nullcontext
     from functools import partial
 
-    from unpoison import tracing
-    from unpoison.at_rest.audit_log import AuditLog
     from unpoison.beliefs import open_beliefs
     from unpoison.cli.running import cached_generator, make_encoder, say
-    from unpoison.driver import Limits
     from unpoison.errors import OptionError
     from unpoison.models.loading import load_encoder, load_injection_model, load_nli
-    from unpoison.service import Bounds, create_app
-    from unpoison.service import serve as run
-    from unpoison.service.rates import LocalRates, RedisRates
-    from unpoison.service.sockets import listen, unlinked
-    from unpoison.service.workers import inherited, supervise
+    from unpoison.runtime.driver import Limits
+    from unpoison.scan.audit_log import AuditLog
+    from unpoison.serve import Bounds, create_app
+    from unpoison.serve import serve as run
+    from unpoison.serve.rates import LocalRates, RedisRates
+    from unpoison.serve.sockets import listen, unlinked
+    from unpoison.serve.workers import inherited, supervise
     from unpoison.sources import Sources
+    from unpoison.utils import tracing
 
     public = unix_socket is None and host not in LOOPBACK
     allowed = allowed_keys(keys)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
-    from unpoison.driver import Limits
-    from unpoison.service.keys import Keys
+    from unpoison.runtime.driver import Limits
+    from unpoison.serve.keys import Keys
 
 __all__ = ["KEY", "allowed_keys", "check_used", "made_defense", "made_defenses"]
 
@@ -20,7 +20,7 @@ KEY = "UNPOISON_API_KEY"
 def allowed_keys(path: Path | None) -> Keys | None:
     """The keys of the environment and of a file, None for neither."""
     from unpoison.errors import OptionError
-    from unpoison.service.keys import Key, KeyFile, Keys
+    from unpoison.serve.keys import Key, KeyFile, Keys
 
     text = os.environ.get(KEY)
     if text is not None and not text.strip():
@@ -51,7 +51,7 @@ def _accepted(spec: str) -> frozenset[str]:
     """The arguments of the class that an option string names."""
     import inspect
 
-    from unpoison import registry
+    from unpoison.core import registry
 
     return frozenset(inspect.signature(registry.find("defenses", registry.parse(spec)[0])).parameters)
 

@@ -119,8 +119,8 @@ def learn(
     """Remember who was retrieved: origins, counts and days, no text and no question."""
     from unpoison.cli.running import RowCounts, counted, say
     from unpoison.errors import OptionError
+    from unpoison.io.rows import Row
     from unpoison.models.loading import load_generator
-    from unpoison.rows import Row
     from unpoison.sources.retrievals import retrieval_of
 
     if method is How.AGREEMENT and generator is None:
@@ -154,7 +154,7 @@ def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]
     """What every file of rows holds; rows that cannot be used are reported where they stand."""
     from unpoison.cli.running import RowOutcome
     from unpoison.errors import InputError
-    from unpoison.files import open_source
+    from unpoison.io.files import open_source
 
     for file in files:
         with open_source(file) as source:
@@ -173,8 +173,8 @@ def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]
 
 def _retrievals(files: list[str], counts: RowCounts) -> Iterator[Retrieval]:
     """The same with documents, folders and stores."""
-    from unpoison.at_rest.sources import Failure, read_documents
-    from unpoison.at_rest.stores import is_store
+    from unpoison.scan.sources import Failure, read_documents
+    from unpoison.scan.stores import is_store
     from unpoison.sources.retrievals import Retrieval, retrieval_of
 
     def failed(failure: Failure) -> None:
@@ -195,7 +195,7 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
     from rich.text import Text
 
     from unpoison.cli.display import show
-    from unpoison.rendering import excerpt
+    from unpoison.report.rendering import excerpt
 
     table = Table()
     table.add_column("origin", overflow="fold")

@@ -8,15 +8,15 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from unpoison.beliefs import belief_key
+from unpoison.bench.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory
+from unpoison.bench.evaluation.timelines import stream_rows
 from unpoison.cli.options import Carry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
 from unpoison.errors import InputError, OptionError, shown
-from unpoison.evaluation.adaptations import CumulativeSnapshot, EachStep, LightweightHistory
-from unpoison.evaluation.timelines import stream_rows
-from unpoison.file_rows import FileRow, Source
-from unpoison.files import open_source
-from unpoison.rows import QUERY_FIELDS
+from unpoison.io.file_rows import FileRow, Source
+from unpoison.io.files import open_source
+from unpoison.io.rows import QUERY_FIELDS
 
 __all__ = ["carrying", "open_stream"]
 

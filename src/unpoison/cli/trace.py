@@ -10,10 +10,10 @@ import typer
 from unpoison.cli.options import EncoderName
 
 if TYPE_CHECKING:
-    from unpoison.at_rest.trace import Trace
-    from unpoison.at_rest.trace_sources import TraceCase
-    from unpoison.passages import Passage
+    from unpoison.core.passages import Passage
     from unpoison.retrieval.base import Retriever
+    from unpoison.scan.trace import Trace
+    from unpoison.scan.trace_sources import TraceCase
 
 __all__ = ["EXAMPLES", "trace"]
 
@@ -88,10 +88,10 @@ def trace(
     """
     import sys
 
-    from unpoison.at_rest.trace import Tracer
     from unpoison.cli.running import cached_generator
     from unpoison.errors import OptionError
-    from unpoison.file_rows import encoded
+    from unpoison.io.file_rows import encoded
+    from unpoison.scan.trace import Tracer
 
     case, source = _opened(file, row=row, id=id, question=question, encoder=encoder, k=k or 10)
     query = question or (case.question if case else None)
@@ -120,10 +120,10 @@ def _opened(
     """The row that is meant and its passages, or no row and documents or an index."""
     from itertools import chain
 
-    from unpoison.at_rest.trace_sources import chosen, is_row, retriever_of
     from unpoison.errors import InputError, OptionError
-    from unpoison.files import open_source
+    from unpoison.io.files import open_source
     from unpoison.retrieval import DenseRetriever
+    from unpoison.scan.trace_sources import chosen, is_row, retriever_of
 
     if file.endswith(".npz"):
         if encoder is None:
@@ -147,7 +147,7 @@ def _show(traced: Trace) -> None:
 
     from unpoison.cli.display import show
     from unpoison.cli.running import counted
-    from unpoison.rendering import excerpt, plain
+    from unpoison.report.rendering import excerpt, plain
 
     table = Table(
         title=Text(f"{excerpt(traced.question, 120)}: {excerpt(traced.answer, 120)}", style="bold"), expand=True

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from unpoison.defenses.vote import Vote
-from unpoison.driver import run
 from unpoison.errors import InputError
+from unpoison.io.rows import Row
 from unpoison.models.protocols import Generator
-from unpoison.rows import Row
+from unpoison.runtime.driver import run
 from unpoison.sources.sources import Sources
 
 __all__ = ["answers_by_origin"]
@@ -18,7 +18,7 @@ __all__ = ["answers_by_origin"]
 def answers_by_origin(
     rows: Iterable[object], sources: Sources, generator: Generator | str
 ) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """For each row its question, and for each origin the class of its answer (`kernels.forms`).
+    """For each row its question, and for each origin the class of its answer (`text.forms`).
 
     Args:
         rows: Mappings with a question and passages, or `Row` objects.

@@ -10,7 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from unpoison.baseline_prompts import (
+from unpoison.core.reasons import Reason
+from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
+from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.voices import texts_by_voice, voices_of
+from unpoison.models.baseline_prompts import (
     consolidate_sources_prompt,
     extraction_prompt,
     groups_prompt,
@@ -18,15 +22,11 @@ from unpoison.baseline_prompts import (
     sources_prompt,
     tagged,
 )
-from unpoison.checks import among, at_least, flag
-from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
-from unpoison.defenses.injections import InjectionPolicy
-from unpoison.defenses.voices import texts_by_voice, voices_of
-from unpoison.driver import Limits
 from unpoison.models.protocols import Generator, InjectionClassifier
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Passage, Query, Screening
+from unpoison.utils.checks import among, at_least, flag
 
 __all__ = ["AstuteRag"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.prompts import Prompt
-from unpoison.requests import Flow, generate, judge
+from unpoison.models.prompts import Prompt
+from unpoison.models.requests import Flow, generate, judge
 from unpoison.types import Passage, Query
 
 __all__ = ["LONGEST_ANSWER", "contradictions", "read_alone", "statements"]

@@ -8,16 +8,15 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
-from unpoison.checks import among, flag
+from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, CLASSIFIER
 from unpoison.defenses.door import Admitted, admitted
 from unpoison.defenses.injections import POLICIES, InjectionPolicy
 from unpoison.defenses.learning import outcomes_of
 from unpoison.defenses.streaming import Event, streamed
-from unpoison.driver import Limits, arun, run
 from unpoison.errors import OptionError, shown
-from unpoison.flows import as_flow, result_of
 from unpoison.models.loading import load_cross_encoder, load_encoder, load_generator, load_injection_model, load_nli
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
@@ -28,14 +27,15 @@ from unpoison.models.protocols import (
     NLIModel,
     Retriever,
 )
-from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
-from unpoison.reasons import Reason
-from unpoison.renamed import answers_old_names
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.models.styles import Style
+from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.flows import as_flow, result_of
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.styles import Style
-from unpoison.tracing import Mark, span
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening, as_passages, as_query
+from unpoison.utils.checks import among, flag
+from unpoison.utils.renamed import answers_old_names
+from unpoison.utils.tracing import Mark, span
 
 __all__ = ["EQUAL", "Defense", "SourcesOption", "abstention", "answered", "noted", "unfinished"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from unpoison.claims import disagreement
+from unpoison.core.claims import disagreement
 from unpoison.defenses.claims import Findings
 from unpoison.defenses.preference import preferred_first
-from unpoison.prompts import answer_prompt, informative
-from unpoison.requests import Flow, generate
+from unpoison.models.prompts import answer_prompt, informative
+from unpoison.models.requests import Flow, generate
 from unpoison.sources import Sources
 from unpoison.types import Answer, Query, Screening
 

@@ -1,7 +1,7 @@
 """Claims: what each passage answers, read alone; answers that mean the same are one; each source has one voice.
 
 1. Every passage is read by itself: by a reader, which copies words and says how sure it is, or by the generator.
-2. Answers of one form (`kernels.forms`) are an atom; atoms that say the same as a heavier one join it.
+2. Answers of one form (`text.forms`) are an atom; atoms that say the same as a heavier one join it.
 3. A source adds to a claim once, by its surest passage: its trust times that passage's confidence.
 4. Where sources that count answer at all, nobody else weighs anything: what was never seen before outvotes nobody.
 5. A claim that weighs nearly as much as the heaviest, and that cannot be right beside it, disputes it.
@@ -16,17 +16,17 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from unpoison.claims import Claim, Status
+from unpoison.algorithms.owned_sources import withstands
+from unpoison.core.claims import Claim, Status
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice
-from unpoison.kernels.answers import Relation, relation
-from unpoison.kernels.forms import form
-from unpoison.kernels.owned_sources import withstands
+from unpoison.models.prompts import atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.questions import read_question
+from unpoison.models.requests import Flow, read, relate
 from unpoison.models.voices import GivenAnswer, sentence
-from unpoison.prompts import atomic_answer_reference_prompt, informative
-from unpoison.requests import Flow, read, relate
+from unpoison.text.answers import Relation, relation
+from unpoison.text.forms import form
 from unpoison.types import Passage, Query
 
 __all__ = ["SHARE", "Findings", "Statement", "claims_of", "read_statements"]
@@ -87,7 +87,7 @@ class Findings(NamedTuple):
         rivals: Positions in `claims` of those that dispute the first.
         against: Positions in `claims` of all that cannot be right beside the first.
         guarantee: Sources that may be owned without changing that the first claim leads undisputed, by
-            `kernels.owned_sources`; 0 if disputed, and where only doubtful words were found; None where planted
+            `algorithms.owned_sources`; 0 if disputed, and where only doubtful words were found; None where planted
             passages choose what is read.
         counted: Whether sources that count stand behind the first claim.
         sides: For each claim, the same as those sources make it that lend it weight: what others say beside them, say

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.alignment import Region
-from unpoison.kernels.prompt_injection import THRESHOLD, Injection, injection, injections, unjudged
-from unpoison.kernels.sentences import sentences
-from unpoison.remembered import Remembered
-from unpoison.requests import Flow, classify
+from unpoison.models.requests import Flow, classify
+from unpoison.text.alignment import Region
+from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unjudged
+from unpoison.text.sentences import sentences
+from unpoison.utils.remembered import Remembered
 
 __all__ = ["BUILT_IN", "CLASSIFIER", "THRESHOLD", "Detector", "Injection", "injection", "injections", "unjudged"]
 
@@ -41,7 +41,7 @@ class Detector(Protocol):
 
 
 class _BuiltIn:
-    """`kernels.prompt_injection`."""
+    """`text.prompt_injection`."""
 
     def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
         yield from ()  # a flow without requests

@@ -16,18 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unpoison.baseline_prompts import discern_prompt
-from unpoison.checks import within
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.discriminator import Discriminator
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
+from unpoison.models.baseline_prompts import discern_prompt
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
+from unpoison.utils.checks import within
 
 __all__ = ["Discern", "discerned"]
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.checks import at_least
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.protocols import Encoder, TwoTowers
+from unpoison.utils.checks import at_least
 
 __all__ = ["Discriminator", "Labelled"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unpoison.core.reasons import Reason
 from unpoison.defenses.detector import BUILT_IN, Detector
 from unpoison.defenses.injections import InjectionPolicy, Injections, injections_in, with_injections
 from unpoison.defenses.left_out import Because, put_back
 from unpoison.defenses.voices import Hearing, hearing
 from unpoison.models.protocols import Encoder
-from unpoison.reasons import Reason
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
 from unpoison.sources import Sources
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 

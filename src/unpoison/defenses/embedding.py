@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.missing_vectors import completed
 from unpoison.errors import InputError, shown
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.missing_vectors import completed
 from unpoison.models.protocols import Encoder, TwoTowers
-from unpoison.requests import Flow, encode
+from unpoison.models.requests import Flow, encode
 from unpoison.types import Passage, Query
 
 __all__ = ["embedded", "refused"]

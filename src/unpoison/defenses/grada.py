@@ -16,22 +16,22 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, within
+from unpoison.algorithms.bm25 import bm25
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.pagerank import pagerank
+from unpoison.algorithms.ranking import best_first
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
-from unpoison.kernels.bm25 import bm25
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.pagerank import pagerank
-from unpoison.kernels.ranking import best_first
-from unpoison.kernels.rouge import rouge_l
-from unpoison.kernels.stopwords import ENGLISH_33
-from unpoison.kernels.tokens import words
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, compare
+from unpoison.models.requests import Flow, compare
+from unpoison.runtime.driver import Limits
+from unpoison.text.rouge import rouge_l
+from unpoison.text.stopwords import ENGLISH_33
+from unpoison.text.tokens import words
 from unpoison.types import Evidence, Passage, Query, Screening
+from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Grada"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
+from unpoison.core.spans import Span, spans_of, united, without
 from unpoison.defenses.detector import Detector, Injection, injections
-from unpoison.kernels.sentences import around, sentences
-from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.requests import Flow
-from unpoison.spans import Span, spans_of, united, without
+from unpoison.models.requests import Flow
+from unpoison.text.sentences import around, sentences
 from unpoison.types import Passage
 
 __all__ = ["LONGEST_QUOTE", "WithoutInjections", "harmless", "hidden_spans", "injection_spans", "without_injections"]

@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.defenses.detector import THRESHOLD, Detector
 from unpoison.defenses.injection_cuts import LONGEST_QUOTE, WithoutInjections, injection_spans, without_injections
 from unpoison.defenses.left_out import Because, put_back
-from unpoison.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
 from unpoison.types import Evidence, Passage, Screening, Span, Verdict, united
 
 __all__ = ["POLICIES", "InjectionPolicy", "Injections", "injections_in", "with_injections"]

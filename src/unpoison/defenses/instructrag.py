@@ -14,16 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from unpoison.baseline_prompts import extraction_prompt, rationale_prompt, tagged
-from unpoison.checks import among
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
 from unpoison.errors import InputError, shown
+from unpoison.models.baseline_prompts import extraction_prompt, rationale_prompt, tagged
 from unpoison.models.protocols import Generator, InjectionClassifier
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Passage, Query, Screening
+from unpoison.utils.checks import among
 
 __all__ = ["Demonstration", "InstructRag"]
 

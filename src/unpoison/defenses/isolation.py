@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.atomic import LONGEST_ANSWER, read_alone
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import BatchGenerator, Generator, NLIModel
-from unpoison.prompts import Prompt
-from unpoison.requests import Flow, Generate, Judge, judge
+from unpoison.models.requests import Flow, Generate, Judge, judge
 from unpoison.types import Passage, Query
 
 __all__ = ["isolated", "judge_apart", "read_apart"]

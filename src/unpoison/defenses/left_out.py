@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.reasons import Reason
+from unpoison.core.reasons import Reason
 from unpoison.types import Passage, Screening, Span, Verdict
 
 __all__ = ["Because", "put_back"]

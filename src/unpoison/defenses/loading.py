@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from unpoison import registry
+from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
 

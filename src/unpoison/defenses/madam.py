@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unpoison.baseline_prompts import agent_prompt, aggregator_prompt
-from unpoison.checks import at_least
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import LONGEST_ANSWER
 from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, texts_by_voice, voices_of
-from unpoison.driver import Limits
-from unpoison.kernels.normalisation import squad
+from unpoison.models.baseline_prompts import agent_prompt, aggregator_prompt
+from unpoison.models.prompts import answer_alone_prompt, informative
 from unpoison.models.protocols import Generator, InjectionClassifier
-from unpoison.prompts import answer_alone_prompt, informative
-from unpoison.reasons import Reason, quotable
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits
+from unpoison.text.normalisation import squad
 from unpoison.types import Answer, Passage, Query, Reply, Screening
+from unpoison.utils.checks import at_least
 
 __all__ = ["Madam", "agents_answer", "all_correct_answers"]
 

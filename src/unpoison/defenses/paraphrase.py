@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from unpoison.baseline_prompts import paraphrases_prompt
-from unpoison.checks import at_least
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
-from unpoison.kernels.normalisation import trimmed
+from unpoison.models.baseline_prompts import paraphrases_prompt
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
 from unpoison.models.protocols import Generator, InjectionClassifier
-from unpoison.prompts import answer_alone_prompt, answer_prompt, informative
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, generate, retrieve
+from unpoison.models.requests import Flow, generate, retrieve
+from unpoison.runtime.driver import Limits
+from unpoison.text.normalisation import trimmed
 from unpoison.types import Answer, Passage, Query, Screening, as_passages
+from unpoison.utils.checks import at_least
 
 __all__ = ["Paraphrasing", "read_paraphrases"]
 

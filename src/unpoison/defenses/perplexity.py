@@ -12,15 +12,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import at_least, within
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
 from unpoison.errors import InputError
 from unpoison.models.protocols import Generator, InjectionClassifier, LogProbabilities
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, likelihood
+from unpoison.models.requests import Flow, likelihood
+from unpoison.runtime.driver import Limits
 from unpoison.types import Evidence, Passage, Query, Screening
+from unpoison.utils.checks import at_least, within
 
 __all__ = ["Perplexity", "perplexity"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unpoison.claims import Claim
+from unpoison.core.claims import Claim
 from unpoison.types import Passage
 
 __all__ = ["preferred_first"]

@@ -16,20 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unpoison.checks import at_least, within
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import LONGEST_ANSWER
 from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import alike
-from unpoison.driver import Limits
-from unpoison.kernels.forms import form
+from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
-from unpoison.prompts import answer_prompt, informative
-from unpoison.reasons import Reason, quotable
-from unpoison.requests import Flow, generate, judge
+from unpoison.models.requests import Flow, generate, judge
+from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
+from unpoison.text.forms import form
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.utils.checks import at_least, within
 
 __all__ = ["RaRag"]
 

@@ -20,22 +20,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from unpoison.beliefs.belief import BeliefUpdate
 from unpoison.beliefs.key import belief_key, checked_key
 from unpoison.beliefs.opening import open_beliefs
 from unpoison.beliefs.store import BeliefStore
-from unpoison.checks import among, at_least, within
+from unpoison.core.belief import BeliefUpdate
 from unpoison.defenses.base import SourcesOption, noted
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar_memory import RememberingRadar
 from unpoison.defenses.streaming import Event, whole
-from unpoison.driver import Limits, arun, run
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
-from unpoison.requests import Flow
-from unpoison.threads import on_thread
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Answer, Passage, Query
+from unpoison.utils.checks import among, at_least, within
+from unpoison.utils.threads import on_thread
 
 __all__ = ["Radar"]
 

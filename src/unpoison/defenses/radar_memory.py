@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unpoison.beliefs.belief import Belief, BeliefUpdate, Weights
+from unpoison.algorithms.mincut import min_cut
+from unpoison.algorithms.ranking import best_first
+from unpoison.core.belief import Belief, BeliefUpdate, Weights
 from unpoison.defenses.atomic import LONGEST_ANSWER, statements
 from unpoison.defenses.base import abstention, answered, noted
 from unpoison.defenses.radar_static import AtomicAnswers, Graph, Matrix, StaticRadar
 from unpoison.defenses.radar_voices import one_voice_agreement
 from unpoison.defenses.voices import Voice
-from unpoison.kernels.mincut import min_cut
-from unpoison.kernels.ranking import best_first
-from unpoison.prompts import informative
-from unpoison.requests import Flow, generate, judge
+from unpoison.models.prompts import informative
+from unpoison.models.requests import Flow, generate, judge
 from unpoison.types import Answer, Screening
 
 __all__ = ["RememberingRadar", "posterior"]

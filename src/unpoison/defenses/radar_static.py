@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.algorithms.centrality import ROUNDING, eigenvector_centrality, power_iteration
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.mincut import min_cut
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import read_alone, statements
 from unpoison.defenses.base import Defense, abstention, answered
 from unpoison.defenses.radar_voices import first_of_each_answer, one_voice_agreement
 from unpoison.defenses.voices import Voice, ranks_of, voices_of
-from unpoison.kernels.centrality import ROUNDING, eigenvector_centrality, power_iteration
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.mincut import min_cut
-from unpoison.prompts import (
+from unpoison.models.prompts import (
     Prompt,
     answer_alone_prompt,
     answer_prompt,
@@ -32,8 +33,7 @@ from unpoison.prompts import (
     lenient_synthesis_prompt,
     synthesis_prompt,
 )
-from unpoison.reasons import Reason, quotable
-from unpoison.requests import Flow, encode, generate, judge
+from unpoison.models.requests import Flow, encode, generate, judge
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
 
 __all__ = ["AtomicAnswers", "Graph", "Matrix", "StaticRadar"]

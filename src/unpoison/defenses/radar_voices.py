@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.atomic import statements
 from unpoison.defenses.voices import Voice, of_one_voice
-from unpoison.requests import Flow, judge
+from unpoison.models.requests import Flow, judge
 
 __all__ = ["first_of_each_answer", "one_voice_agreement"]
 

@@ -16,23 +16,23 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least
+from unpoison.algorithms.clusters import agglomerative
+from unpoison.algorithms.concentration import concentration
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.pairs import top_pair_frequency
+from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.tfidf import top_terms
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import EQUAL, Defense, SourcesOption
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
-from unpoison.kernels.clusters import agglomerative
-from unpoison.kernels.concentration import concentration
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.pairs import top_pair_frequency
-from unpoison.kernels.ranking import best_first
-from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.kernels.tfidf import top_terms
-from unpoison.kernels.tokens import words
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
-from unpoison.reasons import Reason
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits
+from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import words
 from unpoison.types import Evidence, Passage, Query, Screening
+from unpoison.utils.checks import among, at_least
 
 __all__ = ["RagDefender"]
 
@@ -191,7 +191,7 @@ class RagDefender(Defense):
     def _clusters(self, vectors: Vectors) -> NDArray[np.int64]:
         if self.clustering == "agglomerative":
             return agglomerative(vectors, self.linkage, split_equal=self.mode == "reference")
-        from unpoison.kernels import reference_clusters
+        from unpoison.algorithms import reference_clusters
 
         if self.clustering == "kmeans":
             return reference_clusters.kmeans(vectors)

@@ -18,19 +18,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, flag, within
+from unpoison.algorithms.independent_set import maximum_independent_set
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import LONGEST_ANSWER, contradictions, read_alone
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.voices import Voice, of_one_voice, ranks_of, those_that_count, voices_of
-from unpoison.driver import Limits
-from unpoison.kernels.independent_set import maximum_independent_set
 from unpoison.models.loading import answer_judge
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
-from unpoison.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
-from unpoison.reasons import Reason, quotable
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.utils.checks import among, at_least, flag, within
 
 __all__ = ["ReliabilityRag", "SampledReliabilityRag", "rank_weights"]
 

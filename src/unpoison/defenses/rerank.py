@@ -6,17 +6,17 @@ serve as the similarity inside GRADA's HRSIM: `grada:similarity=cross-encoder,cr
 
 from __future__ import annotations
 
-from unpoison.checks import at_least
+from unpoison.algorithms.ranking import best_first
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
-from unpoison.kernels.ranking import best_first
 from unpoison.models.cross_encoders import CrossEncoderScorer
 from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder, Generator, InjectionClassifier
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, compare
+from unpoison.models.requests import Flow, compare
+from unpoison.runtime.driver import Limits
 from unpoison.types import Evidence, Passage, Query, Screening
+from unpoison.utils.checks import at_least
 
 __all__ = ["Hlatr", "Rerank"]
 

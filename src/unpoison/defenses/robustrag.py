@@ -12,23 +12,23 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any, Literal, NamedTuple
 
-from unpoison.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
-from unpoison.checks import among, at_least, within
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.atomic import read_alone
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.isolation import isolated
 from unpoison.defenses.robustrag_guarantee import DECIMALS, Rule, doubts, sets
 from unpoison.defenses.voices import Voice, ranks_of, those_that_count, voices_of
-from unpoison.driver import Limits, run
 from unpoison.errors import OptionError
-from unpoison.kernels.keywords import empty, keywords
-from unpoison.kernels.normalisation import trimmed
+from unpoison.models.baseline_prompts import keywords_prompt, phrases_of_passage_prompt, phrases_prompt
+from unpoison.models.prompts import Prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator, InjectionClassifier
-from unpoison.prompts import Prompt, atomic_answer_reference_prompt, informative
-from unpoison.reasons import Reason, quotable
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits, run
+from unpoison.text.keywords import empty, keywords
+from unpoison.text.normalisation import trimmed
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
+from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Certificate", "RobustRag"]
 

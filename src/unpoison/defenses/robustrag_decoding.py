@@ -15,18 +15,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, within
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption, abstention, answered, noted
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.robustrag import Certificate
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
-from unpoison.driver import Limits, run
 from unpoison.errors import InputError, OptionError
+from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, InjectionClassifier, TokenByToken
-from unpoison.prompts import Prompt, answer_alone_prompt, answer_prompt
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, next_token
+from unpoison.models.requests import Flow, next_token
+from unpoison.runtime.driver import Limits, run
 from unpoison.types import Answer, Passage, Query, Reply, Screening, as_passages, as_query
+from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["DecodedToken", "RobustRagDecoding", "secure_token"]
 

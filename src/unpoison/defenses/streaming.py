@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from unpoison.driver import Limits, arun
 from unpoison.models.protocols import Models
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits, arun
 from unpoison.types import Answer, Screening
 
 __all__ = ["Event", "streamed", "whole"]

@@ -15,22 +15,22 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, at_least, flag, within
+from unpoison.algorithms.clusters import two_means
+from unpoison.algorithms.cosine import cosine
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import EQUAL, Defense, SourcesOption, answered, unfinished
 from unpoison.defenses.embedding import embedded
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.trustrag_reference import reference_filter
-from unpoison.driver import Limits
 from unpoison.errors import OptionError, shown
-from unpoison.kernels.clusters import two_means
-from unpoison.kernels.cosine import cosine
-from unpoison.kernels.rouge import rouge_l
+from unpoison.models.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier
-from unpoison.prompts import answer_alone_prompt, consolidation_prompt, decision_prompt, knowledge_prompt
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, generate, together
-from unpoison.styles import Style
+from unpoison.models.requests import Flow, generate, together
+from unpoison.models.styles import Style
+from unpoison.runtime.driver import Limits
+from unpoison.text.rouge import rouge_l
 from unpoison.types import Answer, Evidence, Passage, Query, Reply, Screening
+from unpoison.utils.checks import among, at_least, flag, within
 
 __all__ = ["TrustRag"]
 

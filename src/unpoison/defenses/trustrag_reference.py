@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.reasons import Reason
+from unpoison.core.reasons import Reason
 
 __all__ = ["group_filter", "reference_filter"]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from unpoison.checks import at_least
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense, SourcesOption, answered
 from unpoison.defenses.injections import InjectionPolicy
-from unpoison.driver import Limits
+from unpoison.models.prompts import answer_alone_prompt
 from unpoison.models.protocols import Generator, InjectionClassifier
-from unpoison.prompts import answer_alone_prompt
-from unpoison.reasons import Reason
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Screening
+from unpoison.utils.checks import at_least
 
 __all__ = ["NoRag", "Vanilla"]
 

@@ -6,25 +6,26 @@ in any order. So one proof covers a planted passage that pushes an honest one ou
 one that was suppressed.
 
 **Theorem.** With `guarantee` g of an answer that says w, after any such change of m <= g passages `Vote` answers w
-again (`same="written"`: an answer of the same form, `kernels.forms`; `same="meaning"`: w or what says the same as w).
+again (`same="written"`: an answer of the same form, `text.forms`; `same="meaning"`: w or what says the same as w).
 
 **Proof.** (1) What a passage votes for is a function of the question and of that passage: its canonical reading is made
 from its own text (`passages`), injections by its own text (`defenses.injections`), it is read in a prompt of its own
-(`defenses.isolation`), `informative` and `kernels.forms.form` look at its own answer. Caches return what would be made
+(`defenses.isolation`), `informative` and `text.forms.form` look at its own answer. Caches return what would be made
 anew; equal prompts are asked once, with equal replies. (2) So m changes take at most m votes from any class and give at
 most m to any. With `copies="once"` a class has as many votes as there can be passages among its voters of which no two
 are near-copies, the size of a maximum independent set. One more vertex in a graph leaves that size or adds 1, and one
 less leaves it or takes 1, whatever its edges are; and a passage is in one class. So (2) holds there too, though being a
 near-copy is not transitive and a planted text may be a near-copy of several. (3) The rest is arithmetic on counts,
-proved at `kernels.plurality`. Order is nowhere used: ties go to abstention, and of several ways to write the winner the
-commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
+proved at `algorithms.plurality`. Order is nowhere used: ties go to abstention, and of several ways to write the winner
+the commonest is shown, of equally common ones the first in the alphabet. An attacker may thus change how the answer is
 written (case, the form of a date), not what it says.
 
 **With sources.** Each source has one vote in every class in which it says anything, of the weight of its trust; those
 that were never seen before have none beside those that were. Then `guarantee` counts sources, with all that they say
 or withhold: the votes of a source are a function of the question, of its own passages, and of its standing, which
-questions before this one decided. The rest is proved at `kernels.owned_sources.outvotes`. A source that does not count
-has no vote as long as one that does says anything, and behind a winner that withstands m sources one more says so.
+questions before this one decided. The rest is proved at `algorithms.owned_sources.outvotes`. A source that does not
+count has no vote as long as one that does says anything, and behind a winner that withstands m sources one more says
+so.
 
 **Assumptions.** Equal prompts get equal replies. A model error, a deadline or input beyond its bounds gives no answer,
 which is no other answer. The proof says nothing on truth: a lie that most passages tell wins, and is guaranteed.
@@ -38,20 +39,20 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from unpoison.checks import among, at_least
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import Defense, SourcesOption, abstention
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice, voices_of
 from unpoison.defenses.vote_counting import Ballots, Counted, counted
 from unpoison.defenses.vote_sources import counted_by_source
-from unpoison.driver import Limits
 from unpoison.errors import OptionError
+from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator, InjectionClassifier, NLIModel
-from unpoison.prompts import atomic_answer_reference_prompt
-from unpoison.reasons import Reason, quotable
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Evidence, Passage, Query, Screening, promised
+from unpoison.utils.checks import among, at_least
 
 __all__ = ["Poll", "Vote"]
 
@@ -74,8 +75,8 @@ class Vote(Defense):
     Args:
         generator: Reads each passage alone; with the small reader (`reader`) 50 passages take some tenths of a second.
         nli: With `same="meaning"`, judges which answers entail each other both ways, each pair in a run of its own;
-            rules (`kernels.answers`) by default.
-        same: Which answers are one. `written`: those of one form (`kernels.forms`). `meaning`: also those that contain
+            rules (`text.answers`) by default.
+        same: Which answers are one. `written`: those of one form (`text.forms`). `meaning`: also those that contain
             or say the same as one with `seconds` votes of its own.
         seconds: Votes that such an answer needs, 1 or more; nothing beyond `seconds` - 1 changes can be proved.
         copies: Whether `each` passage has a vote, or near-copies (three quarters of their words in common) have `once`

@@ -9,16 +9,16 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
+from unpoison.algorithms.independent_set import maximum_independent_set
+from unpoison.algorithms.plurality import plurality, seconded
 from unpoison.defenses.isolation import judge_apart
 from unpoison.defenses.voices import Voice, those_that_count
 from unpoison.errors import InputError
-from unpoison.kernels.answers import relation
-from unpoison.kernels.forms import form
-from unpoison.kernels.independent_set import maximum_independent_set
-from unpoison.kernels.plurality import plurality, seconded
+from unpoison.models.prompts import informative
 from unpoison.models.protocols import NLIModel
-from unpoison.prompts import informative
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
+from unpoison.text.answers import relation
+from unpoison.text.forms import form
 
 __all__ = ["Ballots", "Counted", "alike", "counted", "independent"]
 
@@ -38,7 +38,7 @@ class Ballots:
 
     Attributes:
         answers: What it says, as read.
-        forms: The class of that (`kernels.forms`), "" where it says nothing.
+        forms: The class of that (`text.forms`), "" where it says nothing.
     """
 
     answers: tuple[str, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from unpoison.algorithms.owned_sources import outvotes
 from unpoison.defenses.voices import Voice, votes_of
 from unpoison.defenses.vote_counting import Ballots, Counted, alike
-from unpoison.kernels.owned_sources import outvotes
 from unpoison.models.protocols import NLIModel
-from unpoison.requests import Flow
+from unpoison.models.requests import Flow
 
 __all__ = ["counted_by_source"]
 

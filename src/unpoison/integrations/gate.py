@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from unpoison.at_rest.documents import Document
-from unpoison.at_rest.ingest import Decision, Ingest
+from unpoison.scan.documents import Document
+from unpoison.scan.ingest import Decision, Ingest
 from unpoison.types import Passage
 
 __all__ = ["Gate", "Gated"]

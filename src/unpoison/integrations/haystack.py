@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 require("haystack", "the Haystack integration")
 
@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
-from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, shown
 from unpoison.integrations.gate import Gate
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 
 __all__ = ["IngestGate", "Screen"]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 require("langchain_core", "the LangChain integration")
 
@@ -17,12 +17,12 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, shown
 from unpoison.integrations.gate import Gate, Gated
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage, readable
+from unpoison.scan.ingest import Ingest
 from unpoison.types import Answer, Passage
 
 __all__ = ["GuardedVectorStore", "ScreenedRetriever", "ScreeningCompressor", "answering_runnable", "screening_runnable"]

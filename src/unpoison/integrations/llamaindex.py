@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 require("llama_index.core", "the LlamaIndex integration")
 
@@ -14,11 +14,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import PrivateAttr
 
-from unpoison.at_rest.ingest import Ingest
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
 from unpoison.integrations.gate import Gate, Gated
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.scan.ingest import Ingest
 from unpoison.types import Passage
 
 __all__ = ["GuardedIndex", "ScreeningPostprocessor"]

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from unpoison import registry
-from unpoison.checks import among
+from unpoison.core import registry
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import Defense
 from unpoison.defenses.door import LONG, overlong
 from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError, shown
-from unpoison.reasons import Reason
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
+from unpoison.utils.checks import among
 
 __all__ = ["Delivery", "DocumentScreener", "Exempt", "Mode", "described", "passage", "readable", "spared"]
 

@@ -5,8 +5,7 @@ The names below are imported when they are first used; an adapter imports its li
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from unpoison.utils.lazy import lazy_names
 
 _HOMES = {
     "AnswerNLI": "answer_nli",
@@ -56,7 +55,4 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unpoison.models' has no attribute {name!r}")
-    return getattr(import_module(f"unpoison.models.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.answers import Relation, relation
 from unpoison.models.lexical_nli import LexicalNLI
+from unpoison.text.answers import Relation, relation
 
 __all__ = ["AnswerNLI", "judged"]
 
@@ -20,7 +20,7 @@ _FRAMED = re.compile(r"\s*question:(.*?)\banswer:(.*)", re.IGNORECASE | re.DOTAL
 
 
 class AnswerNLI:
-    """Compares answers by rules for numbers, dates, units, lists and names (`kernels.answers`). No model.
+    """Compares answers by rules for numbers, dates, units, lists and names (`text.answers`). No model.
 
     The same answer is entailment, rival answers contradict, compatible ones are neutral. Statements that are no
     answers to one question are left to the lexical judge. Names that share no word are taken for rivals, so it does not

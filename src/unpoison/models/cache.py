@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, shown
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
     AsyncGenerator,
     BatchGenerator,
@@ -26,11 +27,10 @@ from unpoison.models.protocols import (
     TokenByToken,
     TwoTowers,
 )
-from unpoison.private import private
-from unpoison.prompts import Prompt
-from unpoison.recent import Recent
-from unpoison.threads import on_thread
 from unpoison.types import Reply
+from unpoison.utils.private import private
+from unpoison.utils.recent import Recent
+from unpoison.utils.threads import on_thread
 
 __all__ = ["CachedEncoder", "CachedGenerator"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, UnpoisonError, shown
-from unpoison.extras import require
-from unpoison.kernels.alignment import Region
+from unpoison.text.alignment import Region
+from unpoison.utils.extras import require
 
 __all__ = ["check_published", "encodable", "in_batches", "named", "nli_columns", "opening", "softmax", "token_windows"]
 

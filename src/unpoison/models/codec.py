@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from unpoison.models.checkpoints import encodable
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 
 __all__ = ["Codec"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.extras import require
-from unpoison.kernels.alignment import Region
 from unpoison.models.checkpoints import in_batches, nli_columns, opening, softmax, token_windows
 from unpoison.models.hub import from_disk
+from unpoison.text.alignment import Region
+from unpoison.utils.extras import require
 
 __all__ = ["CrossEncoderNLI", "CrossEncoderScorer", "PairClassifier"]
 

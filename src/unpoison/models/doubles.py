@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import ModelError, OptionError, shown
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 
 __all__ = [

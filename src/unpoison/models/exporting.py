@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unpoison.errors import ModelError, OptionError, shown
-from unpoison.extras import require
 from unpoison.models.checkpoints import opening
 from unpoison.models.hub import from_disk
 from unpoison.models.spans import load_answerer
+from unpoison.utils.extras import require
 
 __all__ = ["INPUTS", "export", "export_encoder", "write_graph", "write_settings"]
 

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.models.questions import read_question
 from unpoison.models.reading import SpanAnswer, read, restates
 from unpoison.models.sentences import split
-from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
 
 __all__ = ["ABSTENTION", "ExtractiveReader", "gives_orders"]

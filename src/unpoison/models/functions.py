@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from unpoison.errors import ModelError, shown
-from unpoison.prompts import Message, Prompt
-from unpoison.threads import on_thread
+from unpoison.models.prompts import Message, Prompt
 from unpoison.types import Reply
+from unpoison.utils.threads import on_thread
 
 __all__ = ["FunctionGenerator"]
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import at_least, within
 from unpoison.errors import ModelError
-from unpoison.extras import require
 from unpoison.models.checkpoints import encodable, named, opening, softmax
-from unpoison.prompts import Prompt
+from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
+from unpoison.utils.checks import at_least, within
+from unpoison.utils.extras import require
 
 __all__ = ["HEAD", "FusionInDecoder"]
 

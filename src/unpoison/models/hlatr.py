@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import at_least
 from unpoison.errors import InputError, ModelError, shown
-from unpoison.extras import require
 from unpoison.models.cross_encoders import PairClassifier
+from unpoison.utils.checks import at_least
+from unpoison.utils.extras import require
 
 __all__ = ["HlatrScorer", "RankedList"]
 

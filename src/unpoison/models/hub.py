@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 
 from unpoison.errors import ModelError, shown
-from unpoison.extras import require
+from unpoison.utils.extras import require
 
 __all__ = ["SECONDS", "from_disk", "need_hub"]
 

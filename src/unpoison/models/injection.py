@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, shown
-from unpoison.kernels.alignment import Region
 from unpoison.models.checkpoints import encodable, softmax
 from unpoison.models.cross_encoders import PairClassifier
 from unpoison.models.onnx import Graph, labels_of
+from unpoison.text.alignment import Region
 
 __all__ = ["OnnxInjectionClassifier", "TransformersInjectionClassifier", "injection_columns"]
 

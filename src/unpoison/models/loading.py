@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unpoison.core.registry import entry_point, names, read_options, split_options
 from unpoison.errors import OptionError, shown
 from unpoison.models.protocols import CrossEncoder, Encoder, Generator, InjectionClassifier, NLIModel
-from unpoison.registry import entry_point, names, read_options, split_options
 
 __all__ = [
     "answer_judge",

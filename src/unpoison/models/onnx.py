@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among
 from unpoison.errors import ModelError, OptionError, shown
-from unpoison.extras import require
-from unpoison.kernels.alignment import Region
 from unpoison.models.checkpoints import in_batches, named, nli_columns, softmax, token_windows
+from unpoison.text.alignment import Region
+from unpoison.utils.checks import among
+from unpoison.utils.extras import require
 
 __all__ = ["Graph", "OnnxEncoder", "OnnxNLI", "labels_of", "open_session"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError, shown
-from unpoison.extras import require
 from unpoison.models.checkpoints import encodable
+from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, Piece, named, received
 from unpoison.models.remote_generator import RemoteGenerator
-from unpoison.prompts import Prompt
 from unpoison.types import Reply
+from unpoison.utils.extras import require
 
 __all__ = ["OpenAIEncoder", "OpenAIGenerator"]
 

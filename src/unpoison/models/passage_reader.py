@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import at_least, within
 from unpoison.errors import InputError, ModelError, shown
-from unpoison.extras import require
-from unpoison.kernels.answers import Relation, relation
-from unpoison.kernels.tokens import stems
 from unpoison.models.answer_nli import judged
 from unpoison.models.checkpoints import softmax
 from unpoison.models.spans import OnnxSpans, Settings, SpanModel, TorchSpans, WindowCutter, best_span, cores
-from unpoison.recent import Recent
+from unpoison.text.answers import Relation, relation
+from unpoison.text.tokens import stems
+from unpoison.utils.checks import at_least, within
+from unpoison.utils.extras import require
+from unpoison.utils.recent import Recent
 
 __all__ = ["THRESHOLD", "PassageReader", "Reading", "named"]
 
@@ -184,7 +184,7 @@ class PassageReader:
     def relations(self, question: str, pairs: Sequence[tuple[str, str]], /) -> list[Relation]:
         """Whether the two answers of each pair say the same, are rivals, or are compatible.
 
-        Rules decide where they can (`kernels.answers`); otherwise the shipped reader's model does, and a guess from
+        Rules decide where they can (`text.answers`); otherwise the shipped reader's model does, and a guess from
         the shared words does for other checkpoints. Symmetric.
         """
         related = [relation(question, left, right) for left, right in pairs]

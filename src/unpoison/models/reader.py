@@ -12,9 +12,9 @@ from threading import Lock
 from unpoison.models.checkpoints import encodable
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, gives_orders
 from unpoison.models.passage_reader import THRESHOLD, PassageReader, Reading
+from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.models.questions import read_question
 from unpoison.models.voices import GivenAnswer, central, sentence, supported
-from unpoison.prompts import Prompt, Task, informative
 from unpoison.types import Reply
 
 __all__ = ["Reader", "shipped"]

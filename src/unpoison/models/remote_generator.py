@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, ClassVar
 
+from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, Piece
-from unpoison.prompts import Prompt
-from unpoison.threads import on_thread
 from unpoison.types import Reply
+from unpoison.utils.threads import on_thread
 
 __all__ = ["RemoteGenerator"]
 

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among
 from unpoison.errors import ModelError, OptionError
-from unpoison.extras import require
 from unpoison.models.checkpoints import check_published, encodable, named, opening
 from unpoison.models.hub import from_disk
+from unpoison.utils.checks import among
+from unpoison.utils.extras import require
 
 __all__ = ["SentenceTransformerEncoder", "minilm"]
 

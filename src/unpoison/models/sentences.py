@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from unpoison.recent import Recent
+from unpoison.utils.recent import Recent
 
 __all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
 

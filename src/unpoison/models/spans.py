@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, shown
-from unpoison.extras import require
 from unpoison.models.checkpoints import check_published, encodable, opening
 from unpoison.models.hub import from_disk
 from unpoison.models.onnx import open_session
+from unpoison.utils.extras import require
 
 __all__ = [
     "Marks",

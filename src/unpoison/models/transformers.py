@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError
-from unpoison.extras import require
 from unpoison.models.checkpoints import opening
 from unpoison.models.codec import Codec
 from unpoison.models.hub import from_disk
+from unpoison.models.prompts import Prompt
 from unpoison.models.remote import named, received
-from unpoison.prompts import Prompt
 from unpoison.types import Reply
+from unpoison.utils.extras import require
 
 __all__ = ["TransformersGenerator"]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.kernels.answers import relation
 from unpoison.models.sentences import split
+from unpoison.text.answers import relation
 
 __all__ = ["GivenAnswer", "alike", "central", "sentence", "supported"]
 

@@ -5,8 +5,9 @@ The names below are imported when they are first used; a store's library is impo
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.retrieval.base import Retriever
@@ -33,7 +34,4 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unpoison.retrieval' has no attribute {name!r}")
-    return getattr(import_module(f"unpoison.retrieval.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

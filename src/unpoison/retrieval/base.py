@@ -9,15 +9,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.driver import Limits, arun, run
+from unpoison.core.passages import MAX_PASSAGES, Passage, Query, Vector, as_query
 from unpoison.errors import InputError, OptionError, shown
 from unpoison.models.loading import load_encoder
 from unpoison.models.protocols import Encoder, Models
-from unpoison.passages import MAX_PASSAGES, Passage, Query, Vector, as_query
-from unpoison.requests import encode
+from unpoison.models.requests import encode
 from unpoison.retrieval.trusted import by_trust, depth
+from unpoison.runtime.driver import Limits, arun, run
 from unpoison.sources.sources import Sources
-from unpoison.threads import on_thread
+from unpoison.utils.threads import on_thread
 
 __all__ = [
     "BATCH",

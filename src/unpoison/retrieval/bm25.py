@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import at_least, within
-from unpoison.kernels.ranking import best_first
-from unpoison.kernels.stopwords import ENGLISH_33
-from unpoison.kernels.tokens import words
-from unpoison.passages import Passage, Query, as_query
+from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage, Query, as_query
 from unpoison.retrieval.base import Retriever, checked_count
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.trusted import by_trust, depth
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.text.stopwords import ENGLISH_33
+from unpoison.text.tokens import words
+from unpoison.utils.checks import at_least, within
 
 __all__ = ["BM25Index", "BM25Retriever", "english_words"]
 
@@ -100,7 +100,7 @@ class BM25Retriever(Retriever):
     Args:
         passages: Strings, dicts, framework documents or `Passage`, to begin with.
         tokenize: A text to its tokens. The default knows words between spaces; for scripts that write none, give
-            another, such as `kernels.tokens.stems`.
+            another, such as `text.tokens.stems`.
         k1: Saturation of the term frequency.
         b: Strength of the length normalisation, in [0, 1].
         sources: With it the score is multiplied by the trust in a passage's source (`retrieval.trusted`).

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, shown
-from unpoison.passages import Passage
 
 __all__ = ["Collection"]
 

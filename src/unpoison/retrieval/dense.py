@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, shown
-from unpoison.kernels.ranking import best_first
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
 from unpoison.retrieval.index_file import read_index, write_index

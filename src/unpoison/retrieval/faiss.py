@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, shown
-from unpoison.extras import require
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import VectorRetriever, checked_encoder, unit_rows, vectors_of
 from unpoison.retrieval.collection import Collection
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.utils.extras import require
 
 __all__ = ["FaissRetriever"]
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unpoison.checks import at_least
+from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Query, as_passages, as_query
 from unpoison.retrieval.base import Retriever, aembedded_query, aretrieved, checked_count, embedded_query
 from unpoison.retrieval.trusted import by_trust
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.utils.checks import at_least
 
 __all__ = ["HybridRetriever", "reciprocal_rank_fusion"]
 

@@ -23,8 +23,8 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, shown
-from unpoison.passages import Passage
 
 __all__ = ["read_index", "write_index"]
 

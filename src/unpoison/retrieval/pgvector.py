@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, OptionError, StoreError, shown
-from unpoison.extras import require
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.utils.extras import require
 
 __all__ = ["PgvectorRetriever"]
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, OptionError, StoreError, shown
-from unpoison.extras import require
 from unpoison.models.protocols import Encoder
-from unpoison.passages import Passage, Vector
 from unpoison.retrieval.base import BATCH, VectorRetriever, checked_encoder, vectors_of
 from unpoison.sources.fields import metadata_of, source_in
 from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.utils.extras import require
 
 __all__ = ["QdrantRetriever"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from unpoison.kernels.ranking import best_first
-from unpoison.passages import MAX_PASSAGES, Passage
+from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import MAX_PASSAGES, Passage
 from unpoison.sources.sources import Sources
 
 __all__ = ["by_trust", "depth"]

@@ -5,8 +5,9 @@ The names below are imported when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.sources.history import History, Past
@@ -28,7 +29,4 @@ _HOMES = {
 __all__ = ["History", "Past", "Policy", "Reliability", "Sources", "Standing", "origin_of"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unpoison.sources' has no attribute {name!r}")
-    return getattr(import_module(f"unpoison.sources.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -17,10 +17,10 @@ from threading import RLock
 from typing import Any, Literal, NamedTuple
 
 from unpoison.errors import InputError, OptionError, StoreError, shown
-from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.kernels.tokens import stems
-from unpoison.private import private
-from unpoison.write_ahead import write_ahead
+from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.tokens import stems
+from unpoison.utils.private import private
+from unpoison.utils.write_ahead import write_ahead
 
 __all__ = ["OUTCOMES", "History", "Outcome", "Past", "question_hash"]
 

@@ -8,9 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from unpoison.checks import among
 from unpoison.errors import InputError, OptionError, UnpoisonError
-from unpoison.recent import Recent
 from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash
 from unpoison.sources.hosts import SHARED
@@ -19,6 +17,8 @@ from unpoison.sources.policy import Policy
 from unpoison.sources.reliability import outcomes
 from unpoison.sources.retrievals import retrieval_of
 from unpoison.sources.trust import Level, trust
+from unpoison.utils.checks import among
+from unpoison.utils.recent import Recent
 
 __all__ = ["SourceRow", "Sources", "Standing"]
 

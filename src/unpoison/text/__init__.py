@@ -1,1 +1,1 @@
-"""Texts, looked at once for everything that judges them."""
+"""What a text says: canonical reading, words, sentences, answers, and the checks of texts."""

@@ -17,9 +17,9 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from unpoison.kernels.sentences import SENTENCE_END
-from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.recent import Recent
+from unpoison.text.sentences import SENTENCE_END
+from unpoison.text.stopwords import ENGLISH_318
+from unpoison.utils.recent import Recent
 
 __all__ = [
     "CAPITAL",

@@ -13,16 +13,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Window
 from unpoison.defenses.injection_cuts import hidden_spans
-from unpoison.kernels import gibberish
-from unpoison.kernels.respelling import Respelled, respelled
-from unpoison.kernels.stopwords import ENGLISH_318
-from unpoison.reasons import Clause, Reason, quotable
-from unpoison.recent import Recent
-from unpoison.remembered import Remembered
+from unpoison.text import gibberish
+from unpoison.text.respelling import Respelled, respelled
+from unpoison.text.stopwords import ENGLISH_318
 from unpoison.types import Passage, Span
+from unpoison.utils.recent import Recent
+from unpoison.utils.remembered import Remembered
 
 __all__ = ["ACTIONS", "Action", "Checks", "Look", "finding"]
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.algorithms.ranking import best_first
 from unpoison.defenses.atomic import statements
 from unpoison.defenses.radar import Radar
-from unpoison.kernels.ranking import best_first
-from unpoison.requests import Flow, judge
+from unpoison.models.requests import Flow, judge
 from unpoison.types import Passage, Query, Screening
 
 __all__ = ["Opinion", "ambiguous", "consulted", "outvoted"]

@@ -1,6 +1,6 @@
 """What Guard finds contested: passages that give rival answers, with nobody clearly in the right.
 
-Two sources. Near-copies that differ in a name or number, in any language, without a model (`kernels.near_copies`);
+Two sources. Near-copies that differ in a name or number, in any language, without a model (`text.near_copies`);
 and the answers of passages that were read one by one. Nothing is kept or dropped because of it: the user is told.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard.consensus import COPY
-from unpoison.kernels.answers import Relation, relation
-from unpoison.kernels.near_copies import Frame, near_copies
+from unpoison.models.prompts import informative
 from unpoison.models.questions import read_question
-from unpoison.prompts import informative
-from unpoison.requests import Flow, read, relate
+from unpoison.models.requests import Flow, read, relate
+from unpoison.text.answers import Relation, relation
+from unpoison.text.near_copies import Frame, near_copies
 from unpoison.types import Contest, Rival
 
 __all__ = ["MOST_READ", "ReadAnswers", "contests", "copied", "read_through"]

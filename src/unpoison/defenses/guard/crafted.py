@@ -21,12 +21,12 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.algorithms.trees import Trees, evaluate
 from unpoison.errors import OptionError
-from unpoison.kernels.trees import Trees, evaluate
-from unpoison.recent import Recent
 from unpoison.text.analysis import Analysis, analysis
 from unpoison.text.asked import Spoken, Wanted, beside
 from unpoison.text.style import Style
+from unpoison.utils.recent import Recent
 
 __all__ = ["Crafted", "Judgement", "company"]
 

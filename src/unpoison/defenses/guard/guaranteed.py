@@ -12,7 +12,7 @@ order, and at most m others in each: two sets that differ in at most m passages.
 the order of what is kept never enter a verdict; input that is refused gives no answer.)
 
 With `answer="guaranteed"`, `Vote` answers from what is kept. A generator that writes is then asked to word the winning
-answer from its form (`kernels.forms`), in which nobody's wording is left, and not from any passage: the text is a
+answer from its form (`text.forms`), in which nobody's wording is left, and not from any passage: the text is a
 function of the question and of the form, and stays the same with it.
 """
 
@@ -22,9 +22,9 @@ from dataclasses import replace
 
 from unpoison.defenses.vote import Vote
 from unpoison.models.loading import can_write
+from unpoison.models.prompts import informative, synthesis_prompt
 from unpoison.models.protocols import Generator
-from unpoison.prompts import informative, synthesis_prompt
-from unpoison.requests import Flow, generate
+from unpoison.models.requests import Flow, generate
 from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Evidence, Query, Screening
 

@@ -2,7 +2,7 @@
 
 1. `hidden`            what no reader sees is not read (`guard.checks`)
 2. `prompt_injection`  sentences that tell the model what to do are cut, at the door of every defense (`injections`)
-3. `gibberish`         text that no person writes goes (`kernels.gibberish`)
+3. `gibberish`         text that no person writes goes (`text.gibberish`)
 4. `crafted`           what looks written for this question goes (`guard.crafted`)
 5. `contradicted`      what sources that count contradict goes, and what they say stays (`guard.sources`)
 
@@ -20,7 +20,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.checks import among, flag, within
+from unpoison.core.reasons import Reason
+from unpoison.core.spans import without
 from unpoison.defenses.base import Defense, SourcesOption
 from unpoison.defenses.claimed_answer import claimed_answer
 from unpoison.defenses.claims import MAX_READ, SHARE, Findings, Statement, claims_of, read_statements
@@ -44,13 +45,12 @@ from unpoison.defenses.guard.sources import (
 from unpoison.defenses.injections import InjectionPolicy
 from unpoison.defenses.radar import Radar
 from unpoison.defenses.voices import Voice, by_turns, voices_of
-from unpoison.driver import Limits
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, NLIModel
-from unpoison.reasons import Reason
-from unpoison.requests import Flow
-from unpoison.spans import without
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Contest, Evidence, Passage, Query, Screening
+from unpoison.utils.checks import among, flag, within
 
 __all__ = ["Guard"]
 

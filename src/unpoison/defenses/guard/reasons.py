@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.defenses.guard.checks import LONGEST_QUOTE, Look, finding
 from unpoison.defenses.guard.consensus import Opinion
 from unpoison.defenses.guard.redaction import Redaction
-from unpoison.reasons import Clause, Reason, quotable
 from unpoison.types import Passage
 
 __all__ = ["REMARKABLE", "reasons"]

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.reasons import Clause, Reason
+from unpoison.core.spans import Span, spans_of, united, without
 from unpoison.defenses.injection_cuts import harmless, hidden_spans
-from unpoison.reasons import Clause, Reason
-from unpoison.spans import Span, spans_of, united, without
 from unpoison.types import Passage
 
 __all__ = ["Judged", "Redaction", "Window", "redacted", "suspicious_spans"]

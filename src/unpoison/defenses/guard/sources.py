@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.claims import Claim
-from unpoison.contests import Contest, unmistakable
+from unpoison.core.claims import Claim
+from unpoison.core.contests import Contest, unmistakable
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.claims import Findings, Statement
 from unpoison.defenses.guard.contest import DOUBT, MOST_READ, ReadAnswers
 from unpoison.defenses.voices import Voice
 from unpoison.models.questions import read_question
-from unpoison.reasons import Reason, quotable
 from unpoison.types import Passage
 
 __all__ = [

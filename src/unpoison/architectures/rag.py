@@ -1,0 +1,231 @@
+"""Rag: retriever, defense and generator, the whole pipeline on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unpoison.core import registry
+from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
+from unpoison.core.reasons import Reason
+from unpoison.defenses.base import Defense, SourcesOption, abstention
+from unpoison.defenses.door import Admitted
+from unpoison.defenses.guarantee import held, need_proof
+from unpoison.errors import OptionError, shown
+from unpoison.models.protocols import Generator, Models
+from unpoison.models.requests import Flow, encode, retrieve
+from unpoison.retrieval.base import Retriever, aretrieved
+from unpoison.runtime.driver import arun, run
+from unpoison.sources import Sources
+from unpoison.types import Answer, Call, Evidence, Screening
+from unpoison.utils.checks import at_least, flag
+
+__all__ = ["Rag"]
+
+
+class Rag:
+    """Answers questions from what a retriever finds, past a defense.
+
+        rag = Rag(BM25Retriever(passages), generator="openai:gpt-4o-mini")
+        answer = rag.ask("who built the Vasa")
+
+    The query is encoded once, for retriever and defense. A defense named by a string is given the retriever's encoder,
+    and the retriever itself where it asks in other words. The defense's `limits` bound finding and answering, each.
+    Embeddings are passed on where they can be compared: where the query and all passages have theirs, or where the
+    defense's encoder is the retriever's, and can add what is missing. Otherwise the defense encodes the texts itself.
+
+    Args:
+        retriever: One of `unpoison.retrieval`, or anything with its `retrieve(query, k)`.
+        defense: An option string such as "guard" or "grada:keep=5", or a defense.
+        generator: Answers, for a defense named by a string; without it there is only `retrieve` and `screen`.
+        k: How many passages the model may read, at least 1.
+        guarantee: Abstain unless an answer is proved to hold whatever any so many of the passages are; the defense must
+            prove its answers (`vote`, `robustrag`, `guard:answer=guaranteed`). 0 asks for no proof.
+        sources: Who says so, for the defense (`unpoison.Sources`, a policy file, a mapping).
+        learn: Whether what is retrieved and answered is written into the history of the sources.
+        candidates: How many are retrieved and screened, of which the `k` best that are kept are read; `k` by default.
+
+    Raises:
+        OptionError: An option out of its range; a guarantee from a defense without proof; a generator beside a defense
+            that is an object; or more candidates
+            than `k` for a defense that answers in its own way, and so from all that it is given.
+        UnknownNameError: No defense of that name.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        defense: Defense | str = "guard",
+        generator: Generator | str | None = None,
+        *,
+        k: int = 10,
+        candidates: int | None = None,
+        guarantee: int = 0,
+        sources: SourcesOption = None,
+        learn: bool = False,
+    ) -> None:
+        if not callable(getattr(retriever, "retrieve", None)):
+            raise OptionError(f"retriever must have retrieve(query, k), got {shown(retriever)}; wrap it in a class")
+        self.retriever = retriever
+        self.k = at_least("k", k, 1)
+        self.candidates = self.k if candidates is None else at_least("candidates", candidates, self.k)
+        if self.candidates > MAX_PASSAGES:
+            raise OptionError(
+                f"a defense screens at most {MAX_PASSAGES:,} passages, got {self.candidates:,}; ask fewer"
+            )
+        self._models = Models(
+            encoder=getattr(retriever, "encoder", None), retriever=_Candidates(retriever, self.candidates)
+        )
+        if isinstance(defense, str):
+            given = {"encoder": self._models.encoder, "generator": generator, "retriever": self._models.retriever}
+            chosen: Defense = registry.create("defenses", defense, **given)
+        elif generator is None:
+            chosen = defense
+        else:
+            raise OptionError(
+                "generator is for a defense named by a string; give this one its own: Guard(generator=...)"
+            )
+        if sources is not None:
+            chosen = copy(chosen)
+            chosen.sources = Sources.of(sources)
+        if flag("learn", learn):
+            if chosen.sources is None:
+                raise OptionError("learn writes into the history of sources; give sources=Sources(history='seen.db')")
+            chosen = copy(chosen)
+            chosen.learn = True
+        self.guarantee = at_least("guarantee", guarantee, 0)
+        if guarantee:
+            need_proof(chosen, "guarantee")
+        self.defense: Defense = chosen if self.candidates == self.k else _Best(chosen, self.k)
+
+    def retrieve(self, question: str | Query) -> tuple[Passage, ...]:
+        """What the retriever finds, best first, nothing screened.
+
+        Raises:
+            InputError: An unusable question, or a passage that cannot be used.
+            ModelError: The encoder or a retriever that is not ours failed.
+            StoreError: The store cannot be reached.
+        """
+        (_, passages), _ = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        return passages
+
+    def screen(self, question: str | Query) -> Screening:
+        """What the retriever finds and the defense says of each."""
+        (query, passages), _ = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        return self.defense.screen(*self._comparable(query, passages))
+
+    def ask(self, question: str | Query) -> Answer:
+        """The answer, the screening behind it, and every call of retriever and models.
+
+        Where the retriever finds nothing it abstains, unless the defense has a way of its own to answer from what the
+        model or its beliefs know.
+
+        Raises:
+            OptionError: The defense has no generator.
+        """
+        (query, passages), calls = run(self._finding(as_query(question)), self._models, self.defense.limits)
+        if not passages and self._reads:
+            return self._nothing_found(query, calls)
+        answer = held(self.defense.answer(*self._comparable(query, passages)), self.guarantee)
+        return replace(answer, calls=(*calls, *answer.calls))
+
+    async def aretrieve(self, question: str | Query) -> tuple[Passage, ...]:
+        """`retrieve` for asyncio."""
+        (_, passages), _ = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        return passages
+
+    async def ascreen(self, question: str | Query) -> Screening:
+        """`screen` for asyncio."""
+        (query, passages), _ = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        return await self.defense.ascreen(*self._comparable(query, passages))
+
+    async def aask(self, question: str | Query) -> Answer:
+        """`ask` for asyncio."""
+        (query, passages), calls = await arun(self._finding(as_query(question)), self._models, self.defense.limits)
+        if not passages and self._reads:
+            return self._nothing_found(query, calls)
+        answer = held(await self.defense.aanswer(*self._comparable(query, passages)), self.guarantee)
+        return replace(answer, calls=(*calls, *answer.calls))
+
+    @property
+    def _reads(self) -> bool:
+        """Whether the defense answers from passages alone, and so from nothing where there are none."""
+        return not self.defense.answers_itself
+
+    def _nothing_found(self, query: Query, calls: tuple[Call, ...]) -> Answer:
+        notes = ("the retriever found nothing that matches",)
+        screening = Screening.decided(
+            self.defense.name, query, (), kept=(), scores=(), reasons=(), evidence=Evidence(notes=notes)
+        )
+        return replace(abstention(screening), calls=calls)
+
+    def _finding(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:
+        """The query with its embedding, and the passages."""
+        if self._models.encoder is not None and query.embedding is None:
+            (vector,) = yield from encode([query.text], "query", queries=True)
+            query = Query(query.text, vector)
+        (retrieved,) = yield from retrieve([query])
+        return query, as_passages(retrieved)
+
+    def _comparable(self, query: Query, passages: tuple[Passage, ...]) -> tuple[Query, tuple[Passage, ...]]:
+        """The same, without embeddings where the defense would compare them with others of another encoder."""
+        complete = query.embedding is not None and all(p.embedding is not None for p in passages)
+        theirs, ours = self.defense.models.encoder, self._models.encoder
+        if complete or (ours is not None and theirs is not None and theirs.name == ours.name):
+            return query, passages
+        return Query(query.text), tuple(replace(passage, embedding=None) for passage in passages)
+
+    def __repr__(self) -> str:
+        return f"Rag({self.retriever!r}, defense={self.defense.name!r}, k={self.k}, candidates={self.candidates})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """A retriever as flows ask it."""
+
+    retriever: Retriever
+    count: int
+
+    @property
+    def name(self) -> str:
+        return type(self.retriever).__name__
+
+    def __call__(self, question: Query, /) -> Iterable[Any]:
+        return self.retriever.retrieve(question, self.count)
+
+    async def acall(self, question: Query, /) -> Iterable[Any]:
+        return await aretrieved(self.retriever, question, self.count)
+
+
+class _Best(Defense):
+    """A defense, and of what it keeps only the best `k`."""
+
+    def __init__(self, defense: Defense, k: int) -> None:
+        if defense.answers_itself:
+            raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
+        self.defense, self.models, self.limits, self.k = defense, defense.models, defense.limits, k
+        self.sources, self.learn = defense.sources, defense.learn
+        vars(self)["name"] = defense.name  # this one's, not the class's
+
+    def admitted(self, query: object, passages: Any) -> Flow[Admitted]:
+        return self.defense.admitted(query, passages)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        screening = yield from self.defense.screening(query, passages)
+        verdicts = tuple(
+            verdict
+            if verdict.rank is None or verdict.rank < self.k
+            else replace(
+                verdict,
+                kept=False,
+                rank=None,
+                reason=Reason.of("past_best", clauses=[verdict.reason.clause], keep=self.k),
+            )
+            for verdict in screening.verdicts
+        )
+        return replace(screening, verdicts=verdicts)
+
+    def answered_from(self, query: Query, screening: Screening) -> Flow[Answer]:
+        return (yield from self.defense.answered_from(query, screening))

@@ -1,0 +1,136 @@
+"""REPLUG: an ensemble over passages, each read alone, its next-token probabilities weighted by retrieval likelihood.
+
+Shi et al., 2023 (NAACL 2024), Section 3.2, the inference of the method without its training:
+p(y | x) = sum over passages d of lambda(d, x) p(y | d, x), lambda the softmax of the cosine similarities of d and x.
+No defense: an architecture, which answers from what a defense kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.algorithms.cosine import cosine
+from unpoison.defenses.base import SourcesOption, abstention, answered
+from unpoison.defenses.embedding import embedded
+from unpoison.defenses.injections import InjectionPolicy
+from unpoison.defenses.robustrag_decoding import MOST_PASSAGES
+from unpoison.defenses.vanilla import Vanilla
+from unpoison.errors import InputError, OptionError
+from unpoison.models.lexical import LexicalEncoder
+from unpoison.models.loading import load_encoder
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt
+from unpoison.models.protocols import Encoder, Generator, InjectionClassifier, TokenByToken
+from unpoison.models.requests import Flow, next_token
+from unpoison.runtime.driver import Limits
+from unpoison.types import Answer, Passage, Query, Reply
+from unpoison.utils.checks import at_least
+
+__all__ = ["Replug", "mixed", "weights"]
+
+
+class Replug(Vanilla):
+    """Decodes one reply from the mixture of what every passage alone makes likely.
+
+    Each token takes one forward pass of as many rows as there are passages; the likeliest is taken, the lower number
+    where two are equal.
+
+    Args:
+        generator: Says how likely the next token is: a local model, `hf:NAME_OR_PATH`.
+        encoder: For the weights, where passages bring no embedding; the retriever's.
+        temperature: Of the weights' softmax; large ones weigh all passages alike.
+        keep: How many passages to read, the best of them; all when None.
+        max_tokens: Of the reply, at least 1.
+        prompt_injection: What becomes of passages that hold a prompt injection, before anything reads them: `redact`
+            cuts its sentences and drops what has no harmless rest, `drop`, `flag` only says so, `keep` does not look.
+        injection_model: A classifier that finds injections in place of the built-in detector, or the string of one:
+            `hf:NAME_OR_PATH` or `onnx:FOLDER` (`models.load_injection_model`).
+        sources: Who says what: `Sources`, or a policy as a file or a mapping. What is of a blocked source is dropped
+            unread, and what a source repeats is read once.
+        limits: Bounds on the model calls.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "replug"
+    summary = "an ensemble over passages, weighted by retrieval likelihood"
+    calls = "0; each token takes a forward pass of k rows"
+    source = "Shi et al., 2023"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        *,
+        encoder: Encoder | str | None = None,
+        temperature: float = 1.0,
+        keep: int | None = None,
+        max_tokens: int = 50,
+        prompt_injection: InjectionPolicy = "keep",
+        injection_model: InjectionClassifier | str | None = None,
+        sources: SourcesOption = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(
+            keep,
+            generator=generator,
+            prompt_injection=prompt_injection,
+            injection_model=injection_model,
+            sources=sources,
+            limits=limits,
+        )
+        loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self.models = replace(self.models, encoder=loaded or LexicalEncoder())
+        self.temperature = at_least("temperature", temperature, 1e-3, 1e3, whole=False)
+        self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The weights, then joint decoding."""
+        model = self.models.generator
+        if not isinstance(model, TokenByToken):
+            raise OptionError(
+                f"{self.name} needs a generator that says how likely the next token is; use a local model, "
+                "hf:NAME_OR_PATH"
+            )
+        screening = yield from self.screening(query, passages)
+        kept = tuple(passages[i] for i in screening.kept_indices)
+        if passages and not kept:
+            return abstention(screening)
+        if len(kept) > MOST_PASSAGES:
+            raise InputError(f"{self.name} reads at most {MOST_PASSAGES} passages at the same time, got {len(kept)}")
+        shares = np.ones(1)
+        prompts = [answer_alone_prompt(query.reading)]
+        if kept:
+            vectors, target = yield from embedded(query, kept, self.models.encoder, with_query=True)
+            assert target is not None  # noqa: S101  it was asked for
+            shares = weights(cosine(target[None], vectors)[0], self.temperature)
+            prompts = [answer_prompt(query.reading, [passage.reading]) for passage in kept]
+        tokens, finish = list[int](), "length"
+        while len(tokens) < self.max_tokens:
+            token = int(mixed((yield from next_token(prompts, tokens)), shares).argmax())
+            if token in model.ends:
+                finish = "stop"
+                break
+            tokens.append(token)
+        reply = Reply(model.text(tokens), finish=finish)
+        return answered(reply, screening, {"weights": [round(float(share), 6) for share in shares]})
+
+
+def weights(similarities: Sequence[float] | NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
+    """The softmax of the similarities over the temperature, shape (n,), summing to 1 (Equation 3)."""
+    scaled = np.asarray(similarities, float) / temperature
+    powers = np.exp(scaled - scaled.max())
+    return np.asarray(powers / powers.sum())
+
+
+def mixed(logs: NDArray[np.floating], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mixture of next-token distributions, shape (vocabulary,).
+
+    Args:
+        logs: Natural logarithms of probabilities, shape (n, vocabulary).
+        shares: The weight of each row, shape (n,).
+    """
+    return np.asarray(shares @ np.exp(np.asarray(logs, float)))

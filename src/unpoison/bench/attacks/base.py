@@ -1,0 +1,311 @@
+"""What every attack is: a seeded flow that crafts poisoned passages for one target and says what they cost.
+
+An attack sees one target at a time and draws its randomness from (attack, seed, target id), so targets may be crafted
+in any order, in several processes, or after an interruption, with identical results.
+"""
+
+from __future__ import annotations
+
+import string
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from unpoison.bench.attacks.budget import Budget, Meter
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.models.loading import can_write, load_encoder, load_generator
+from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.flows import as_flow, result_of
+from unpoison.text.normalisation import spaced
+from unpoison.types import MAX_PASSAGES
+from unpoison.utils.checks import at_least, flag
+
+__all__ = [
+    "MOST_COPIES",
+    "Attack",
+    "DirectAttack",
+    "PoisonText",
+    "Target",
+    "contains_answer",
+    "copies",
+    "with_question",
+]
+
+MOST_COPIES = 100
+"""How often an attack may repeat a text within one passage; the papers repeat it at most ten times."""
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
+_ARTICLES = frozenset(("a", "an", "the"))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One question and what the attacker wants of it.
+
+    Attributes:
+        id: Unique in the data set.
+        question: The question that the poison is made for.
+        correct: The right answers, any alias; only attacks with `uses_gold` may look at them.
+        incorrect: The answer that the attacker wants, "" where the data set has none.
+        texts: Published poison texts, without the question in front.
+        gold: The annotated passages; only attacks with `uses_gold` may look at them.
+        context: What the retriever returns without poison, best first.
+        alternatives: Further wrong answers.
+
+    Raises:
+        InputError: No id or question, or a wrong answer that contains a right one or stands inside one (no reply
+            could then tell success from failure).
+    """
+
+    id: str
+    question: str
+    correct: tuple[str, ...] = ()
+    incorrect: str = ""
+    texts: tuple[str, ...] = field(default=(), repr=False)
+    gold: tuple[str, ...] = field(default=(), repr=False)
+    context: tuple[str, ...] = field(default=(), repr=False)
+    alternatives: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("id", "question", "incorrect"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or (name != "incorrect" and not value.strip()):
+                raise InputError(f"target.{name} must be a string that is not empty, got {shown(value)}")
+        for name in ("correct", "texts", "gold", "context", "alternatives"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+                raise InputError(f"target {shown(self.id)}.{name} must be strings, got {shown(value)}")
+            object.__setattr__(self, name, tuple(value))
+        for right in self.correct:
+            if contains_answer(self.incorrect, right) or contains_answer(right, self.incorrect):
+                raise InputError(
+                    f"target {shown(self.id)}: the wrong answer {shown(self.incorrect)} and the right answer "
+                    f"{shown(right)} contain each other, so no reply can tell them apart; leave this target out"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class PoisonText:
+    """One poisoned passage. It is tracked by its id, never by its text.
+
+    Attributes:
+        id: Unique over targets, attacks, seeds and positions.
+        text: What is planted.
+        target_id: The target it was made for.
+        attack: The attack's name.
+        meta: JSON values. Always `reached` (did the text reach the attack's own goal), `reason` (one sentence, empty
+            when reached) and `answers` (replies that count as success); the rest is the attack's.
+        budget: What it cost.
+        title: The passage's title, where the attack plants one.
+    """
+
+    id: str
+    text: str
+    target_id: str
+    attack: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    title: str | None = None
+
+    @property
+    def reached(self) -> bool:
+        return bool(self.meta.get("reached", False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        fields = {name: getattr(self, name) for name in ("id", "text", "target_id", "attack", "title")}
+        return {**fields, "meta": dict(self.meta), "budget": self.budget.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            return cls(**{**data, "meta": dict(data["meta"]), "budget": Budget(**data["budget"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not a saved poison text: {error}; pass what PoisonText.to_dict() wrote") from error
+
+
+class Attack(ABC):
+    """An attack writes `crafting`, a flow; `craft` runs it.
+
+    Attributes:
+        name: What users type.
+        summary: One line for listings.
+        needs: What it cannot work without: "generator", "encoder", "reader", "defense".
+        requires: The fields of a target that must not be empty.
+        uses_gold: Whether it looks at the right answers or the gold passages.
+        uses_context: Whether it looks at the clean passages that are retrieved beside its own.
+        wording: Whose words are planted: `ours`, of whoever wrote the class, from templates or prompts of theirs;
+            `published`, texts of an attack's own authors; `data`, texts of the data that the attack edits or puts
+            something in front of, ours only where the data bring none. Tables say which.
+        offline: What stands in for a language model where there is none; "" for attacks that need none.
+        model_option: The option that names that language model.
+        passage_format: How the pipeline must show each passage for the attack to work, with {number} and {text}.
+
+    Args:
+        seed: All randomness derives from it and the target's id.
+        prefix: Put the question and a full stop in front of each text, as PoisonedRAG does.
+        encoder: A model or a string such as "minilm".
+        generator: A model or a string such as "openai:gpt-4o-mini".
+        limits: Bounds on the model calls of one target; by default without a deadline, for searches are long.
+    """
+
+    name: str
+    summary: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]] = ()
+    requires: tuple[str, ...] = ("incorrect",)
+    uses_gold: bool = False
+    uses_context: bool = False
+    wording: Literal["ours", "published", "data"] = "ours"
+    offline: str = ""
+    model_option: str = "generator"
+    passage_format: str = "{text}"
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        prefix: bool = False,
+        encoder: Encoder | str | None = None,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.seed = at_least("seed", seed, 0)
+        self.prefix = flag("prefix", prefix)
+        self.models = Models(
+            encoder=load_encoder(encoder) if isinstance(encoder, str) else encoder,
+            generator=load_generator(generator) if isinstance(generator, str) else generator,
+        )
+        self.limits = limits or Limits(deadline=None)
+        if isinstance(self.models.encoder, TwoTowers):
+            raise OptionError(
+                f"the attack {self.name} compares question and texts by one encoder, and "
+                f"{shown(self.models.encoder.name)} has two; hotflip and phantom can follow two towers, or give an "
+                "encoder without query_encoder"
+            )
+        for need in self.needs:
+            if getattr(self.models, need, None) is None and getattr(self, need, None) is None:
+                raise OptionError(f"the attack {self.name} needs {need}=...; pass one")
+
+    @classmethod
+    def short_of(cls, options: Mapping[str, str], generator: str | None) -> str:
+        """In what a search of these options, with the victim's generator or none, falls short of the published one."""
+        return ""
+
+    @abstractmethod
+    def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        """The flow that crafts `count` texts for one target."""
+
+    def craft(self, target: Target, count: int = 1) -> list[PoisonText]:
+        """Craft poisoned passages for one target.
+
+        Returns:
+            `count` texts, the same for the same (seed, target, count) whatever else was crafted before. A text that
+            does not reach the attack's goal says so in `meta`.
+
+        Raises:
+            InputError: The target lacks something that the attack requires.
+            ModelError: A model failed for good.
+        """
+        self._check(target, count)
+        return self._whole(run(self._crafting(target, count), self.models, self.limits)[0])
+
+    async def acraft(self, target: Target, count: int = 1) -> list[PoisonText]:
+        """`craft` for asyncio."""
+        self._check(target, count)
+        return self._whole((await arun(self._crafting(target, count), self.models, self.limits))[0])
+
+    def _crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        return as_flow(self.crafting(target, count), self, "crafting")
+
+    def _whole(self, texts: Any) -> list[PoisonText]:
+        """The texts, each a `PoisonText`."""
+        for text in result_of(texts, list, self, "crafting"):
+            result_of(text, PoisonText, self, "crafting")
+        return texts  # type: ignore[no-any-return]  # it was looked at
+
+    def wanted(self, target: Target) -> tuple[str, ...]:
+        """The replies that count as success when one of them occurs in the answer."""
+        return (target.incorrect,) if target.incorrect else ()
+
+    def user_question(self, question: str) -> str:
+        """The question as the attacked user asks it; a trigger attack changes it."""
+        return question
+
+    @property
+    def writer(self) -> Generator | None:
+        """The generator, if it can write; a reader can only read."""
+        generator = self.models.generator
+        return generator if generator is not None and can_write(generator) else None
+
+    def rng(self, target: Target, *parts: object) -> np.random.Generator:
+        """A generator that depends on attack, seed, target id and `parts` alone."""
+        key = "\0".join(map(str, (self.name, self.seed, target.id, *parts))).encode("utf-8", "surrogatepass")
+        return np.random.default_rng(int.from_bytes(blake2b(key, digest_size=16).digest(), "little"))
+
+    def poison(
+        self, target: Target, position: int, text: str, *, reason: str = "", meter: Meter | None = None, **meta: Any
+    ) -> PoisonText:
+        """The finished text number `position`; a `reason` says why it fell short of the goal."""
+        return PoisonText(
+            id=f"{target.id}#{self.name}-{self.seed}-{position}",
+            text=with_question(target.question, text) if self.prefix else text,
+            target_id=target.id,
+            attack=self.name,
+            meta={"reached": not reason, "reason": reason, "answers": list(self.wanted(target)), **meta},
+            budget=meter.budget() if meter else Budget(),
+        )
+
+    def _check(self, target: Target, count: int) -> None:
+        at_least("count", count, 0, MAX_PASSAGES)
+        for name in self.requires:
+            if not getattr(target, name):
+                raise InputError(
+                    f"target {shown(target.id)} has no {name}, which the attack {self.name} requires; "
+                    "leave the target out or use another attack"
+                )
+
+
+class DirectAttack(Attack):
+    """An attack that sends no requests: it writes its texts by itself."""
+
+    @abstractmethod
+    def write(self, target: Target, count: int) -> list[PoisonText]:
+        """The texts for one target."""
+
+    def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        yield from ()  # a flow without requests
+        return self.write(target, count)
+
+
+def with_question(question: str, text: str) -> str:
+    """PoisonedRAG's retrieval prefix: the question and a full stop, no space after it."""
+    return f"{question}.{text}"
+
+
+def copies(text: str, times: int) -> str:
+    """Copies of a text in one passage with a blank line between, as RobustRAG's and RADAR's code repeats a payload."""
+    return "\n\n".join([text] * times)
+
+
+def contains_answer(text: str, answer: str) -> bool:
+    """Whether the answer's words stand side by side in the text, case, punctuation and articles aside.
+
+    An empty answer or text is contained in nothing, and "no" is not contained in "I don't know".
+    """
+    words, wanted = _plain(text), _plain(answer)
+    return bool(wanted) and any(words[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1))
+
+
+def _plain(text: str) -> list[str]:
+    return [word for word in spaced(text.lower().translate(_PUNCTUATION)).split() if word not in _ARTICLES]

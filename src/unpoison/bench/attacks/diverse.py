@@ -1,0 +1,69 @@
+"""Diverse poisons (TrustRAG, "diverse" rows): every text by another prompt, in another style."""
+
+from __future__ import annotations
+
+from unpoison.bench.attacks.base import Attack, PoisonText, Target
+from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.claims import STYLES, stating, template_claim, unquoted
+from unpoison.bench.attacks.prompts import styled_prompt
+from unpoison.bench.attacks.rewriting import paraphrased, with_synonyms
+from unpoison.models.protocols import Generator
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits
+from unpoison.utils.checks import at_least
+
+__all__ = ["Diverse"]
+
+
+class Diverse(Attack):
+    """One style, wording and line of argument per text.
+
+    Args:
+        words: The longest text asked for.
+        prefix: Put the question in front.
+        seed: Chooses the order of styles.
+        generator: Writes; without one, templates of different styles are reordered and given synonyms.
+        limits: Bounds on the model calls.
+    """
+
+    name = "diverse"
+    summary = "adaptive: every text in another style"
+    offline = "templates"
+
+    def __init__(
+        self,
+        *,
+        words: int = 60,
+        prefix: bool = False,
+        seed: int = 0,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+        self.words = at_least("words", words, 1)
+
+    def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        order = self.rng(target).permutation(len(STYLES))
+        styles = [STYLES[order[i % len(STYLES)]] for i in range(count)]
+        if self.writer is None:
+            texts = [self._template(target, i) for i in range(count)]
+        else:
+            prompts = [
+                styled_prompt(target.question, target.incorrect, style, words=self.words, variant=i + 1)
+                for i, style in enumerate(styles)
+            ]
+            replies = yield from Meter().generate(prompts, "misinformation")
+            texts = [unquoted(reply.text) for reply in replies]
+        poisons = []
+        for i, (text, style) in enumerate(zip(texts, styles, strict=True)):
+            meter = Meter()
+            meter.llm_calls = int(self.writer is not None)
+            source = "template" if self.writer is None else "generator"
+            reason = stating(text, [target.incorrect])
+            meta = {"source": source} if self.writer is None else {"source": source, "style": style}
+            poisons.append(self.poison(target, i, text or target.question, reason=reason, meter=meter, **meta))
+        return poisons
+
+    def _template(self, target: Target, position: int) -> str:
+        rng, keep = self.rng(target, position), (target.question, target.incorrect)
+        return paraphrased(with_synonyms(template_claim(self, target, position), keep, rng, 0.5).text, keep, rng)

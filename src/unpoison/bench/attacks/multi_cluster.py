@@ -1,0 +1,94 @@
+"""Multi-clustering content injection (RAGDefender, Section 6.5): several wrong answers, each with its own group."""
+
+from __future__ import annotations
+
+from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.claims import stating, template_claim, unquoted
+from unpoison.bench.attacks.decoys import decoys
+from unpoison.bench.attacks.prompts import misinformation_prompt, wrong_answers_prompt
+from unpoison.models.protocols import Generator
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits
+from unpoison.utils.checks import at_least
+
+__all__ = ["MultiCluster"]
+
+
+class MultiCluster(Attack):
+    """Groups of similar texts, one group for each of several wrong answers; any of them counts as success.
+
+    The wrong answers are the target's own, its alternatives, and what the generator adds; without a generator, other
+    numbers, persons or places where the question asks for one. Where that is too few, the texts say so.
+
+    Args:
+        clusters: How many wrong answers.
+        words: The longest text asked for.
+        prefix: Put the question in front.
+        seed: For the templates.
+        generator: Adds wrong answers and writes; templates otherwise.
+        limits: Bounds on the model calls.
+    """
+
+    name = "multi-cluster"
+    summary = "adaptive: several wrong answers, a group of texts for each"
+
+    def __init__(
+        self,
+        *,
+        clusters: int = 3,
+        words: int = 30,
+        prefix: bool = False,
+        seed: int = 0,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+        self.clusters = at_least("clusters", clusters, 1)
+        self.words = at_least("words", words, 1)
+
+    def wanted(self, target: Target) -> tuple[str, ...]:
+        return tuple(_distinct([target.incorrect, *target.alternatives], target)[: self.clusters])
+
+    def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        shared = Meter()
+        answers = list(self.wanted(target))
+        if len(answers) < self.clusters and self.writer is not None:
+            prompt = wrong_answers_prompt(target.question, answers, self.clusters - len(answers))
+            (reply,) = yield from shared.generate([prompt], "wrong answers")
+            lines = [unquoted(line.strip("-*• \t")) for line in reply.text.splitlines()]
+            answers = _distinct([*answers, *lines], target)[: self.clusters]
+        if len(answers) < self.clusters and self.writer is None:
+            more = decoys(target.question, target.incorrect, 2 * self.clusters, self.rng(target))
+            answers = _distinct([*answers, *more], target)[: self.clusters]
+        few = ""
+        if len(answers) < self.clusters:
+            few = f"{self.clusters} wrong answers were asked for and {len(answers)} are known"
+        group = [i * len(answers) // count for i in range(count)]
+        texts = [template_claim(self, target, i, answers[group[i]]) for i in range(count)]
+        if self.writer is not None:
+            prompts = [
+                misinformation_prompt(target.question, answers[group[i]], words=self.words, variant=i + 1)
+                for i in range(count)
+            ]
+            replies = yield from Meter().generate(prompts, "misinformation")
+            texts = [unquoted(reply.text) or text for reply, text in zip(replies, texts, strict=True)]
+        poisons = []
+        for i, text in enumerate(texts):
+            # The first text carries the cost of finding the answers.
+            meter = shared if i == 0 else Meter()
+            meter.llm_calls += int(self.writer is not None)
+            reason = few or stating(text, [answers[group[i]]])
+            meta = {"cluster": group[i], "claims": answers[group[i]], "answers": answers}
+            poisons.append(self.poison(target, i, text, reason=reason, meter=meter, **meta))
+        return poisons
+
+
+def _distinct(answers: list[str], target: Target) -> list[str]:
+    """Each answer once, those that a right answer cannot be told from left out."""
+    kept: list[str] = []
+    for answer in answers:
+        taken = [*kept, *target.correct]
+        if answer.strip() and not any(contains_answer(answer, k) or contains_answer(k, answer) for k in taken):
+            kept.append(answer.strip())
+    return kept

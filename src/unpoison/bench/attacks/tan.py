@@ -1,0 +1,104 @@
+"""Generated misinformation after Tan et al. ("Blinded by Generated Contexts", 2024), as RAGDefender uses it.
+
+Natural passages that mislead on the point asked, in several styles, often without any particular wrong answer. Another
+"Tan et al., 2024" ("Glue pizza and eat rocks"), which TrustRAG cites, is a different attack.
+"""
+
+from __future__ import annotations
+
+import re
+
+from unpoison.bench.attacks.base import Attack, PoisonText, Target, contains_answer
+from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.claims import STYLES, Claim, template_claim, unquoted
+from unpoison.bench.attacks.prompts import misleading_prompt
+from unpoison.models.protocols import Generator
+from unpoison.models.requests import Flow
+from unpoison.runtime.driver import Limits
+from unpoison.utils.checks import at_least, flag
+
+__all__ = ["Tan"]
+
+
+class Tan(Attack):
+    """Write misleading passages from the golden one; refuse texts that still give a right answer.
+
+    Without a generator, a golden sentence that states a right answer states the wrong one instead, and where there is
+    none the template of `poisonedrag` stands in.
+
+    Args:
+        targeted: Suggest the target's wrong answer to the writer.
+        trials: How often a text that holds a right answer is written again.
+        prefix: Put the question in front, as RAGDefender's pools do.
+        seed: Chooses styles.
+        generator: Writes.
+        limits: Bounds on the model calls.
+    """
+
+    name = "tan"
+    summary = "natural misleading passages in varied styles, after Tan et al."
+    wording = "data"
+    offline = "templates"
+    requires = ("correct",)
+    uses_gold = True
+
+    def __init__(
+        self,
+        *,
+        targeted: bool = True,
+        trials: int = 3,
+        prefix: bool = True,
+        seed: int = 0,
+        generator: Generator | str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(seed=seed, prefix=prefix, generator=generator, limits=limits)
+        self.targeted = flag("targeted", targeted)
+        self.trials = at_least("trials", trials, 1)
+
+    def crafting(self, target: Target, count: int) -> Flow[list[PoisonText]]:
+        poisons = []
+        styles = [STYLES[k] for k in self.rng(target).permutation(len(STYLES))]
+        for i in range(count):
+            meter, style = Meter(), styles[i % len(styles)]
+            claim = yield from self._written(target, i, style, meter)
+            given = next((answer for answer in target.correct if contains_answer(claim.text, answer)), None)
+            reason = "" if given is None else f"the text gives the right answer {given!r}"
+            if not claim.text:
+                reason = "there is neither a generator nor a wrong answer to write with"
+            text = claim.text or target.question
+            poisons.append(self.poison(target, i, text, reason=reason, meter=meter, style=style, source=claim.source))
+        return poisons
+
+    def _written(self, target: Target, position: int, style: str, meter: Meter) -> Flow[Claim]:
+        gold = target.gold[position % len(target.gold)] if target.gold else ""
+        if self.writer is None:
+            return Claim(self._template(target, gold, position), "template")
+        text = ""
+        for trial in range(self.trials):
+            prompt = misleading_prompt(
+                target.question,
+                gold,
+                target.incorrect if self.targeted else "",
+                style,
+                variant=position * self.trials + trial + 1,
+            )
+            (reply,) = yield from meter.generate([prompt], "misinformation")
+            text = unquoted(reply.text)
+            if text and not any(contains_answer(text, answer) for answer in target.correct):
+                break
+        return Claim(text, "generator")
+
+    def _template(self, target: Target, gold: str, position: int) -> str:
+        if not target.incorrect:
+            return ""
+        text = substituted(gold, target)
+        return text if position < len(target.gold) and text != gold else template_claim(self, target, position)
+
+
+def substituted(text: str, target: Target) -> str:
+    """The text with every right answer replaced by the wrong one, longest alias first, case aside."""
+    for answer in sorted(target.correct, key=len, reverse=True):
+        if answer.strip():
+            text = re.sub(rf"(?<!\w){re.escape(answer)}(?!\w)", lambda _: target.incorrect, text, flags=re.IGNORECASE)
+    return text

@@ -1,0 +1,235 @@
+"""Methods over time: a defense, and what it carries from one time to the next.
+
+The paper adapts defenses that know no time in two ways (RADAR, Section 5.3): with all passages seen so far, or with
+the previous answer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from unpoison.beliefs import MemoryBeliefs
+from unpoison.beliefs.key import belief_key
+from unpoison.beliefs.store import exported
+from unpoison.bench.evaluation.crafting import takes
+from unpoison.bench.evaluation.specs import check_spec
+from unpoison.core import registry
+from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import make_defense
+from unpoison.defenses.radar import Radar
+from unpoison.errors import OptionError, shown
+from unpoison.models.prompts import Prompt, informative
+from unpoison.models.protocols import Generator
+from unpoison.runtime.driver import Limits
+from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
+
+__all__ = [
+    "CARRIED",
+    "Answerer",
+    "CumulativeSnapshot",
+    "EachStep",
+    "LightweightHistory",
+    "Method",
+    "Remembering",
+    "answerer_of",
+    "methods_of",
+]
+
+STAMP = 1234567890.1234567
+"""Stands for every time when a belief is measured: the clock's digits differ in number from run to run."""
+
+
+Carried = Literal["nothing", "passages", "answer", "beliefs"]
+
+CARRIED: Mapping[Carried, str] = {
+    "nothing": "static",
+    "passages": "cumulative",
+    "answer": "history",
+    "beliefs": "dynamic",
+}
+"""What a method carries, and what it is called for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to answer again and again.
+
+    Attributes:
+        defense: Its option string.
+        carries: What it takes along from one time to the next.
+    """
+
+    defense: str
+    carries: Carried
+
+
+def methods_of(defenses: Iterable[str]) -> dict[str, Method]:
+    """Every defense with everything that it can carry, by name.
+
+    Args:
+        defenses: Option strings, such as `radar:mode=reference`.
+
+    Raises:
+        UnknownNameError: No such defense or option.
+        OptionError: A belief store: every run has a fresh one of its own.
+    """
+    methods = {}
+    for spec in defenses:
+        check_spec("defenses", spec)
+        if "beliefs" in registry.parse(spec)[1]:
+            raise OptionError(f"{shown(spec)}: every method starts with an empty memory of its own; leave beliefs out")
+        for carries, called in CARRIED.items():
+            if carries != "beliefs" or takes("defenses", spec, "beliefs"):
+                methods[f"{spec}, {called}"] = Method(spec, carries)
+    return methods
+
+
+def answerer_of(method: Method, models: Mapping[str, Any], limits: Limits | None) -> Answerer:
+    """The method with an empty memory.
+
+    Raises:
+        UnknownNameError, OptionError: A defense that cannot be made, or carries what it cannot.
+    """
+    beliefs = MemoryBeliefs() if method.carries == "beliefs" else None
+    defense = make_defense(method.defense, **models, beliefs=beliefs, limits=limits)
+    match method.carries:
+        case "nothing":
+            return EachStep(defense)
+        case "passages":
+            return CumulativeSnapshot(defense)
+        case "answer":
+            return LightweightHistory(defense)
+        case "beliefs":
+            return Remembering(defense)
+
+
+class Answerer(Protocol):
+    """Answers one question at several times, in order.
+
+    Attributes:
+        limits: Bounds on the model calls of one answer.
+    """
+
+    limits: Limits
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        """Answer from the passages of one time; `key` names the question, by default by its words."""
+
+    def stored(self, key: str) -> int:
+        """Bytes kept for a question until the next time."""
+
+
+class EachStep:
+    """Every time for itself: the static method."""
+
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        return self.defense.answer(query, passages)
+
+    def stored(self, key: str) -> int:
+        return 0
+
+
+class CumulativeSnapshot:
+    """New passages are put before all that were seen, and the defense is asked of them all.
+
+    Bounded by the most passages that a defense takes; the oldest leave first.
+    """
+
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
+        self._passages: dict[str, tuple[Passage, ...]] = {}
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        question = as_query(query)
+        key = key or belief_key(question.text)
+        self._passages[key] = (*as_passages(passages), *self._passages.get(key, ()))[:MAX_PASSAGES]
+        return self.defense.answer(question, self._passages[key])
+
+    def stored(self, key: str) -> int:
+        return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
+
+
+class LightweightHistory:
+    """The previous answer is added to the prompts of the final answer, and nothing else is kept."""
+
+    def __init__(self, defense: Defense) -> None:
+        self.defense = defense
+        self.limits = defense.limits
+        self._answers: dict[str, str] = {}
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        question = as_query(query)
+        key = key or belief_key(question.text)
+        defense, previous, generator = self.defense, self._answers.get(key), self.defense.models.generator
+        if previous is not None and generator is not None:
+            defense = copy(defense)
+            defense.models = replace(defense.models, generator=_Reminded(generator, previous))
+        answer = defense.answer(question, passages)
+        if informative(answer.text) and not answer.abstained:
+            self._answers[key] = answer.text
+        return answer
+
+    def stored(self, key: str) -> int:
+        return len(self._answers.get(key, "").encode("utf-8", "replace"))
+
+
+class Remembering:
+    """RADAR with its beliefs.
+
+    Raises:
+        OptionError: A defense without beliefs.
+    """
+
+    def __init__(self, radar: Defense) -> None:
+        if not isinstance(radar, Radar) or radar.beliefs is None:
+            raise OptionError("only radar with beliefs remembers; give it a belief store, or adapt the defense")
+        self.limits = radar.limits
+        self._radar, self._beliefs = radar, radar.beliefs
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        return self._radar.answer(query, passages, key=key)
+
+    def stored(self, key: str) -> int:
+        belief = self._beliefs.get(key)
+        if belief is None:
+            return 0
+        created, updated, expires = (at and STAMP for at in (belief.created, belief.updated, belief.expires))
+        timed = replace(belief, created=created, updated=updated, expires=expires)
+        return len(exported(key, timed).encode())
+
+
+class _Reminded:
+    """A generator that is told the previous answer whenever it is asked for a final one; it can do all it could."""
+
+    def __init__(self, generator: Generator, previous: str) -> None:
+        self.name = generator.name
+        self._generator = generator
+        self._previous = f"The answer at an earlier time was: {previous}"
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        return self._generator.generate(self._reminded(prompt), timeout=timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a copy that is being made has no generator yet
+            raise AttributeError(name)
+        attribute = getattr(self._generator, name)
+        if name == "agenerate":
+            return lambda prompt, /, **given: attribute(self._reminded(prompt), **given)
+        if name in ("generate_batch", "next_token"):
+            return lambda prompts, /, *rest, **given: attribute(tuple(map(self._reminded, prompts)), *rest, **given)
+        return attribute
+
+    def _reminded(self, prompt: Prompt) -> Prompt:
+        if prompt.task in ("answer", "synthesize"):
+            return replace(prompt, passages=(*prompt.passages, self._previous))
+        if prompt.task == "decide":
+            return replace(prompt, notes={**prompt.notes, "Earlier answer": self._previous})
+        return prompt

@@ -1,0 +1,224 @@
+"""Data sets by name: `load("nq_poisoned.jsonl")`, `load("poisonedrag:nq.json")`, `load("beir:scifact/")`.
+
+A row that cannot be used is left out and listed, with its line and field; a source that cannot be read at all raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
+from unpoison.bench.evaluation.formats import FORMATS, recognise
+from unpoison.core.passages import TEXT_FIELDS
+from unpoison.errors import InputError, shown
+from unpoison.io.file_rows import Source
+from unpoison.io.files import JsonLinesSource, source_of
+from unpoison.sources.fields import metadata_of, source_in
+from unpoison.types import Passage
+from unpoison.utils.extras import require
+
+__all__ = ["PREFIXES", "load", "load_passages"]
+
+PREFIXES = (*(name for name in FORMATS if name != "shared"), "beir", "hub")
+"""What may stand before the colon; a plain path is read in the shared format, and `sample` is the built-in sample."""
+
+BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
+"""The built-in samples and their formats; `timeline` has questions whose answers change."""
+
+MAX_BYTES = 1 << 30
+"""Larger files are refused: questions with their passages are megabytes, and they are held in memory."""
+
+MAX_ROWS = 1_000_000
+"""Larger splits of the hub are refused."""
+
+_SPLITS = ("test", "dev", "validation", "train")
+
+
+def load(spec: str | Path) -> Loaded:
+    """Read a data set.
+
+    Args:
+        spec: `sample` or `timeline`; a path to a file in the documented row format (`docs/data.md`); or
+            `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`,
+            `hub:NAME`. Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
+            Parquet also packed with gzip.
+
+    Returns:
+        The usable examples and the rows left out: malformed ones, ids met before, and targets whose wrong answer
+        contains the right one or the reverse.
+
+    Raises:
+        InputError: The source does not exist, is too large, or is no JSON.
+        MissingExtraError: `hub:` without the `data` extra.
+    """
+    text = str(spec)
+    prefix, colon, rest = text.partition(":")
+    digest = hashlib.sha256()
+    if text in BUILT_IN:
+        data = files("unpoison").joinpath("data", f"{text}.jsonl").read_bytes()
+        digest.update(data)
+        rows, form, name = _rows(source_of(io.BytesIO(data), f"{text}.jsonl", None)), BUILT_IN[text], text
+    elif colon and prefix == "beir":
+        rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
+    elif colon and prefix == "hub":
+        rows, form, name = _hub(rest, digest)
+    else:
+        is_format = colon and prefix in FORMATS
+        path = Path(rest if is_format else text)
+        rows, form, name = _file_rows(path, digest), prefix if is_format else "shared", path.name.partition(".")[0]
+    examples, problems = _examples(rows, form, name)
+    return Loaded(text, tuple(examples), tuple(problems), f"sha256:{digest.hexdigest()}")
+
+
+def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage, ...]:
+    """Clean passages to retrieve from: JSON Lines of `{id, text, title?, dataset?}`, or BEIR's `_id`.
+
+    Args:
+        path: The file, such as `corpus.jsonl`.
+        dataset: Only passages of this data set; None for all.
+
+    Raises:
+        InputError: The file cannot be read, or a row is malformed; the message names the line.
+    """
+    passages = []
+    for line, row in _file_rows(Path(path), hashlib.sha256()):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"{path} line {line}: {row if isinstance(row, FieldError) else 'must be an object with text'}"
+            )
+        if dataset is None or row.get("dataset") == dataset:
+            try:
+                passages.append(_passage(row))
+            except InputError as error:
+                raise InputError(f"{path} line {line}: {error}") from None
+    return tuple(passages)
+
+
+def _passage(row: Mapping[str, Any]) -> Passage:
+    return Passage(
+        next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None),  # type: ignore[arg-type]  # checked
+        id=row.get("id", row.get("_id")),
+        title=row.get("title") or None,
+        source=source_in(row, row.get("metadata")),
+        metadata=metadata_of(row, row.get("metadata")),
+    )
+
+
+NumberedRows = Iterable[tuple[int, object]]
+"""(1-based line or position, the parsed value or the `FieldError` that it gave)."""
+
+
+def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example], list[Problem]]:
+    examples, problems, lines = list[Example](), list[Problem](), dict[str, int]()
+    for line, row in rows:
+        identifier = None
+        try:
+            if isinstance(row, FieldError):
+                raise row
+            if not isinstance(row, Mapping):
+                raise FieldError("row", f"must be an object, got {shown(row)}")
+            fresh = list[Example]()  # all years of a series or none
+            for converted in FORMATS[form](row, line, dataset):
+                identifier = converted.get("id") if isinstance(converted.get("id"), str) else None
+                example = Example.of(converted, default_id=f"{dataset}-{line}" if dataset else str(line))
+                if example.id in lines:
+                    raise FieldError(
+                        "id", f"{shown(example.id)} was met before, on line {lines[example.id]}; ids must be unique"
+                    )
+                fresh.append(example)
+            examples.extend(fresh)
+            lines.update((example.id, line) for example in fresh)
+        except FieldError as error:
+            problems.append(Problem(line, error.field, str(error), identifier))
+    return examples, problems
+
+
+def _bytes_of(path: Path, digest: hashlib._Hash) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{path} has {size:,} bytes, more than {MAX_BYTES:,}; split it")
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; give the path of a data file") from None
+    digest.update(data)
+    return data
+
+
+def _file_rows(path: Path, digest: hashlib._Hash) -> NumberedRows:
+    return _rows(source_of(io.BytesIO(_bytes_of(path, digest)), str(path), None))
+
+
+def _rows(source: Source) -> NumberedRows:
+    """The rows of a source; one that is larger unpacked than a file may be is refused."""
+    for record in source:
+        if isinstance(source, JsonLinesSource) and source.stream.tell() > MAX_BYTES:
+            raise InputError(f"{source.name} holds more than {MAX_BYTES:,} bytes; split it")
+        problem = None if record.error is None else FieldError("row", f"is unusable: {record.error}")
+        yield record.number, problem or record.fields
+
+
+def _beir(folder: Path, digest: hashlib._Hash) -> NumberedRows:
+    """BEIR's three files joined: one row per judged query, its relevant documents as gold passages."""
+    judgements = sorted(folder.glob("qrels/*.tsv"), key=lambda p: _SPLITS.index(p.stem) if p.stem in _SPLITS else 9)
+    if not judgements:
+        raise InputError(
+            f"{folder} holds no qrels/*.tsv; give a BEIR folder with corpus.jsonl, queries.jsonl and qrels"
+        )
+    relevant: dict[str, list[str]] = {}
+    for judgement in _bytes_of(judgements[0], digest).decode("utf-8", "replace").splitlines():
+        query, _, rest = judgement.partition("\t")
+        document, _, score = rest.partition("\t")
+        if score.strip().isdigit() and int(score) > 0:
+            relevant.setdefault(query, []).append(document)
+    wanted = {document for documents in relevant.values() for document in documents}
+    corpus = {
+        row["_id"]: row
+        for _, row in _file_rows(folder / "corpus.jsonl", digest)
+        if isinstance(row, Mapping) and row.get("_id") in wanted
+    }
+    for line, row in _file_rows(folder / "queries.jsonl", digest):
+        if not isinstance(row, Mapping):
+            yield line, row
+        elif row.get("_id") in relevant:
+            yield line, _judged(row, relevant[row["_id"]], corpus, folder.name)
+
+
+def _judged(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, Any], dataset: str) -> object:
+    missing = [document for document in relevant if document not in corpus]
+    if missing:
+        return FieldError("qrels", f"names the document {shown(missing[0])}, which corpus.jsonl does not hold")
+    passages = [
+        {
+            "id": document,
+            "text": corpus[document].get("text"),
+            "title": corpus[document].get("title") or None,
+            "label": "gold",
+        }
+        for document in dict.fromkeys(relevant)
+    ]
+    return {"id": row["_id"], "dataset": dataset, "question": row.get("text"), "passages": passages}
+
+
+def _hub(name: str, digest: hashlib._Hash) -> tuple[NumberedRows, str, str]:
+    """A data set of the Hugging Face hub, in any of the known formats; code that comes with it is never run."""
+    splits = require("datasets", f"the data set hub:{name}").load_dataset(name)
+    split = next((name_of_split for name_of_split in _SPLITS if name_of_split in splits), None) or next(
+        iter(splits), None
+    )
+    if split is None:
+        raise InputError(f"hub:{name} holds no split; name another data set")
+    if len(splits[split]) > MAX_ROWS:
+        raise InputError(
+            f"hub:{name} has {len(splits[split]):,} rows in {split}, more than {MAX_ROWS:,}; save a part as JSON Lines"
+        )
+    rows = [dict(row) for row in splits[split]]
+    digest.update(json.dumps(rows, sort_keys=True, default=str).encode())
+    form = recognise(list(rows[0]) if rows else [])
+    return list(enumerate(rows, 1)), form, name.rpartition("/")[2]

@@ -1,0 +1,286 @@
+"""In what a row or a column of a paper's table is not measured as the paper measured it.
+
+Each difference is a short phrase that stands in the table, at the row or the column that it changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unpoison.bench.evaluation.crafting import short_of, stand_in, takes
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.sources import Sources
+from unpoison.bench.evaluation.variants import row_variants
+from unpoison.core.registry import names, parse
+from unpoison.models.loading import can_write
+from unpoison.models.styles import Style
+from unpoison.models.wordings import wording
+
+__all__ = ["Differences", "in_words", "measurable", "order_difference", "prompt_difference", "same_model"]
+
+_MODEL_NAMES = {
+    "extractive": "the extractive reader",
+    "reader": "the small reader",
+    "lexical": "the lexical model",
+    "bm25": "BM25",
+}
+
+_SAME = {
+    "contriever": re.compile(r"facebook/contriever(?:-msmarco)?$"),
+    "contrieverms": re.compile(r"facebook/contriever-msmarco$"),
+    "simcse": re.compile(r"princeton-nlp/sup-simcse-bert-base-uncased$"),
+    "bert": re.compile(r"(?:google-bert/|:)bert-base-uncased$"),
+    "stella": re.compile(r"(?:novasearch|dunzhang)/stella_en_"),
+    "gpt4o": re.compile(r"gpt-4o(?:-20\d\d-\d\d-\d\d)?$"),
+    "gpt35turbo": re.compile(r"gpt-3\.5-turbo"),
+    "deepseek": re.compile(r"deepseek-chat$"),
+    "gpt4omini": re.compile(r"gpt-4o-mini(?:-20\d\d-\d\d-\d\d)?$"),
+    "llama318b": re.compile(r"llama-3\.1-8b-instruct$"),
+    "llama3170b": re.compile(r"llama-3\.1-70b-instruct$"),
+    "llama321b": re.compile(r"llama-3\.2-1b-instruct$"),
+    "llama323b": re.compile(r"llama-3\.2-3b-instruct$"),
+    "llama3370b": re.compile(r"llama-3\.3-70b-instruct$"),
+    "qwen257b": re.compile(r"qwen2\.5-7b-instruct$"),
+    "grok4fast": re.compile(r"grok-4-fast"),
+    "ance": re.compile(r"castorini/ance-|ance-msmarco"),
+    "mistralnemo": re.compile(r"mistral-nemo-instruct"),
+    "llama7b": re.compile(r"llama-2-7b"),
+    "llama13b": re.compile(r"llama-2-13b"),
+    "vicuna7b": re.compile(r"vicuna-7b-v1\.3$"),
+    "vicuna13b": re.compile(r"vicuna-13b-v1\.3$"),
+    "gemini": re.compile(r"gemini-1\.5-pro"),
+    "debertav3": re.compile(r"deberta-v3-large-mnli-fever-anli-ling-wanli$"),
+    "bart": re.compile(r"bart-large-mnli$"),
+}
+"""The papers' models, spelt without case and signs, by what an option string that names the same one looks like."""
+
+_WRITING = frozenset({"astuterag", "instructrag", "trustrag", "no-rag", "discern", "madam", "paraphrase"})
+"""Defenses that need a generator with knowledge or words of its own; a reader, which only copies, measures nothing."""
+
+_SCREENING = frozenset({"vanilla", "grada", "ragdefender", "rerank", "hlatr", "perplexity"})
+"""Defenses behind which plain RAG answers, in one prompt."""
+
+_WITH_REPLIES = ("asr", "accuracy", "exact_match", "em_", "abstained", "judged", "graded")
+
+
+def needs_replies(measure: str) -> bool:
+    """Whether a measure needs the words of a generator."""
+    return measure.startswith(_WITH_REPLIES)
+
+
+def has_gradient(encoder: str) -> bool:
+    """Whether attacks can follow the gradient of an encoder of this name."""
+    return encoder.partition(":")[0].partition(",")[0] not in ("lexical", "onnx", "openai")
+
+
+def available(row: Mapping[str, Any]) -> bool:
+    """Whether the row's defense is in this package and needs no checkpoint of somebody else."""
+    return "defense" in row and parse(row["defense"])[0] in names("defenses")
+
+
+def measurable(row: Mapping[str, Any], generator: str | None) -> str:
+    """Why a row cannot be measured with this generator, "" where it can."""
+    if not available(row):
+        need = row.get("needs")
+        return f"needs a checkpoint, {need}" if need else "not in this package"
+    if row.get("generator") and generator is None:
+        return "needs a generator (-g)"
+    name = parse(row["defense"])[0]
+    reads_for_it = name == "discern" and str(generator).startswith("fid:")
+    if row.get("generator") and name in _WRITING and not can_write(str(generator)) and not reads_for_it:
+        return "needs a generator that writes; a reader only copies"
+    if row.get("architecture") == "replug" and not str(generator).startswith("hf:"):
+        return "needs a generator with next-token probabilities, -g hf:NAME"
+    if row.get("architecture") == "self-rag" and not can_write(str(generator)):
+        return "needs a generator that writes; a reader only copies"
+    return ""
+
+
+def prompt_difference(row: Mapping[str, Any]) -> str:
+    """In what the prompts behind a row's replies are not the paper's."""
+    name, options = parse(row["defense"])
+    paper = Style.of(row.get("style", "safe")).paper
+    if name == "trustrag" and options.get("stages") != "1":
+        return str(wording("consolidate", options.get("mode", "paper"))["differs"])
+    if name == "astuterag":
+        return str(wording("consolidate", name)["differs"])
+    if paper and "architecture" not in row and (name in _SCREENING or name == "trustrag"):
+        return str(wording("answer", paper)["differs"])
+    return "prompts in our words"
+
+
+def order_difference(source: str, attack: str) -> str:
+    """In what the order that an attack plants is not the one of the paper that a source names; "" without an order."""
+    name, options = parse(attack)
+    kind = options.get("style", "qa") if name == "pia" else name
+    if kind not in ("qa", "dos", "long", "link", "ambiguous"):
+        return ""
+    return str(
+        wording("orders", kind)["of"].get(source.partition(",")[0], {"differs": "the order in our words"})["differs"]
+    )
+
+
+def in_words(model: str) -> str:
+    """An option string as a reader calls the model."""
+    return _MODEL_NAMES.get(model, model)
+
+
+def same_model(ours: str, theirs: str) -> bool:
+    """Whether an option string names a model that the paper names; options behind a comma do not count."""
+    named = ours.partition(",")[0].lower()
+    return any(_SAME[name].search(named) for name in _named(theirs))
+
+
+def _named(text: str) -> list[str]:
+    """The models of `_SAME` in a text; GPT-4o-mini names no GPT-4o."""
+    plain, named = "".join(filter(str.isalnum, text.lower())), list[str]()
+    for name in sorted(_SAME, key=len, reverse=True):
+        if name in plain:
+            plain = plain.replace(name, " ")
+            named.append(name)
+    return named
+
+
+class Differences:
+    """What of a table can be measured here, and in what it differs, by row, by column and on the whole.
+
+    Args:
+        raw: The preset's file.
+        sources: Where its data comes from.
+        models: encoder, retriever, generator and nli of the run, by kind, with its seed and limit.
+    """
+
+    def __init__(self, raw: Mapping[str, Any], sources: Sources, models: Mapping[str, Any]) -> None:
+        self._raw, self._sources, self._models = raw, sources, models
+
+    def scenario(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
+        """What is measured for one cell of the table; None where something is missing."""
+        if self._column_lacks(column) or measurable(row, self._models["generator"]):
+            return None
+        stated = {**self._raw.get("base", {}), **column, **row}
+        own = {key: stated[key] for key in stated if key in Scenario.__slots__ and key not in ("data", "generator")}
+        return Scenario.from_dict({**self._models, **own, **self._sources.fields[column["data"]]})
+
+    def variants(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The rows that are measured for a row of the paper: one, or one for each variant of its defense."""
+        return [row] if measurable(row, self._models["generator"]) else list(row_variants(row))
+
+    def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
+        """What is measured in a column, in the first row that can be."""
+        return next(
+            (scenario for row in table["rows"] if (scenario := self.scenario(row, column)) is not None),
+            None,
+        )
+
+    def _column_lacks(self, column: Mapping[str, Any]) -> str:
+        """Why nothing of a column can be measured, "" where it can."""
+        if column["data"] not in self._sources.fields:
+            return "no data"
+        if not column.get("measured", True):
+            return str(column["lacks"])
+        if column.get("gradients") and not has_gradient(self._models["encoder"]):
+            return "the attack follows an encoder's gradient (-e minilm)"
+        return ""
+
+    def of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> tuple[str, ...]:
+        """What changes this row, for one measure; why it is not measured, where it is not."""
+        if why := measurable(row, self._models["generator"]):
+            return (f"not measured: {why}",)
+        return tuple(dict.fromkeys(self._of_row(table, row, measure)))
+
+    def _of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> Iterator[str]:
+        if takes("defenses", row["defense"], "encoder"):
+            yield from self._model("encoder", table)
+        replies = needs_replies(measure)
+        if replies and self._models["generator"] is None:
+            yield "no generator (-g): the poison left in context in place of replies"
+        elif replies:
+            yield from self._model("generator", table)
+            yield prompt_difference({**self._raw.get("base", {}), **row})
+        if takes("defenses", row["defense"], "nli") and (replies or row.get("generator")):
+            yield from self._model("nli", table)
+        yield from _phrases(row, measure)
+        yield from _phrases(table, measure)
+        yield from _phrases(self._raw, measure)
+
+    def of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> tuple[str, ...]:
+        """What changes this column; `scenario` is any that is measured in it."""
+        if why := self._column_lacks(column):
+            return (f"not measured: {why}",)
+        return tuple(dict.fromkeys(self._of_column(column, scenario, measure)))
+
+    def _of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> Iterator[str]:
+        if difference := self._sources.differs[column["data"]]:
+            yield difference
+        if scenario is not None:
+            if scenario.policy in ("retrieve", "corpus"):
+                yield from self._model("retriever", {})
+            if writer := stand_in(scenario):
+                yield f"attack written by {writer}, theirs by a language model"
+            if scenario.attacked and (words := order_difference(self._raw["source"], scenario.attack)):
+                yield words
+            if less := short_of(scenario):
+                yield less
+            if scenario.prefix and scenario.attacked:
+                yield from self._raw.get("with_question", ())
+        yield from _phrases(column, measure)
+
+    def _model(self, kind: str, table: Mapping[str, Any]) -> Iterator[str]:
+        theirs = {**self._raw["used"], **table.get("used", {})}.get(kind)
+        ours = self._models[kind] or ("lexical" if kind == "nli" else None)
+        if not theirs or not ours:
+            return
+        of_table = [name for name in _named(table.get("model", "")) if name in _named(theirs)]
+        if not same_model(ours, " ".join(of_table) or theirs):
+            yield f"{kind} {in_words(ours)}, theirs {theirs}"
+
+    def substitutions(self) -> Iterator[str]:
+        """What stands in for what the paper used, one sentence each."""
+        raw, models = self._raw, self._models
+        yield from self._sources.substitutions
+        for kind in ("encoder", "retriever", "generator", "nli"):
+            theirs, ours = raw["used"].get(kind), models[kind] or ("lexical" if kind == "nli" else None)
+            if theirs and ours and not same_model(ours, theirs):
+                yield f"{kind}: {in_words(ours)} instead of {theirs}"
+        yield from (phrase if isinstance(phrase, str) else phrase["say"] for phrase in raw.get("differs", ()))
+
+    def lacks(self) -> Iterator[str]:
+        """What cannot be measured and why, one sentence each."""
+        raw, models = self._raw, self._models
+        yield from self._sources.lacks
+        measures = {name for table in raw["tables"] for name in table.get("measures", ())}
+        rows = [row for table in raw["tables"] for row in table["rows"]]
+        columns = [column for table in raw["tables"] for column in table["columns"]]
+        if models["generator"] is None:
+            needing = dict.fromkeys(row["label"] for row in rows if row.get("generator") and available(row))
+            if any(map(needs_replies, measures)) and any(available(row) and not row.get("generator") for row in rows):
+                yield (
+                    "without a generator (-g) there are no replies: the screening is measured, ASR and accuracy are not"
+                )
+            if needing:
+                yield f"without a generator (-g) these are not measured: {', '.join(needing)}"
+        elif copying := dict.fromkeys(
+            row["label"] for row in rows if available(row) and measurable(row, models["generator"])
+        ):
+            yield f"a reader only copies; these need a generator that writes and are not measured: {', '.join(copying)}"
+        if any(c.get("gradients") for c in columns) and not has_gradient(models["encoder"]):
+            labels = dict.fromkeys(column["label"] for column in columns if column.get("gradients"))
+            encoder = models["encoder"]
+            yield f"{', '.join(labels)} follows an encoder's gradient, which {encoder} has not: give -e minilm"
+        for label, option in dict.fromkeys((row["label"], row["needs"]) for row in rows if "needs" in row):
+            yield f"printed and not measured, for it needs a checkpoint: {label}; measure it apart with {option}"
+        unknown = dict.fromkeys(row["label"] for row in rows if not available(row) and "needs" not in row)
+        if unknown:
+            yield f"printed and not measured, for this package does not have them: {', '.join(unknown)}"
+        yield from raw.get("lacks", ())
+
+
+def _phrases(of: Mapping[str, Any], measure: str) -> Iterator[str]:
+    """What a preset's file says at a row, column or table, for every measure or for those named."""
+    for phrase in of.get("differs", ()):
+        if isinstance(phrase, str):
+            yield phrase
+        elif any(measure.startswith(name) for name in phrase["of"]):
+            yield phrase["say"]

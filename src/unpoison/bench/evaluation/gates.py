@@ -1,0 +1,191 @@
+"""Bounds that a figure must keep: `asr > 5%` fails, `upper(asr) > 10%` fails where the interval reaches so far.
+
+A gate names what must not be. It looks at every cell to which its figure applies; with `clean(...)` at those without an
+attack only, with `attacked(...)` at the others. Cells of no defense are left out wherever a defense was measured too.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Any, Self
+
+from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.evaluation.measures import Measure
+from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+
+__all__ = ["Gate", "GateResult", "MeasuredCell", "check_gates"]
+
+_COMPARED: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_WORDS = ("upper", "lower", "clean", "attacked")
+_FORM = re.compile(r"\s*([a-z0-9_()]{1,100})\s*(>=|<=|>|<)\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s*(%))?\s*")
+_CALL = re.compile(r"([a-z]{1,20})\(([a-z0-9_()]{1,100})\)")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCell:
+    """One cell of a table, as gates and comparisons see it.
+
+    Attributes:
+        id: The same in every run of the same scenario.
+        caption: What it is called in messages.
+        figures: By the measure's name.
+        clean: Whether nothing was planted.
+        baseline: Whether no defense was in place, where others are measured for comparison.
+        outcomes: What each question said, by measure and by the question's id, where it is kept.
+    """
+
+    id: str
+    caption: str
+    figures: Mapping[str, Estimate]
+    clean: bool = False
+    baseline: bool = False
+    outcomes: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What a gate or a comparison says of one cell.
+
+    Attributes:
+        rule: The gate as written, or the comparison.
+        measure: The figure's name.
+        cell: The caption of the cell.
+        failed: Whether it must not be so.
+        message: One sentence with the numbers.
+    """
+
+    rule: str
+    measure: str
+    cell: str
+    failed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One bound.
+
+    Attributes:
+        text: As written.
+        measure: The figure's name.
+        end: `value`, `upper` or `lower` end of its interval.
+        scope: `clean`, `attacked`, or "" for both.
+        sign: One of > >= < <=.
+        bound: In the figure's unit; percent are hundredths.
+    """
+
+    text: str
+    measure: str
+    end: str
+    scope: str
+    sign: str
+    bound: float
+
+    @classmethod
+    def of(cls, text: str, measures: Mapping[str, Measure[Any]]) -> Self:
+        """Read a gate.
+
+        Raises:
+            OptionError: Another form.
+            UnknownNameError: No such measure; the message names the nearest.
+        """
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise OptionError(f"{shown(text)} is no gate; write a measure, > or <, and a number, such as 'asr > 5%'")
+        name, end, scope = match[1], "value", ""
+        while call := _CALL.fullmatch(name):
+            word, name = call.groups()
+            if word in ("upper", "lower") and end == "value":
+                end = word
+            elif word in ("clean", "attacked") and not scope:
+                scope = word
+            else:
+                raise OptionError(f"{shown(text)}: {shown(word)} cannot stand there; the words are {', '.join(_WORDS)}")
+        if name not in measures:
+            raise UnknownNameError("measure", name, measures)
+        if match[4] and measures[name].unit != "share":
+            raise OptionError(f"{shown(text)}: {name} is measured in {measures[name].unit}, not in percent")
+        bound = float(match[3]) / (100 if match[4] else 1)
+        if measures[name].unit == "share" and not -1 <= bound <= 1:
+            raise OptionError(f"{shown(text)}: {name} is a share; write {bound:g}% or {bound / 100:g}")
+        return cls(" ".join(text.split()), name, end, scope, match[2], bound)
+
+    def applies(self, cell: MeasuredCell) -> bool:
+        """Whether the cell has the figure, and is of the gate's scope."""
+        wanted = {"": True, "clean": cell.clean, "attacked": not cell.clean}[self.scope]
+        return wanted and not isnan(self._figure(cell))
+
+    def finding(self, cell: MeasuredCell, unit: str) -> GateResult:
+        """What it says of a cell to which it applies."""
+        estimate = cell.figures[self.measure]
+        failed = _COMPARED[self.sign](self._figure(cell), self.bound)
+        figure = _with_interval(estimate, unit)
+        return GateResult(self.text, self.measure, cell.caption, failed, f"{cell.caption}: {self.measure} is {figure}")
+
+    def _figure(self, cell: MeasuredCell) -> float:
+        estimate = cell.figures.get(self.measure)
+        if estimate is None:
+            return float("nan")
+        return {"value": estimate.value, "upper": estimate.high, "lower": estimate.low}[self.end]
+
+
+def check_gates(
+    gates: Iterable[Gate], cells: Sequence[MeasuredCell], measures: Mapping[str, Measure[Any]]
+) -> list[GateResult]:
+    """What every gate says of every cell to which it applies.
+
+    Raises:
+        InputError: A gate applies to none: it would pass whatever happens.
+    """
+    guarded = [cell for cell in cells if not cell.baseline] or list(cells)
+    findings = list[GateResult]()
+    for gate in gates:
+        own = [gate.finding(cell, measures[gate.measure].unit) for cell in guarded if gate.applies(cell)]
+        if not own:
+            what = gate.measure if gate.end == "value" else f"an interval of {gate.measure}"
+            raise InputError(
+                f"the gate {shown(gate.text)} applies to nothing: no cell has {what}; answers need a generator (-g), "
+                "and attacks an answer that they want"
+            )
+        findings += own
+    return findings
+
+
+def _with_interval(estimate: Estimate, unit: str) -> str:
+    def written(value: float) -> str:
+        return f"{100 * value:.1f} %" if unit == "share" else f"{value:.3g}"
+
+    interval = "" if isnan(estimate.low) else f" [{written(estimate.low)} to {written(estimate.high)}]"
+    return f"{written(estimate.value)}{interval}{' s' if unit == 'seconds' else ''} in {estimate.count:,}"
+
+
+def figures_of(values: Any) -> dict[str, Estimate]:
+    """Figures as JSON documents of this project hold them; null stands for nan.
+
+    Raises:
+        InputError: They are not figures.
+    """
+    try:
+        return {
+            str(name): Estimate(_number(row["value"]), _number(row["low"]), _number(row["high"]), int(row["count"]))
+            for name, row in values.items()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        raise InputError("the figures of a cell cannot be read; give the JSON of an earlier run") from None
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(value)
+    return float(value)

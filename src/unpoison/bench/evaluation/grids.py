@@ -1,0 +1,270 @@
+"""Scenarios as the cross product of axes, from option strings or from one YAML file.
+
+Every field of a `Scenario` is an axis, and so is every option of a defense or attack::
+
+    data: [nq_poisoned.jsonl]
+    attack: [poisonedrag, {name: published, attack: [tan, garag]}]
+    poisons: [1, 3, 5]
+    defense: [ragdefender, {name: grada, alpha: [0.2, 0.4], keep: 5}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from unpoison.bench.evaluation.rates import poison_rate
+from unpoison.bench.evaluation.scenarios import PLACED, SINCE_SOURCES, Scenario
+from unpoison.bench.evaluation.specs import check_spec, specs, split_specs, varied
+from unpoison.bench.evaluation.workbench import sibling_corpus
+from unpoison.core import registry
+from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+
+__all__ = ["MAX_SCENARIOS", "Grid", "axis"]
+
+MAX_SCENARIOS = 10_000
+"""Larger grids are refused: nobody reads such a table, and a slip of the pen makes one."""
+
+MAX_BYTES = 1 << 20
+"""Larger YAML files are refused."""
+
+# From the slowest to the fastest: scenarios with the same passages follow one another.
+AXES = (
+    "data",
+    "corpus",
+    "limit",
+    "seed",
+    "k",
+    "retriever",
+    "policy",
+    "prefix",
+    "triggered",
+    "attack",
+    "poisons",
+    "positions",
+    "rate",
+    "owned",
+    "encoder",
+    "generator",
+    "architecture",
+    "style",
+    "nli",
+    "nli_noise",
+    "sources",
+    "history",
+    "defense",
+)
+_WHOLE = ("limit", "seed", "k", "poisons")
+_ABSENT = ("limit", "prefix", "generator", "nli")
+_DEFAULTS: dict[str, Any] = {"poisons": (1,), "attack": ("poisonedrag",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Axes whose cross product is measured.
+
+    Attributes:
+        axes: Values by the name of the axis.
+        baseline: Also measure no defense: all passages, and the first n for every defense that keeps n.
+        clean: Also measure every defense without an attack.
+    """
+
+    axes: Mapping[str, tuple[Any, ...]]
+    baseline: bool = True
+    clean: bool = True
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Read axes: a value, a list of values, or a string with commas between them.
+
+        Besides the fields of a scenario: `rate` (see `poison_rate`) in place of poisons, policy, positions and k;
+        `vary`, options with their values for every defense that has them; `baseline` and `clean`.
+
+        Raises:
+            UnknownNameError: No such axis, attack or defense; the message names the nearest.
+            OptionError: A value that cannot be used, or axes that exclude each other.
+            InputError: No data.
+        """
+        settings = (*AXES, "vary", "baseline", "clean")
+        for name in values:
+            if name not in settings:
+                raise UnknownNameError("setting of a grid", str(name), settings)
+        switches = {name: values.get(name, True) for name in ("baseline", "clean")}
+        for name, value in switches.items():
+            if not isinstance(value, bool):
+                raise OptionError(f"{name} must be true or false, got {shown(value)}")
+        axes = {name: axis(name, values[name]) for name in AXES if values.get(name) is not None}
+        if not axes.get("data"):
+            raise InputError("a grid needs data; give files, or 'sample'")
+        if not axes.get("defense"):
+            raise OptionError("a grid needs a defense; 'unpoison defenses' lists them")
+        axes["defense"] = varied(axes["defense"], values.get("vary") or {})
+        _check_exclusive(axes)
+        for kind, name in (("defenses", "defense"), ("attacks", "attack")):
+            for spec in axes.get(name, ()):
+                check_spec(kind, spec)
+        return cls(axes, **switches)
+
+    @classmethod
+    def load(cls, path: str | Path, **instead: Any) -> Self:
+        """Read a YAML file; `of` says what may stand in it.
+
+        Args:
+            path: The file.
+            instead: Axes that take the place of the file's.
+
+        Raises:
+            InputError: It cannot be read, or is no YAML mapping.
+            UnknownNameError, OptionError: As for `of`.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}; give a YAML file") from None
+        if len(content) > MAX_BYTES:
+            raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; a grid is a page of YAML")
+        try:
+            values = yaml.safe_load(content)
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            raise InputError(f"{path} is no YAML: {str(error).replace(chr(10), ' ')}") from None
+        if not isinstance(values, dict):
+            raise InputError(f"{path} must hold a mapping such as 'defense: [grada]', got {shown(values)}")
+        try:
+            return cls.of({**values, **instead})
+        except UnknownNameError:
+            raise
+        except (InputError, OptionError) as error:
+            raise type(error)(f"{path}: {error}") from None
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """All cells, each once; those with the same passages follow one another.
+
+        Raises:
+            OptionError: More than `MAX_SCENARIOS`, or values that exclude each other.
+        """
+        size = prod(map(len, self.axes.values()))
+        if size > MAX_SCENARIOS:
+            raise OptionError(f"the grid has {size:,} scenarios, more than {MAX_SCENARIOS:,}; give fewer values")
+        scenarios = list(self._product())
+        if self.clean:
+            scenarios = [each for scenario in scenarios for each in (scenario.twin, scenario)]
+        if self.baseline:
+            scenarios = [each for scenario in scenarios for each in (*_baselines(scenario), scenario)]
+        by_context: dict[Scenario, list[Scenario]] = {}
+        for scenario in dict.fromkeys(scenarios):
+            by_context.setdefault(replace(scenario, defense=""), []).append(scenario)
+        return tuple(each for group in by_context.values() for each in sorted(group, key=_undefended_first))
+
+    def _product(self) -> Iterator[Scenario]:
+        names = [name for name in AXES if name in self.axes or name in _DEFAULTS]
+        if "positions" in self.axes or "rate" in self.axes:
+            names.remove("poisons")  # they say how many
+        for values in product(*(self.axes.get(name, _DEFAULTS.get(name)) or () for name in names)):
+            chosen = dict(zip(names, values))
+            yield _scenario(chosen)
+
+
+def _scenario(chosen: dict[str, Any]) -> Scenario:
+    rate: str | None = chosen.pop("rate", None)
+    if rate is not None:
+        chosen |= poison_rate(rate)
+    elif "positions" in chosen:
+        chosen |= {"policy": chosen.get("policy", "replace-at"), "poisons": len(chosen["positions"])}
+    corpus = chosen.get("corpus")
+    chosen["corpus"] = sibling_corpus(chosen["data"]) if corpus is None else "" if corpus == "none" else corpus
+    return Scenario(**chosen)
+
+
+def _undefended_first(scenario: Scenario) -> bool:
+    return not scenario.defense.startswith("vanilla")
+
+
+def _baselines(scenario: Scenario) -> Iterator[Scenario]:
+    """No defense: everything, and as many passages as the defense keeps."""
+    yield replace(scenario, defense="vanilla")
+    name, given = registry.parse(scenario.defense)
+    defaults = {option.name: option.default for option in registry.options(registry.find("defenses", name))}
+    keep = given.get("keep", defaults.get("keep"))
+    if str(keep).isdigit() and int(str(keep)) < scenario.k:
+        yield replace(scenario, defense=f"vanilla:keep={keep}")
+
+
+def axis(name: str, value: Any) -> tuple[Any, ...]:
+    """The values of one axis, each once: a value, a list of values, or a string with commas between them.
+
+    Raises:
+        OptionError: A value that cannot be used, or none.
+    """
+    items = value if isinstance(value, list | tuple) else [value]
+    if name in ("attack", "defense"):
+        return tuple(dict.fromkeys(spec for item in items for spec in specs(name, item)))
+    if name == "style":
+        items = [spec for item in items for spec in split_specs(str(item))]
+    elif name != "data":
+        items = [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
+    values = tuple(dict.fromkeys(_value(name, item) for item in items))
+    if not values:
+        raise OptionError(f"{name} has no value; leave it out or give one")
+    return values
+
+
+def _value(name: str, item: Any) -> Any:
+    text = str(item).strip()
+    if name in _ABSENT and (item is None or text.lower() == "none"):
+        return None
+    try:
+        if name in _WHOLE and not isinstance(item, bool):
+            return int(text)
+        if name == "nli_noise":
+            return float(text)
+        if name == "positions":
+            positions = item if isinstance(item, list) else text.split("+")
+            return tuple(int(str(position)) for position in positions)
+    except ValueError:
+        pass
+    else:
+        if name == "rate":
+            poison_rate(text)  # a slip of the pen is told before anything is measured
+            return text
+        if name in ("prefix", "triggered") and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if name in _TEXTS and isinstance(item, str) and text:
+            return text
+    raise OptionError(f"{name} cannot be {shown(item)}; give {_WANTED.get(name, 'a text')}")
+
+
+_TEXTS = (
+    "data",
+    "corpus",
+    "retriever",
+    "policy",
+    "encoder",
+    "generator",
+    "architecture",
+    "style",
+    "nli",
+    *SINCE_SOURCES,
+)
+_WANTED = {
+    **dict.fromkeys(_WHOLE, "whole numbers"),
+    "nli_noise": "numbers from 0 to 1",
+    "positions": "places from 1, several for one question joined by +",
+    **dict.fromkeys(("prefix", "triggered"), "true or false"),
+}
+
+
+def _check_exclusive(axes: Mapping[str, Any]) -> None:
+    clashes = {"rate": ("poisons", "policy", "positions", "k"), "positions": ("poisons",)}
+    for name, others in clashes.items():
+        for excluded in others:
+            if name in axes and excluded in axes:
+                raise OptionError(f"{name} says already what {excluded} says; give one of them")
+    if "positions" in axes and not set(axes.get("policy", ("replace-at",))) <= set(PLACED):
+        raise OptionError("positions go with the policy replace-at; leave the policy out")

@@ -1,0 +1,238 @@
+"""Where planted passages end up: by retrieval, by position, or in a pool. Pure functions of contexts.
+
+Poison is followed as an object from the moment it is planted, never recognised by its text: a poison may equal a clean
+passage word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unpoison.algorithms.bm25 import bm25
+from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.ranking import best_first
+from unpoison.bench.attacks.base import PoisonText, with_question
+from unpoison.bench.evaluation.contexts import Candidate, Context, nearest, text_key
+from unpoison.bench.evaluation.examples import Example
+from unpoison.errors import InputError, OptionError
+from unpoison.models.protocols import Encoder, TwoTowers
+from unpoison.text.stopwords import ENGLISH_33
+from unpoison.text.tokens import words
+from unpoison.types import Passage
+
+__all__ = [
+    "bm25_search",
+    "dense_search",
+    "hybrid_search",
+    "middle",
+    "planted",
+    "pool",
+    "prepend",
+    "replace_at",
+    "replace_last",
+    "retrieve",
+    "retrieve_corpus",
+]
+
+Search = Callable[[Sequence[str], Sequence[Passage], int], Sequence[NDArray[np.intp]]]
+"""(questions, passages, count) to the best positions of each question."""
+
+
+def planted(example: Example, texts: Iterable[PoisonText | Passage], *, prefix: bool = False) -> tuple[Candidate, ...]:
+    """Poison for one question.
+
+    Args:
+        example: The question that the texts were made for.
+        texts: What an attack crafted, or published texts (`example.poisons(...)`).
+        prefix: Put the question and a full stop in front of each text, as PoisonedRAG's black-box attack does.
+    """
+    candidates = []
+    for text in texts:
+        passage = Passage(text.text, id=text.id, title=text.title) if isinstance(text, PoisonText) else text
+        if prefix:
+            passage = replace(passage, text=with_question(example.question, passage.text), embedding=None)
+        candidates.append(Candidate(passage, poison=True, target=example.id))
+    return tuple(candidates)
+
+
+def replace_at(
+    context: Context, poisons: Sequence[Candidate], positions: Sequence[int], *, append: bool = False
+) -> Context:
+    """Poison takes the place of the passages at these 0-based positions; the length stays (RobustRAG, RADAR).
+
+    With `append` what lies behind the last passage goes to the end, in the order of the positions.
+
+    Raises:
+        InputError: A position outside the context or named twice, or not one position for each poison.
+    """
+    if len(positions) != len(poisons):
+        raise InputError(f"{len(poisons)} poisons need one position each, got {len(positions)}")
+    if len(set(positions)) != len(positions):
+        raise InputError(f"positions must differ, got {list(positions)}; name each once")
+    candidates = list(context.candidates)
+    for position, poison in sorted(zip(positions, poisons), key=lambda pair: pair[0]):
+        if append and position >= len(context):
+            candidates.append(poison)
+            continue
+        if not 0 <= position < len(candidates):
+            raise InputError(
+                f"position {position} lies outside a context of {len(candidates)} passages; "
+                f"use 0 to {len(candidates) - 1}, or a larger k"
+            )
+        candidates[position] = poison
+    return _changed(context, candidates, poisons)
+
+
+def replace_last(context: Context, poisons: Sequence[Candidate]) -> Context:
+    """Poison takes the place of the last passages (TrustRAG's PIA; RobustRAG's default).
+
+    Raises:
+        InputError: More poisons than passages.
+    """
+    return replace_at(context, poisons, range(len(context) - len(poisons), len(context)))
+
+
+def middle(context: Context, poisons: Sequence[Candidate]) -> Context:
+    """Poison takes the place of the passages from index k // 2 on (GRADA, Table 5).
+
+    Raises:
+        InputError: Too many poisons for the second half.
+    """
+    start = len(context) // 2
+    return replace_at(context, poisons, range(start, start + len(poisons)))
+
+
+def prepend(context: Context, poisons: Sequence[Candidate], k: int | None = None) -> Context:
+    """Poison comes first, then the context, cut to `k` passages (None: as many as before)."""
+    size = len(context) if k is None else _at_least_one(k)
+    return _changed(context, [*poisons, *context.candidates][:size], poisons)
+
+
+def pool(context: Context, poisons: Sequence[Candidate], *, first: bool = True) -> Context:
+    """The defense sees all poison and the whole context; top-k is taken after filtering (RAGDefender).
+
+    Args:
+        context: All gold and benign passages of the question.
+        poisons: All of the attacker's.
+        first: Whether the poison stands before the rest, or behind it.
+    """
+    candidates = [*poisons, *context.candidates] if first else [*context.candidates, *poisons]
+    return _changed(context, candidates, poisons)
+
+
+def retrieve(context: Context, poisons: Sequence[Candidate], search: Search, k: int) -> Context:
+    """Poison competes with the context for the `k` best places of a retriever (PoisonedRAG, GRADA, TrustRAG).
+
+    Ties go to the context, then to the earlier poison. Poison of other questions may take part; what of it is
+    retrieved is in `Context.foreign`.
+
+    Raises:
+        OptionError: `k` below 1.
+    """
+    _at_least_one(k)
+    whole = pool(context, poisons, first=False)
+    (order,) = search([context.query], whole.passages, len(whole))
+    return whole.reordered(order[:k])
+
+
+def retrieve_corpus(
+    examples: Sequence[Example],
+    corpus: Sequence[Passage],
+    poisons: Sequence[Candidate],
+    k: int,
+    search: Search = nearest,
+) -> list[Context]:
+    """Plant all poison in the corpus and retrieve the `k` best passages for each question.
+
+    The poison of every question competes for every question, as in a poisoned collection. A corpus passage is gold
+    where the question lists the same text as gold.
+
+    Args:
+        examples: The questions.
+        corpus: The clean passages.
+        poisons: The poison of all questions.
+        k: Passages per context.
+        search: The retriever; BM25 by default, `dense_search(encoder)` for an encoder.
+
+    Raises:
+        OptionError: `k` below 1.
+        InputError: Neither corpus nor poison.
+    """
+    _at_least_one(k)
+    candidates = [*(Candidate(passage) for passage in corpus), *poisons]
+    if not candidates:
+        raise InputError("the corpus is empty and nothing was planted; there is nothing to retrieve")
+    results = search([example.question for example in examples], [c.passage for c in candidates], k)
+    contexts = []
+    for example, positions in zip(examples, results):
+        gold = {text_key(retrieved.passage.text) for retrieved in example.labelled("gold")}
+        retrieved = [candidates[i] for i in positions]
+        marked = [c if c.poison else replace(c, gold=text_key(c.passage.text) in gold) for c in retrieved]
+        injected = sum(poison.target == example.id for poison in poisons)
+        contexts.append(Context(example.id, example.question, tuple(marked), injected))
+    return contexts
+
+
+def bm25_search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+    """BM25 with the statistics of the passages at hand, as GRADA's code counts; `nearest` is for a whole corpus."""
+    documents = [words(passage.text, ENGLISH_33) for passage in passages]
+    scores = bm25([words(question, ENGLISH_33) for question in questions], documents, statistics="candidates")
+    return [best_first(of_question)[:count] for of_question in scores]
+
+
+def dense_search(encoder: Encoder) -> Search:
+    """Exact nearest neighbours as the encoder compares; ties go to the earlier passage."""
+
+    def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+        texts = [passage.text for passage in passages]
+        if isinstance(encoder, TwoTowers):
+            queries, corpus = encoder.encode_queries(questions), encoder.encode(texts)
+        else:
+            vectors = encoder.encode([*questions, *texts])
+            queries, corpus = vectors[: len(questions)], vectors[len(questions) :]
+        return [best_first(_similar(encoder, queries[i : i + 1], corpus)[0])[:count] for i in range(len(questions))]
+
+    return search
+
+
+def hybrid_search(encoder: Encoder, by_words: Search = nearest) -> Search:
+    """BM25 and an encoder by the sum of 1 / (60 + rank), over the best 100 of each, or `count` where that is more."""
+
+    def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
+        depth = max(count, 100)
+        lists = [single(questions, passages, depth) for single in (by_words, dense_search(encoder))]
+        best_of_each = []
+        for ranked in zip(*lists, strict=True):
+            fused = np.zeros(len(passages))
+            for order in ranked:
+                fused[order] += 1 / (FUSION + np.arange(1, len(order) + 1))
+            best = best_first(fused)
+            best_of_each.append(best[fused[best] > 0][:count])
+        return best_of_each
+
+    return search
+
+
+FUSION = 60
+"""The constant of reciprocal rank fusion (Cormack et al., 2009)."""
+
+
+def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
+    if getattr(encoder, "similarity", "cosine") == "dot":
+        return np.asarray(np.asarray(left, float) @ np.asarray(right, float).T)
+    return cosine(left, right)
+
+
+def _changed(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:
+    own = sum(poison.target == context.example for poison in poisons)
+    return replace(context, candidates=tuple(candidates), injected=context.injected + own)
+
+
+def _at_least_one(k: int) -> int:
+    if k < 1:
+        raise OptionError(f"k must be at least 1, got {k}")
+    return k

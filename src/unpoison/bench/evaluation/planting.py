@@ -1,0 +1,149 @@
+"""A data set under attack, row by row, in the shared format: to screen, to share, to evaluate elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any
+
+from unpoison.bench.attacks.base import Attack, PoisonText
+from unpoison.bench.attacks.budget import Budget
+from unpoison.bench.evaluation.crafting import Crafted, craft_one, stand_in, takes, wording
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.staging import Staged
+from unpoison.bench.evaluation.workbench import Workbench
+from unpoison.errors import OptionError
+from unpoison.utils.threads import in_order
+
+__all__ = ["Planted", "plant", "total"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One question under attack.
+
+    Attributes:
+        example: Its id.
+        row: The question in the shared format, with the poison in place; empty after a failure.
+        texts: What was planted.
+        error: Why nothing was, None otherwise.
+    """
+
+    example: str
+    row: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    texts: tuple[PoisonText, ...] = ()
+    error: str | None = None
+
+    @property
+    def missed(self) -> tuple[PoisonText, ...]:
+        """The texts that did not reach the attack's own goal."""
+        return tuple(text for text in self.texts if not text.reached)
+
+
+def plant(
+    scenario: Scenario,
+    bench: Workbench,
+    *,
+    done: Container[str] = (),
+    jobs: int = 1,
+    step: Callable[[], None] = lambda: None,
+) -> Iterator[Planted]:
+    """Attack the questions of a scenario.
+
+    Args:
+        scenario: Data, attack, policy, k; its defense matters only to an attack that knows it.
+        bench: The models.
+        done: Examples to pass over.
+        jobs: Questions at the same time.
+        step: Called after each question.
+
+    Yields:
+        One for each question that is not done, in the order of the data set, as soon as it is known; with the policy
+        corpus, where all poison competes, when everything is crafted.
+
+    Raises:
+        OptionError: A scenario without an attack, or an option or model that the attack cannot work with.
+    """
+    if not scenario.attacked:
+        raise OptionError("there is nothing to plant: give an attack, at least one text, and a policy but 'labelled'")
+    attack = bench.attack(scenario)
+    examples = bench.examples(scenario)
+    together = scenario.policy == "corpus"
+    wanted = [example for example in examples if together or example.id not in done]
+    every = list[Crafted]()
+    for example, crafted in zip(wanted, in_order(partial(_craft, scenario, bench, attack), wanted, jobs)):
+        step()
+        if together:
+            every.append(crafted)
+        else:
+            (staged,) = bench.staged(scenario, [example], attack, {example.id: crafted})
+            yield _planted(scenario, example, staged, crafted, attack)
+    if together:
+        staged_of_all = bench.staged(scenario, wanted, attack, {texts.example: texts for texts in every})
+        for example, crafted, staged in zip(wanted, every, staged_of_all, strict=True):
+            if example.id not in done:
+                yield _planted(scenario, example, staged, crafted, attack)
+
+
+def total(texts: Iterable[PoisonText]) -> Budget:
+    """What texts cost together."""
+    budgets = [text.budget for text in texts]
+    return Budget(*(sum(getattr(budget, field.name) for budget in budgets) for field in fields(Budget)))
+
+
+def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Example) -> Crafted:
+    return craft_one(attack, example.id, partial(bench.target, scenario, attack, example), scenario.poisons)
+
+
+def _planted(scenario: Scenario, example: Example, staged: Staged, crafted: Crafted, attack: Attack) -> Planted:
+    if staged.error is not None:
+        return Planted(example.id, error=staged.error)
+    row: dict[str, Any] = {
+        **example.extra,
+        "id": example.id,
+        "dataset": example.dataset,
+        "question": staged.context.query,
+        "correct_answers": list(example.correct_answers),
+        "incorrect_answers": list(staged.wanted or example.incorrect_answers),
+        "passages": [],
+    }
+    if staged.context.query != example.question:
+        row["question_before_attack"] = example.question
+    how = {text.id: text.meta["how"] for text in crafted.texts if "how" in text.meta}
+    for rank, candidate in enumerate(staged.context.candidates, 1):
+        passage = candidate.passage
+        fields: dict[str, Any] = {"id": passage.id or f"{example.id}#{rank}", "text": passage.text, "rank": rank}
+        fields |= {name: value for name in ("title", "source") if (value := getattr(passage, name)) is not None}
+        fields |= {name: value for name, value in passage.metadata.items() if name not in fields}
+        fields["label"] = "poison" if candidate.poison else "gold" if candidate.gold else "clean"
+        if candidate.poison:
+            fields["attack"] = attack.name
+            fields |= {"how": how[passage.id]} if passage.id in how else {}
+        row["passages"].append(fields)
+    row["planted"] = {
+        "attack": attack.name,
+        "made": _origin(scenario, crafted),
+        "texts": len(crafted.texts),
+        "in_context": len(staged.context.poison),
+        "reached": staged.reached,
+        "shortfalls": list(staged.shortfalls),
+        "budget": total(crafted.texts).to_dict(),
+    }
+    return Planted(example.id, row, crafted.texts)
+
+
+def _origin(scenario: Scenario, crafted: Crafted) -> dict[str, Any]:
+    """How the texts of a row came about: the attack with its options, what wrote them, and by which models."""
+    sources = sorted({str(text.meta["source"]) for text in crafted.texts if text.meta.get("source")})
+    origin: dict[str, Any] = {"attack": scenario.attack, "seed": scenario.seed, "sources": sources}
+    if scenario.owned:
+        origin["owned"] = scenario.owned
+    if label := wording(scenario.attack):
+        origin["wording"] = label
+    if takes("attacks", scenario.attack, "generator"):
+        origin["generator"] = scenario.generator
+    if takes("attacks", scenario.attack, "encoder"):
+        origin["encoder"] = scenario.target_encoder
+    return origin | ({"stand_in": instead} if (instead := stand_in(scenario)) else {})

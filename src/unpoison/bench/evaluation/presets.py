@@ -1,0 +1,220 @@
+"""The papers' tables by name: the published numbers, and the scenarios that measure the same thing here.
+
+A preset is a YAML file in `unpoison/data/presets`, and its tables are the paper's. Each row and column names the
+fields of a `Scenario`; together they make the scenario behind a published number. A row whose defense this package
+does not have is printed and not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.evaluation.crafting import stand_in
+from unpoison.bench.evaluation.differences import Differences
+from unpoison.bench.evaluation.measures import measure
+from unpoison.bench.evaluation.preset_files import preset_file, preset_files
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.sources import DATA, Sources
+from unpoison.bench.evaluation.summary import Summary
+from unpoison.models.styles import Style
+
+__all__ = ["DATA", "Preset", "PublishedNumber", "load_preset", "preset_names"]
+
+_BOUNDS = {"": "", "<": "below ", ">": "above "}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedNumber:
+    """One number of a paper.
+
+    Attributes:
+        table: The part of the paper's table, usually the language model.
+        row: The defense as the paper calls it.
+        column: Data set and attack as the paper calls them.
+        measure: The name of the measure that comes closest here.
+        value: The published number in the unit of the measure, a share or a score; None where the paper draws it
+            without printing it.
+        scenario: What is measured for it; None where this machine or package cannot.
+        bound: "<" or ">" where the paper says only that the value is below or above; "" where it prints it.
+        spread: The standard deviation over the paper's seeds, in the unit of the value; None where it prints none.
+        row_differs: In what the row is not measured as the paper did, or why it is not measured; empty for nothing.
+        column_differs: The same for the column.
+        variant: `paper` or `reference` where what is measured is one of two variants of the defense.
+    """
+
+    table: str
+    row: str
+    column: str
+    measure: str
+    value: float | None
+    scenario: Scenario | None
+    bound: str = ""
+    spread: float | None = None
+    row_differs: tuple[str, ...] = ()
+    column_differs: tuple[str, ...] = ()
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """The row with its variant."""
+        return f"{self.row} ({self.variant})" if self.variant else self.row
+
+    @property
+    def printed(self) -> str:
+        """The number as tables print it, shares in percent; a bound as a bound."""
+        if self.value is None:
+            return "not printed"
+        scale, digits = (100, 1) if measure(self.measure).unit == "share" else (1, 2)
+        spread = "" if self.spread is None else f" \u00b1 {scale * self.spread:.{digits}f}"
+        return f"{_BOUNDS[self.bound]}{scale * self.value:.{digits}f}{spread}"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A paper's table, ready to be measured again.
+
+    Attributes:
+        name: What users type.
+        title: What the table shows.
+        source: The paper and the table.
+        about: How the scenarios follow the paper, in a sentence or two.
+        used: What the paper used: data, encoder, retriever, generator, NLI model.
+        scenarios: What to run; empty when something is lacking for all of it.
+        published: Every number of the table, in its order.
+        substitutions: What stands in for what the paper used, one sentence each.
+        lacks: What cannot be measured and why, one sentence each.
+        seeds: With each of them everything is measured; the scenarios of `published` have the first.
+    """
+
+    name: str
+    title: str
+    source: str
+    about: str
+    used: Mapping[str, str]
+    scenarios: tuple[Scenario, ...]
+    published: tuple[PublishedNumber, ...]
+    substitutions: tuple[str, ...]
+    lacks: tuple[str, ...]
+    seeds: tuple[int, ...] = (0,)
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The styles in which the generator is asked, one sentence each."""
+        styles = dict.fromkeys(scenario.style for scenario in self.scenarios if scenario.generator is not None)
+        return tuple(f"{style}: {Style.of(style).description}" for style in styles)
+
+    def by_seed(self, number: PublishedNumber, by_scenario: Mapping[Scenario, Summary]) -> list[Estimate]:
+        """What was measured for a published number with each seed, as far as it was."""
+        if number.scenario is None:
+            return []
+        every = (replace(number.scenario, seed=seed) for seed in self.seeds)
+        return [by_scenario[scenario][number.measure] for scenario in every if scenario in by_scenario]
+
+    def describe(self) -> str:
+        """What it is, what the paper used, what stands in for it and what is lacking, line by line."""
+        lines = [f"{self.source}: {self.title}", self.about]
+        lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
+        lines += [f"prompts: {sentence}" for sentence in self.prompts]
+        lines += [f"instead: {sentence}" for sentence in self.substitutions]
+        lines += [f"lacking: {sentence}" for sentence in self.lacks]
+        return "\n".join(line for line in lines if line)
+
+
+def preset_names() -> list[str]:
+    """Every preset, sorted."""
+    return preset_files("presets")
+
+
+def load_preset(
+    name: str,
+    *,
+    data: str | Path | None = None,
+    encoder: str = "lexical",
+    generator: str | None = None,
+    nli: str | None = None,
+    seed: int | Sequence[int] = 0,
+    limit: int | None = None,
+    grader: str | None = None,
+) -> Preset:
+    """Read a preset and fit it to what this machine has.
+
+    Args:
+        name: One of `preset_names()`.
+        data: A folder in the shared format (`nq_poisoned.jsonl`, ..., `corpus.jsonl`); or anything that `load` takes,
+            which then stands in for the first data set of the table; None for the built-in sample.
+        encoder: Stands in for the paper's encoder and retriever.
+        generator: Stands in for the paper's language models; None measures the screening only.
+        nli: Stands in for the paper's NLI model.
+        seed: Of every scenario; several measure everything with each, and tables then have mean and spread.
+        limit: Only the first questions of each data set.
+        grader: Who grades replies as the paper's grader did, where it had one; None goes by the words of the replies.
+
+    Raises:
+        UnknownNameError: No such preset.
+        InputError: A data file that cannot be read.
+    """
+    raw = preset_file("presets", name)
+    sources = Sources(raw["data"], data, limit)
+    retriever = "bm25" if encoder == "lexical" else encoder
+    seeds = (seed,) if isinstance(seed, int) else tuple(dict.fromkeys(seed))
+    models = {"encoder": encoder, "retriever": retriever, "generator": generator, "nli": nli, "seed": seeds[0]}
+    fit = Differences(raw, sources, {**models, "limit": limit})
+    published = tuple(_numbers(raw, fit, graded=grader is not None))
+    first = dict.fromkeys(entry.scenario for entry in published if entry.scenario is not None)
+    scenarios = dict.fromkeys(replace(scenario, seed=seed) for seed in seeds for scenario in first)
+    instead = dict.fromkeys((scenario.attack, stand_in(scenario)) for scenario in scenarios)
+    return Preset(
+        name=name,
+        title=raw["title"],
+        source=raw["source"],
+        about=raw.get("about", ""),
+        used=raw["used"],
+        scenarios=tuple(dict.fromkeys([scenario.twin for scenario in scenarios] + list(scenarios))),
+        published=published,
+        substitutions=(
+            *fit.substitutions(),
+            *(f"attack: {attack} is written by {what}, not by a language model" for attack, what in instead if what),
+        ),
+        lacks=tuple(fit.lacks()),
+        seeds=seeds,
+    )
+
+
+def _numbers(raw: Mapping[str, Any], fit: Differences, *, graded: bool) -> Iterator[PublishedNumber]:
+    """The published numbers in the order of the paper, each with its scenario."""
+    for table in raw["tables"]:
+        of_columns = [fit.any_scenario(table, column) for column in table["columns"]]
+        for row in chain.from_iterable(map(fit.variants, table["rows"])):
+            cells = str(row["values"]).split()
+            for column, cell, anywhere in zip(table["columns"], cells, of_columns, strict=True):
+                title = DATA[column["data"]][0]
+                label = f"{title}, {column['label']}" if "label" in column else title
+                for name, printed in zip(column.get("measures", table.get("measures")), cell.split("/"), strict=False):
+                    counted = "graded" if graded and raw.get("graded") and name == "accuracy" else name
+                    yield PublishedNumber(
+                        table=table["model"],
+                        row=row["label"],
+                        variant=row.get("variant", ""),
+                        column=label,
+                        measure=measure(counted).name,
+                        scenario=fit.scenario(row, column),
+                        **_printed(printed, raw["scale"]),
+                        row_differs=fit.of_row(table, row, counted),
+                        column_differs=fit.of_column(column, anywhere, counted),
+                    )
+
+
+def _printed(text: str, scale: float) -> dict[str, Any]:
+    """A number as a file has it: `68.5`, `<5`, `12.1\u00b10.4`, or `-` for one that is drawn and not printed."""
+    value, _, spread = text.partition("\u00b1")
+    bound = value[0] if value[0] in "<>" else ""
+    return {
+        "value": None if value == "-" else round(float(value.removeprefix(bound)) / scale, 6),
+        "bound": bound,
+        "spread": round(float(spread) / scale, 6) if spread else None,
+    }

@@ -1,0 +1,169 @@
+"""What happened to one question under one scenario, as one line of JSON; and a cell, the records of one scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.tallies import Tally, tally
+from unpoison.errors import InputError
+from unpoison.types import Verdict
+
+__all__ = ["Cell", "Record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One question under one scenario. Failures are data: `error` says what went wrong, and the rest is empty.
+
+    Positions are 0-based, in the order in which the defense saw the passages.
+
+    Attributes:
+        example: The question's id in the data set.
+        correct: The right answers.
+        wanted: The replies that count as the attack's success.
+        injected: Poisons planted for this question, retrieved or not.
+        reached: How many of them reached the attack's own goal when they were crafted; None without an attack.
+        poison: Positions of the poisoned passages.
+        gold: Positions of the passages annotated as relevant.
+        foreign: Positions of poisons made for another question, also in `poison`.
+        verdicts: One per passage, in input order; empty after a failure.
+        final: How many of the kept passages the generator reads, best first; None for all of them.
+        notes: What the defense remarked.
+        answer: The reply, None where no generator was asked.
+        abstained: Whether the reply declines to answer, or nothing was left to answer from; None without a generator.
+        status: Whether the sources agree (`types.Status`); None where no claims were read.
+        guarantee: How many changed passages the answer is proved to withstand; None without a proof.
+        screening_seconds: Wall time of the screening alone; of the whole answer for defenses that cannot be split.
+        seconds: Wall time of screening and answer.
+        calls: Prompts that the generator was sent, cached ones included.
+        prompt_tokens, completion_tokens: None where the generator does not say.
+        judged: What a judge gave the answer for accuracy, relevance and coherence, 1 to 10; None where it gave none.
+        grade: A, B or C: what a grader called the reply, correct, incorrect or not attempted; None without a grader.
+        stage: Where it failed, "attack" or "defense"; "" otherwise.
+        error: What went wrong, None otherwise.
+    """
+
+    example: str
+    correct: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    injected: int = 0
+    reached: int | None = None
+    poison: tuple[int, ...] = ()
+    gold: tuple[int, ...] = ()
+    foreign: tuple[int, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    final: int | None = None
+    notes: tuple[str, ...] = ()
+    answer: str | None = None
+    abstained: bool | None = None
+    status: str | None = None
+    guarantee: int | None = None
+    screening_seconds: float = 0.0
+    seconds: float = 0.0
+    calls: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    judged: tuple[int | None, ...] | None = None
+    grade: str | None = None
+    stage: str = ""
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None
+
+    @property
+    def settled(self) -> bool:
+        """Whether an answer was given as the answer: where sources disagree, both sides are shown, and none counts."""
+        return self.status != "disputed"
+
+    @property
+    def size(self) -> int:
+        """Passages that the defense saw."""
+        return len(self.verdicts)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Positions that the defense kept, best first."""
+        ranked = [(verdict.rank, verdict.index) for verdict in self.verdicts if verdict.rank is not None]
+        return tuple(index for _, index in sorted(ranked))
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """Positions that the generator reads: the kept ones, cut to `final`."""
+        return self.kept[: self.final]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """All positions by trust: the kept best first, then the dropped by score, in input order where scores tie."""
+        dropped = [verdict for verdict in self.verdicts if not verdict.kept]
+        return (*self.kept, *(verdict.index for verdict in sorted(dropped, key=lambda verdict: -verdict.score)))
+
+    @property
+    def tally(self) -> Tally:
+        """What was dropped and kept, by kind."""
+        return tally(self.size, self.kept, frozenset(self.poison), frozenset(self.gold))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values, fields that say nothing left out; `from_dict` reads them back."""
+        values = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+        if self.verdicts:
+            values["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            arguments: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+            arguments["verdicts"] = tuple(map(Verdict.from_dict, values.get("verdicts", ())))
+            return cls(**arguments)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"not a saved record: {error}; pass what Record.to_dict() wrote") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A scenario with what is known of it so far.
+
+    Attributes:
+        id: The scenario's hash; names its file of records.
+        scenario: What is measured.
+        contexts: The hash that names the file of contexts; scenarios with equal ones showed the same passages.
+        expected: How many questions it asks.
+        records: In the order of the data set; fewer than `expected` when the run was interrupted.
+        error: Why the scenario could not begin (a defense that needs a generator, an attack that needs a model, a
+            data set without questions), None otherwise.
+    """
+
+    id: str
+    scenario: Scenario
+    contexts: str = ""
+    expected: int = 0
+    records: tuple[Record, ...] = ()
+    error: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.error is None and len(self.records) == self.expected
+
+    @property
+    def failures(self) -> tuple[Record, ...]:
+        """The records that failed."""
+        return tuple(record for record in self.records if record.failed)
+
+    @property
+    def usable(self) -> tuple[Record, ...]:
+        """The records that did not."""
+        return tuple(record for record in self.records if not record.failed)

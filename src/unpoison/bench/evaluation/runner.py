@@ -1,0 +1,280 @@
+"""Runs scenarios: the piece of work is one question under one scenario, and what is done is never done again.
+
+Every file is named by a hash of what it depends on, so a run that was killed, or a grid that grew, finds what it has.
+Numbers do not depend on the order of work nor on where a run was interrupted; only times are measured afresh.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from unpoison import __version__
+from unpoison.bench.attacks.base import Attack
+from unpoison.bench.evaluation.crafting import Crafted, craft_all, sees_context, takes
+from unpoison.bench.evaluation.journal import Journal, read_rows, write_json, write_rows
+from unpoison.bench.evaluation.measuring import measure_question
+from unpoison.bench.evaluation.records import Cell
+from unpoison.bench.evaluation.runs import Run, environment, file_of, locked, moment, peak_memory, read_cell
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.staging import Staged
+from unpoison.bench.evaluation.workbench import Workbench
+from unpoison.core.registry import own_code
+from unpoison.errors import InputError, OptionError, UnpoisonError
+from unpoison.runtime.driver import Limits
+from unpoison.utils.checks import at_least
+from unpoison.utils.threads import in_order
+
+__all__ = ["Progress", "Runner", "identifier"]
+
+Progress = Callable[[int, int, str], None]
+"""Called with (units done, units in all, what is being done)."""
+
+
+class Runner:
+    """Executes scenarios in a folder.
+
+    Args:
+        folder: Made where there is none; what it holds of the same scenarios is taken over.
+        scenarios: The cells, in the order of the tables.
+        jobs: Questions at the same time, for generators behind a network.
+        models: Ready-made models by the string that scenarios call them.
+        limits: Bounds on the model calls of one answer.
+        retry_failed: Try again what failed before.
+        vectors: Where encoders remember their vectors; in the folder by default. Several runs may share a file.
+        progress: Called after every finished unit.
+        command: The command line, for the manifest.
+
+    Raises:
+        OptionError: No scenarios, or fewer than one job.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        scenarios: Iterable[Scenario],
+        *,
+        jobs: int = 1,
+        models: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        retry_failed: bool = False,
+        vectors: str | Path | None = None,
+        progress: Progress = lambda done, total, doing: None,
+        command: Sequence[str] = (),
+    ) -> None:
+        self.folder = Path(folder)
+        given = tuple(scenarios)
+        self.scenarios = tuple(dict.fromkeys(given))
+        _check_distinct(given)
+        if not self.scenarios:
+            raise OptionError("there is nothing to run; give at least one scenario")
+        self.jobs = at_least("jobs", jobs, 1)
+        self.bench = Workbench(self.folder, models, limits, vectors=vectors)
+        self.retry_failed = retry_failed
+        self._progress = progress
+        self._command = list(command)
+        self._done = self._total = 0
+
+    def run(self) -> Run:
+        """Do what is missing and return everything.
+
+        Raises:
+            InputError: A data or corpus file cannot be read, or another process runs in the folder.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder):
+            return self._run()
+
+    def _run(self) -> Run:
+        cells = [read_cell(self.folder, self._cell(scenario)) for scenario in self.scenarios]
+        started, resumed = moment(), sum(len(cell.records) for cell in cells)
+        self._total = sum(cell.expected for cell in cells)
+        self._write_manifest(cells, started, resumed)
+        for number, cell in enumerate(cells):
+            cells[number] = self._measure(cell)
+        manifest = self._write_manifest(cells, started, resumed, finished=moment())
+        return Run(self.folder, manifest, tuple(cells))
+
+    def check(self, manifest: Mapping[str, Any]) -> list[str]:
+        """See whether this run repeats another.
+
+        Returns:
+            What differs without ruling it out: versions of packages, the machine.
+
+        Raises:
+            InputError: A data or corpus file has changed since.
+        """
+        for spec, recorded in manifest.get("data", {}).items():
+            if self.bench.data(spec).digest != recorded.get("digest"):
+                raise InputError(f"{spec} has changed since the manifest was written; restore it, or run it anew")
+        for path, digest in manifest.get("corpora", {}).items():
+            if self.bench.corpus_digest(path) != digest:
+                raise InputError(f"{path} has changed since the manifest was written; restore it, or run it anew")
+        now = environment()
+        old, new = ({"python": machine.get("python"), **machine.get("versions", {})} for machine in (manifest, now))
+        return [f"{name} is {new.get(name)}, and was {old[name]}" for name in old if old[name] != new.get(name)]
+
+    def _cell(self, scenario: Scenario) -> Cell:
+        digests = self.bench.digests(scenario)
+        return Cell(
+            scenario.identifier(digests),
+            scenario,
+            self._contexts_id(scenario),
+            len(self.bench.examples(scenario)),
+        )
+
+    def _measure(self, cell: Cell) -> Cell:
+        """The cell with all its records."""
+        settled = {record.example for record in cell.records if not (self.retry_failed and record.failed)}
+        self._advance(len(settled), cell)
+        if cell.expected == 0:
+            return replace(cell, error=f"{cell.scenario.data} holds no usable question")
+        if len(settled) == cell.expected:
+            return cell
+        try:
+            staged = [question for question in self._staged(cell) if question.example not in settled]
+            defense, plain = self.bench.defense(cell.scenario), self.bench.architecture(cell.scenario)
+        except UnpoisonError as error:
+            self._advance(cell.expected - len(settled), cell)
+            return replace(cell, error=str(error))
+        self._remember(cell.scenario, staged)
+        measure = partial(measure_question, defense=defense, plain=plain, final=cell.scenario.final)
+        with Journal(file_of(self.folder, "records", cell.id)) as journal:
+            for record in in_order(measure, staged, self.jobs):
+                journal.append(record.to_dict())
+                self._advance(1, cell)
+        return read_cell(self.folder, cell)
+
+    def _advance(self, units: int, cell: Cell) -> None:
+        self._done += units
+        scenario = cell.scenario
+        what = "clean" if scenario.clean else f"{scenario.attack} x {scenario.poisons}"
+        self._progress(self._done, self._total, f"{scenario.defense}, {what}")
+
+    def _remember(self, scenario: Scenario, staged: Sequence[Staged]) -> None:
+        """Encode a whole stage at once, so that a latency never holds the encoding, cached or not."""
+        if scenario.custom is None and takes("defenses", scenario.defense, "encoder"):
+            texts = [passage.text for question in staged for passage in question.context.passages]
+            queries = [question.context.query for question in staged]
+            self.bench.remember(self.bench.encoder(scenario.encoder), queries, texts)
+
+    def _staged(self, cell: Cell) -> list[Staged]:
+        """What the questions look like under the attack: from disk, or crafted and placed now."""
+        path = file_of(self.folder, "contexts", cell.contexts)
+        earlier = [Staged.from_dict(row) for row in read_rows(path)]
+        if earlier and not (self.retry_failed and any(question.error for question in earlier)):
+            return earlier
+        scenario, bench = cell.scenario, self.bench
+        attack = bench.attack(scenario) if scenario.attacked else None
+        crafted = self._crafted(scenario, attack) if attack else {}
+        staged = bench.staged(scenario, bench.examples(scenario), attack, crafted)
+        write_rows(path, (question.to_dict() for question in staged))
+        return staged
+
+    def _crafted(self, scenario: Scenario, attack: Attack) -> dict[str, Crafted]:
+        return craft_all(
+            attack,
+            {e.id: partial(self.bench.target, scenario, attack, e) for e in self.bench.examples(scenario)},
+            scenario.poisons,
+            file_of(self.folder, "poisons", identifier(self._attack_key(scenario))),
+            jobs=self.jobs,
+            retry_failed=self.retry_failed,
+            step=lambda: self._progress(self._done, self._total, f"crafting {scenario.attack} x {scenario.poisons}"),
+        )
+
+    def _attack_key(self, scenario: Scenario) -> dict[str, Any]:
+        """What crafted texts depend on; not every attack sees the passages that it competes with."""
+        data, corpus = self.bench.digests(scenario)
+        key: dict[str, Any] = {"data": data, "attack": scenario.attack}
+        if not scenario.attacked:
+            return key
+        key |= {"poisons": scenario.poisons, "prefix": scenario.prefix, "seed": scenario.seed}
+        if code := own_code(scenario.attack):
+            key["code"] = code
+        if takes("attacks", scenario.attack, "generator"):
+            key |= {"generator": scenario.generator, "style": scenario.style}
+        if takes("attacks", scenario.attack, "encoder"):
+            key["encoder"] = scenario.target_encoder
+        if sees_context(scenario.attack):
+            key |= {"k": scenario.k, "corpus": corpus}
+        if takes("attacks", scenario.attack, "defense"):
+            key |= {"defense": scenario.defense, "nli": scenario.nli, "nli_noise": scenario.nli_noise}
+        return key
+
+    def _contexts_id(self, scenario: Scenario) -> str:
+        placed = {
+            name: getattr(scenario, name) for name in ("policy", "positions", "triggered", "k", "retriever", "limit")
+        }
+        if scenario.owned:
+            placed["owned"] = scenario.owned
+        corpus = self.bench.corpus_digest(scenario.corpus)
+        return identifier({**self._attack_key(scenario), **placed, "corpus": corpus})
+
+    def _write_manifest(
+        self, cells: Sequence[Cell], started: str, resumed: int, finished: str | None = None
+    ) -> dict[str, Any]:
+        sources = {scenario.data: self.bench.data(scenario.data) for scenario in self.scenarios}
+        manifest = {
+            "unpoison": __version__,
+            "command": self._command,
+            "started": started,
+            "finished": finished,
+            "resumed": resumed,
+            "peak_memory": peak_memory(),
+            **environment(),
+            "data": {
+                spec: {
+                    "digest": loaded.digest,
+                    "questions": len(loaded),
+                    "left_out": [str(problem) for problem in loaded.problems],
+                }
+                for spec, loaded in sources.items()
+            },
+            "corpora": {
+                scenario.corpus: self.bench.corpus_digest(scenario.corpus)
+                for scenario in self.scenarios
+                if scenario.corpus
+            },
+            "cells": [
+                {
+                    **{name: getattr(cell, name) for name in ("id", "contexts", "expected", "error")},
+                    "scenario": cell.scenario.to_dict(),
+                }
+                for cell in cells
+            ],
+        }
+        write_json(self.folder / "manifest.json", manifest)
+        return manifest
+
+
+def _check_distinct(scenarios: Iterable[Scenario]) -> None:
+    """See that defense objects of one description hold the same.
+
+    Raises:
+        OptionError: They do not: one of them would not be measured.
+    """
+    objects: dict[str, object] = {}
+    for scenario in scenarios:
+        if scenario.custom is not None and not _same(
+            objects.setdefault(scenario.defense, scenario.custom), scenario.custom
+        ):
+            raise OptionError(
+                f"two defense objects are both called {scenario.defense!r}; give one of them another name attribute"
+            )
+
+
+def _same(first: object, second: object) -> bool:
+    """Whether two objects are of one class and hold the same, models and limits aside."""
+    held = ({key: repr(v) for key, v in vars(it).items() if key not in ("models", "limits")} for it in (first, second))
+    return first is second or (type(first) is type(second) and next(held) == next(held))
+
+
+def identifier(content: Mapping[str, Any]) -> str:
+    """A short hash of JSON values and of this package's version."""
+    text = json.dumps([__version__, dict(content)], sort_keys=True, ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,263 @@
+"""A scenario: one cell of a results table, said in words that can be written down, hashed and repeated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
+from typing import Any, Self
+
+from unpoison import __version__
+from unpoison.bench.evaluation.owners import check_owned
+from unpoison.core.registry import own_code
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError, OptionError, UnknownNameError, shown
+from unpoison.models.styles import Style
+from unpoison.types import MAX_PASSAGES
+from unpoison.utils.checks import among, at_least, within
+
+__all__ = ["ARCHITECTURES", "NO_ATTACK", "POLICIES", "Scenario", "described"]
+
+NO_ATTACK = "none"
+"""The attack of a scenario without poison; the clean twin of every other one."""
+
+POLICIES = (
+    "prepend",
+    "retrieve",
+    "corpus",
+    "replace-at",
+    "replace-or-append",
+    "replace-last",
+    "middle",
+    "pool",
+    "labelled",
+)
+"""How poison reaches the defense.
+
+prepend: before the context, cut to k; retrieve: it competes with the context for the k best places; corpus: all poison
+of the data set competes with the whole corpus; replace-at, replace-last, middle: it takes the place of passages;
+replace-or-append: as replace-at, and behind the last passage where there are fewer (RADAR); pool:
+the defense sees all of it and k clean passages, and the best k are taken after the defense; labelled: the passages of
+the file, in its order and with its labels.
+"""
+
+
+ARCHITECTURES = ("plain", "blended", "replug", "self-rag")
+"""Who answers from what a defense kept."""
+
+SINCE_SOURCES = ("owned", "sources", "history")
+"""Fields that are written only where they are set: what was measured before they came stays what it was."""
+
+PLACED = ("replace-at", "replace-or-append")
+"""The policies that name positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is measured in one cell: data x attack x injection x defense x models x seed.
+
+    Models, attacks and defenses are option strings. A scenario that plants nothing is brought to one form: attack
+    "none", 0 poisons, no position, no prefix; so all attacks share one clean twin.
+
+    Attributes:
+        data: What `unpoison.bench.evaluation.load` takes.
+        corpus: A file of clean passages to fill contexts from; "" for none.
+        attack: Option string of an attack, or "none".
+        poisons: How many texts are planted per question, at most as many as a question has passages (5,000).
+        policy: One of `POLICIES`.
+        positions: 1-based places, for replace-at and replace-or-append; one for each poison.
+        prefix: Put the question before each planted text; None leaves it to the attack.
+        triggered: Whether the question is asked as the attack needs it (Phantom's trigger), or as it stands.
+        k: Passages that reach the defense.
+        retriever: "bm25", an encoder, or both as `hybrid:ENCODER` (reciprocal rank fusion); ranks for the
+            policies retrieve and corpus.
+        encoder: The encoder of the defense, and of attacks that need one.
+        defense: Option string of a defense, or a defense object; the field then holds what tables call it.
+        generator: Answers, and writes for attacks that want a language model; None measures the screening only.
+        architecture: Who answers from what a defense kept: `plain`, one prompt with all passages; `blended`, the same
+            behind a hybrid retriever; `replug`, an ensemble over passages; `self-rag`, the best of one answer each.
+            With another than plain, only the screening of a defense is used.
+        style: How the defense's prompts are put to the generator: `safe`, or `plain` as the papers' baselines ask.
+        nli: The NLI model of defenses that judge answers; None for the defense's own choice.
+        nli_noise: The probability with which each NLI output is replaced by a random one (RADAR, Table 6).
+        owned: Which sources the attacker holds (`evaluation.owners`); "" plants texts without a source.
+        sources: A policy or history file of sources for the defense; "" for none.
+        history: What a history of sources is learned from before anything is asked: `seen`, the clean passages of the
+            data itself (trust leaves out the question at hand), or another data set; "" for no history.
+        seed: Of attack, noise and defense.
+        limit: Only the first questions of the data set; None for all.
+        custom: The defense object, where one was given; left out of files, so such a run cannot be repeated from them.
+
+    Raises:
+        OptionError: A value that is out of its range or fits no other.
+    """
+
+    data: str
+    corpus: str = ""
+    attack: str = NO_ATTACK
+    poisons: int = 0
+    policy: str = "prepend"
+    positions: tuple[int, ...] = ()
+    prefix: bool | None = None
+    triggered: bool = True
+    k: int = 10
+    retriever: str = "bm25"
+    encoder: str = "lexical"
+    defense: Any = "vanilla"
+    generator: str | None = None
+    architecture: str = "plain"
+    style: str = "safe"
+    nli: str | None = None
+    nli_noise: float = 0.0
+    owned: str = ""
+    sources: str = ""
+    history: str = ""
+    seed: int = 0
+    limit: int | None = None
+    custom: Defense | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given: Any = self.defense
+        if isinstance(given, Defense):
+            self._put(custom=given, defense=described(given))
+        elif not isinstance(given, str):
+            raise OptionError(f"defense must be an option string such as 'guard' or a defense, got {shown(given)}")
+        self._put(style=str(Style.of(self.style)))
+        at_least("poisons", self.poisons, 0, MAX_PASSAGES)
+        at_least("k", self.k, 1)
+        at_least("seed", self.seed, 0)
+        within("nli_noise", self.nli_noise, 0, 1)
+        among("policy", self.policy, POLICIES)
+        check_owned(self.owned)
+        if self.limit is not None:
+            at_least("limit", self.limit, 1)
+        if self.policy == "labelled":
+            self._put(attack="labelled", poisons=0, positions=(), prefix=None, triggered=True)
+        elif self.attack == NO_ATTACK or self.poisons == 0:
+            self._put(attack=NO_ATTACK, poisons=0, positions=(), prefix=None, triggered=True, owned="")
+            if self.policy not in ("retrieve", "corpus"):  # these decide by whom the clean passages are ranked
+                self._put(policy="prepend")
+        self._put_retriever()
+        self._put(positions=tuple(self.positions) if self.policy in PLACED else ())
+        if self.policy not in ("retrieve", "corpus"):
+            self._put(retriever="bm25")
+        if self.policy in PLACED and self.poisons:
+            self._check_positions()
+
+    def _put_retriever(self) -> None:
+        among("architecture", self.architecture, ARCHITECTURES)
+        if self.architecture in ("replug", "self-rag") and self.generator is None:
+            raise OptionError(f"the architecture {self.architecture} answers; give a generator")
+        if self.architecture == "blended":
+            if self.policy not in ("retrieve", "corpus"):
+                raise OptionError(
+                    f"the architecture blended is a way to retrieve and the policy {self.policy} retrieves nothing; "
+                    "use the policy retrieve or corpus"
+                )
+            self._put(retriever=self.retriever if self.retriever.startswith("hybrid") else "hybrid")
+        if self.retriever == "hybrid":
+            self._put(retriever=f"hybrid:{self.encoder}")
+
+    def _put(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_positions(self) -> None:
+        if len(self.positions) != self.poisons:
+            raise OptionError(
+                f"{self.policy} needs one position for each of {self.poisons} poisons, got {list(self.positions)}"
+            )
+        outside = [position for position in self.positions if not 1 <= position <= self.k]
+        if outside or len(set(self.positions)) != len(self.positions):
+            raise OptionError(f"positions must differ and lie in 1 to k = {self.k}, got {list(self.positions)}")
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is planted."""
+        return self.attack == NO_ATTACK
+
+    @property
+    def attacked(self) -> bool:
+        """Whether an attack must craft something: not for a clean scenario, nor for the labels of a file."""
+        return not self.clean and self.policy != "labelled"
+
+    @property
+    def twin(self) -> Scenario:
+        """The same without an attack: what the defense does to clean passages."""
+        policy = "prepend" if self.policy == "labelled" else self.policy
+        return replace(self, attack=NO_ATTACK, poisons=0, policy=policy)
+
+    @property
+    def target_encoder(self) -> str:
+        """What an attack by gradient aims at: the retriever that will be asked, if it is an encoder."""
+        return self.encoder if self.retriever == "bm25" else self.retriever.removeprefix("hybrid:")
+
+    @property
+    def final(self) -> int | None:
+        """How many of the kept passages the generator reads: k after a pool, all of them otherwise."""
+        return self.k if self.policy == "pool" else None
+
+    def identifier(self, digests: Iterable[str] = ()) -> str:
+        """A short hash of what is measured, of the data's digests, and of this package's version.
+
+        The file names of data and corpus do not count where digests are given: a moved folder is the same data.
+        """
+        content = self.to_dict()
+        of_data = list(digests)
+        code = [*filter(None, (_code(self.custom), own_code(self.attack), own_code(self.defense)))]
+        if code:
+            content["code"] = code  # of one's own: what was measured with another text of it is not measured again
+        if of_data:
+            del content["data"], content["corpus"]
+        text = json.dumps([__version__, of_data, content], sort_keys=True, ensure_ascii=True)
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        out = {"custom", *(name for name in SINCE_SOURCES if not getattr(self, name))}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in out}
+        return {**plain, "positions": list(self.positions)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read a scenario.
+
+        Raises:
+            UnknownNameError: A field that no scenario has; the message names the nearest.
+            OptionError: A value that cannot be used.
+            InputError: No data.
+        """
+        settings = {field.name: field for field in fields(cls) if field.name != "custom"}
+        for name in values:
+            if name not in settings:
+                raise UnknownNameError("field of a scenario", str(name), settings)
+        if not isinstance(values.get("data"), str):
+            raise InputError(f"a scenario needs data, got {shown(values.get('data'))}; give a file or 'sample'")
+        arguments = dict(values)
+        if "positions" in arguments:
+            arguments["positions"] = tuple(arguments["positions"])
+        return cls(**arguments)
+
+
+def described(defense: Defense) -> str:
+    """What tables call a defense object: its name, class and plain settings, such as `mine (MyDefense, keep=3)`.
+
+    Two objects that are described alike cannot be told apart in a run; `Runner` refuses them.
+    """
+    plain = {key: value for key, value in vars(defense).items() if type(value) in (bool, int, float, str)}
+    options = ", ".join(f"{key}={value}" for key, value in sorted(plain.items()) if key not in _USUAL)
+    return f"{defense.name} ({type(defense).__name__}{f', {options}' if options else ''})".replace(
+        ":", "-"
+    )  # no options
+
+
+_USUAL = ("trust_embeddings", "prompt_injection", "name")
+
+
+def _code(defense: Defense | None) -> str:
+    """A hash of the file that the class of a defense object stands in, "" for one of this package."""
+    home = type(defense).__module__
+    if defense is None or home.partition(".")[0] == __name__.partition(".")[0] or home == "__main__":
+        return ""
+    return own_code(f"{home}:{type(defense).__name__}")

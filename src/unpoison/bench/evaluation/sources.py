@@ -1,0 +1,101 @@
+"""Where each data set of a paper's table comes from on this machine, and in what it is not the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from unpoison.bench.evaluation.datasets import load
+
+__all__ = ["DATA", "Sources"]
+
+DATA = {
+    "nq": ("NQ", "nq_poisoned.jsonl", "corpus.jsonl"),
+    "hotpotqa": ("HotpotQA", "hotpotqa_poisoned.jsonl", "corpus.jsonl"),
+    "msmarco": ("MS MARCO", "msmarco_poisoned.jsonl", "corpus.jsonl"),
+    "realtimeqa": ("RealtimeQA", "realtimeqa.jsonl", ""),
+    "biogen": ("Bio", "biogen.jsonl", ""),
+    "nq_web": ("NQ on the web", "nq_web.jsonl", ""),
+    "triviaqa_web": ("TriviaQA on the web", "triviaqa_web.jsonl", ""),
+    "ramdocs": ("RAMDocs", "ramdocs.jsonl", ""),
+    "redditqa": ("RedditQA", "redditqa.jsonl", ""),
+}
+"""The presets' data sets: title, file in the data folder, and the file of clean passages that fills contexts.
+
+`_web`: the questions with Google's results for them, as RADAR has them; like RedditQA, a file that you must bring."""
+
+RELEASED = {
+    "realtimeqa": "realtimeqa.json",
+    "biogen": "biogen.json",
+    "nq_web": "open_nq.json",
+    "triviaqa_web": "triviaqa.json",
+}
+"""What RADAR's code reads, by the name that it has in `Static/data` of its repository, Etherealllllll/RADAR_code."""
+
+
+class Sources:
+    """Where each data set of a table comes from here.
+
+    Attributes:
+        fields: The fields of a scenario that name the data, by alias; an alias that is missing cannot be measured.
+        differs: In what the data is not the paper's, by alias; "" where it is.
+        substitutions, lacks: The same and what is missing, one sentence each.
+    """
+
+    def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
+        self.fields: dict[str, dict[str, str]] = {}
+        self.differs: dict[str, str] = {}
+        self.substitutions: list[str] = []
+        self.lacks: list[str] = []
+        if given is not None and Path(given).is_dir():
+            self._folder(wanted, Path(given), limit)
+        else:
+            self._stand_in(wanted, "sample" if given is None else str(given), limit)
+
+    def _folder(self, wanted: Mapping[str, int], folder: Path, limit: int | None) -> None:
+        for alias, questions in wanted.items():
+            title, _, corpus = DATA[alias]
+            spec = _spec(alias, folder)
+            if spec is None:
+                self.lacks.append(_missing(alias, folder))
+                continue
+            has_corpus = bool(corpus) and (folder / corpus).is_file()
+            self.fields[alias] = {"data": spec, "corpus": str(folder / corpus) if has_corpus else ""}
+            count = len(load(spec)[:limit])
+            self.differs[alias] = ""
+            if not questions:
+                self.differs[alias] = f"{count} questions; the paper does not say how many it has"
+            elif count != questions:
+                self.differs[alias] = f"{count} of {questions} questions"
+            if self.differs[alias]:
+                self.substitutions.append(f"data: {title} {self.differs[alias]}")
+
+    def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
+        first, *others = wanted
+        count = len(load(spec)[:limit])
+        name = "the built-in sample" if spec == "sample" else spec
+        self.fields[first] = {"data": spec, "corpus": ""}
+        theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]
+        self.differs[first] = f"{name} ({count} questions) instead of {theirs}"
+        self.substitutions.append(f"data: {self.differs[first]}")
+        if others:
+            titles = ", ".join(DATA[alias][0] for alias in others)
+            self.lacks.append(f"{titles} is left out: give a folder of data sets instead")
+
+
+def _spec(alias: str, folder: Path) -> str | None:
+    """What reads a data set in this folder, in our format or as RADAR released it; None where it is not there."""
+    file, released = folder / DATA[alias][1], folder / RELEASED.get(alias, "")
+    if file.is_file():
+        return str(file)
+    return f"radar:{released}" if released.is_file() else None
+
+
+def _missing(alias: str, folder: Path) -> str:
+    """That a data set is not in the folder, and where it is."""
+    title, file, _ = DATA[alias]
+    sentence = f"{title} is left out: {folder} holds no {file}"
+    if alias not in RELEASED:
+        return sentence
+    name = RELEASED[alias]
+    return f"{sentence}; RADAR's repository, Etherealllllll/RADAR_code, has it as Static/data/{name}: put {name} there"

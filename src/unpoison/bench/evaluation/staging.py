@@ -1,0 +1,231 @@
+"""The stage of one scenario: what the defense is shown for each question, with the poison in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+from unpoison.bench.attacks.base import Attack, PoisonText
+from unpoison.bench.evaluation.contexts import Candidate, Context, labelled_context, nearest
+from unpoison.bench.evaluation.crafting import Crafted
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import (
+    Search,
+    bm25_search,
+    dense_search,
+    hybrid_search,
+    middle,
+    planted,
+    pool,
+    prepend,
+    replace_at,
+    replace_last,
+    retrieve,
+    retrieve_corpus,
+)
+from unpoison.bench.evaluation.owners import with_owners
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.errors import InputError
+from unpoison.models.protocols import Encoder
+from unpoison.types import Passage
+
+__all__ = ["Staged", "stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One question as the defense is shown it, and what is known of it.
+
+    Attributes:
+        context: The question as it is asked, and the passages in order.
+        correct: The right answers.
+        wanted: The replies that count as the attack's success.
+        reached: How many planted texts reached the attack's own goal; None without an attack.
+        shortfalls: Why the others did not.
+        error: Why there is no poison although there should be; the context is empty then.
+    """
+
+    context: Context
+    correct: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    reached: int | None = None
+    shortfalls: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def example(self) -> str:
+        return self.context.example
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; `from_dict` reads them back."""
+        return {
+            "example": self.example,
+            "query": self.context.query,
+            "injected": self.context.injected,
+            "passages": [_row_of(candidate) for candidate in self.context.candidates],
+            **{name: getattr(self, name) for name in ("correct", "wanted", "reached", "shortfalls", "error")},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            candidates = tuple(
+                Candidate(
+                    Passage(**row["passage"]), row.get("poison", False), row.get("gold", False), row.get("target")
+                )
+                for row in values["passages"]
+            )
+            return cls(
+                Context(values["example"], values["query"], candidates, values["injected"]),
+                tuple(values["correct"]),
+                tuple(values["wanted"]),
+                values["reached"],
+                tuple(values["shortfalls"]),
+                values["error"],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"not a saved context: {error}; pass what Staged.to_dict() wrote") from None
+
+
+def stage(
+    scenario: Scenario,
+    examples: Sequence[Example],
+    clean: Mapping[str, Context],
+    corpus: Sequence[Passage] = (),
+    *,
+    attack: Attack | None = None,
+    crafted: Mapping[str, Crafted] | None = None,
+    retriever: Encoder | None = None,
+    known: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[Staged]:
+    """Put the poison where the scenario says.
+
+    Args:
+        scenario: Policy, positions, k, and how many poisons.
+        examples: The questions.
+        clean: The undisturbed context of each, by the example's id.
+        corpus: The clean passages, for the policy corpus.
+        attack: What was crafted with; None for no attack.
+        crafted: The texts for each question, by the example's id.
+        retriever: An encoder, alone or with BM25 as the scenario says; None for BM25.
+        known: For each question the established sources that an attacker may own (`owners.established`).
+
+    Returns:
+        One for each example, in order. Where crafting or placing failed, `error` says why.
+
+    Raises:
+        InputError: The policy corpus without a corpus.
+    """
+    texts = crafted or {}
+    poisons = {example.id: planted(example, texts[example.id].texts) for example in examples if texts.get(example.id)}
+    if scenario.owned:
+        poisons = {
+            example.id: with_owners(
+                scenario.owned, example, poisons[example.id], known.get(example.id, ()), scenario.seed
+            )
+            for example in examples
+            if example.id in poisons
+        }
+    if scenario.policy == "corpus":
+        if not corpus:
+            raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")
+        everything = [poison for own in poisons.values() for poison in own]
+        retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, _search(scenario, retriever, nearest))
+        contexts: list[Context | InputError] = list(retrieved)
+    else:
+        search = _search(scenario, retriever, bm25_search)
+        contexts = [_placed(scenario, example, clean, poisons.get(example.id, ()), search) for example in examples]
+    return [
+        _staged(example, context, attack, texts.get(example.id), triggered=scenario.triggered)
+        for example, context in zip(examples, contexts, strict=True)
+    ]
+
+
+def _search(scenario: Scenario, retriever: Encoder | None, by_words: Search) -> Search:
+    """The scenario's retriever, with the BM25 that suits what is searched."""
+    if retriever is None:
+        return by_words
+    return hybrid_search(retriever, by_words) if scenario.retriever.startswith("hybrid:") else dense_search(retriever)
+
+
+def _placed(
+    scenario: Scenario, example: Example, clean: Mapping[str, Context], poisons: Sequence[Candidate], search: Search
+) -> Context | InputError:
+    if scenario.policy == "labelled":
+        return labelled_context(example)
+    context = clean[example.id]
+    poisons = poisons[: scenario.poisons]
+    positions = [position - 1 for position in scenario.positions[: len(poisons)]]
+    try:
+        match scenario.policy:
+            case "retrieve":
+                return retrieve(context, poisons, search, scenario.k)
+            case "replace-at" | "replace-or-append":
+                return replace_at(context, poisons, positions, append=scenario.policy == "replace-or-append")
+            case "replace-last":
+                return replace_last(context, poisons)
+            case "middle":
+                return middle(context, poisons)
+            case "pool":
+                return pool(context, poisons)
+            case _:
+                return prepend(context, poisons, scenario.k)
+    except InputError as error:  # a context too short for the position
+        return error
+
+
+def _staged(
+    example: Example, context: Context | InputError, attack: Attack | None, crafted: Crafted | None, *, triggered: bool
+) -> Staged:
+    error = str(context) if isinstance(context, InputError) else crafted.error if crafted else None
+    empty = Context(example.id, example.question, ())
+    if isinstance(context, InputError) or error is not None:
+        return Staged(empty, example.correct_answers, example.incorrect_answers, error=error)
+    if attack is None or crafted is None:
+        return Staged(context, example.correct_answers, example.incorrect_answers)
+    query = attack.user_question(context.query) if triggered else context.query
+    shown = replace(context, query=query, candidates=_formatted(context, attack.passage_format))
+    return Staged(
+        shown,
+        example.correct_answers,
+        _wanted(crafted.texts),
+        sum(text.reached for text in crafted.texts),
+        tuple(str(text.meta.get("reason", "")) for text in crafted.texts if not text.reached),
+    )
+
+
+def _wanted(texts: Sequence[PoisonText]) -> tuple[str, ...]:
+    """The replies that any of the texts calls a success."""
+    return tuple(dict.fromkeys(str(answer) for text in texts for answer in text.meta.get("answers", ())))
+
+
+def _formatted(context: Context, form: str) -> tuple[Candidate, ...]:
+    if form == "{text}":
+        return context.candidates
+    return tuple(
+        replace(
+            candidate,
+            passage=replace(candidate.passage, text=form.format(number=number, text=candidate.passage.text)),
+        )
+        for number, candidate in enumerate(context.candidates, 1)
+    )
+
+
+def _row_of(candidate: Candidate) -> dict[str, Any]:
+    passage = candidate.passage
+    fields = {name: value for name in ("id", "title", "source") if (value := getattr(passage, name)) is not None}
+    if passage.metadata:
+        fields["metadata"] = dict(passage.metadata)
+    row: dict[str, Any] = {"passage": {"text": passage.text, **fields}}
+    if passage.metadata:
+        row["passage"]["metadata"] = dict(passage.metadata)
+    if candidate.poison:
+        row |= {"poison": True, "target": candidate.target}
+    return row | ({"gold": True} if candidate.gold else {})

@@ -1,0 +1,163 @@
+"""RADAR's tables over time by name: the published numbers, and the study that measures the same thing here.
+
+A stream preset is a YAML file in `unpoison/data/stream_presets`: methods, and rows that say whose text stands at which
+position among the passages of every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from unpoison.bench.evaluation.adaptations import Method
+from unpoison.bench.evaluation.differences import in_words, measurable, order_difference, same_model
+from unpoison.bench.evaluation.preset_files import preset_file, preset_files
+from unpoison.bench.evaluation.variants import PAPER, REFERENCE, shortfalls, variants
+
+__all__ = ["PublishedOverTime", "StreamPreset", "load_stream_preset", "stream_preset_names"]
+
+
+Counted = Literal["accuracy", "attack_success"]
+_COUNTED: tuple[Counted, ...] = ("accuracy", "attack_success")
+"""In the order of a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedOverTime:
+    """One number of a paper.
+
+    Attributes:
+        attack: What the row is called; a key of `StreamPreset.attacks`.
+        method: The paper's name of it; what is measured is `StreamPreset.measured_as(method)`.
+        measure: What is counted.
+        value: The published share, in [0, 1].
+    """
+
+    attack: str
+    method: str
+    measure: Counted
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPreset:
+    """A paper's table over time.
+
+    Attributes:
+        name: What users type.
+        title: What the table shows.
+        source: The paper and the table.
+        about: How the study follows the paper.
+        used: What the paper used: data, generator, NLI model.
+        methods: By the paper's name, and its variant where it has several, what can be measured with the generator
+            at hand.
+        attacks: By the paper's name, option string of the attack and its place from 1; see `streams.ATTACKS`.
+        published: Every number of the table, in its order.
+        lacking: By method, why it is not measured.
+        differs: In what every number is not measured as the paper's, one phrase each.
+        method_differs, attack_differs: The same by key of `methods` and of `attacks`.
+    """
+
+    name: str
+    title: str
+    source: str
+    about: str
+    used: Mapping[str, str]
+    methods: Mapping[str, Method]
+    attacks: Mapping[str, tuple[str | None, int | None]]
+    published: tuple[PublishedOverTime, ...]
+    lacking: Mapping[str, str]
+    differs: tuple[str, ...]
+    method_differs: Mapping[str, tuple[str, ...]]
+    attack_differs: Mapping[str, tuple[str, ...]]
+
+    def measured_as(self, method: str) -> list[str]:
+        """The keys of `methods` that stand for a method of the paper: itself, or its variants."""
+        return [name for name in map(partial(_named, method), ("", PAPER, REFERENCE)) if name in self.methods]
+
+    def describe(self) -> str:
+        """What it is, what the paper used, and what is not as there, line by line."""
+        lines = [f"{self.source}: {self.title}", self.about.strip()]
+        lines += [f"the paper's {what}: {value}" for what, value in self.used.items()]
+        lines += [f"instead: {phrase}" for phrase in self.differs]
+        lines += [f"lacking: {method} is not measured: it {why}" for method, why in self.lacking.items()]
+        return "\n".join(lines)
+
+
+def stream_preset_names() -> list[str]:
+    """Every stream preset, sorted."""
+    return preset_files("stream_presets")
+
+
+def load_stream_preset(name: str, *, generator: str, nli: str) -> StreamPreset:
+    """Read a stream preset and fit it to the models at hand.
+
+    Args:
+        name: One of `stream_preset_names()`.
+        generator: Option string of who answers; methods that it cannot serve are left out and said to be lacking.
+        nli: Option string of who judges pairs of answers.
+
+    Raises:
+        UnknownNameError: No such preset.
+    """
+    raw = preset_file("stream_presets", name)
+    theirs = {label: Method(**fields) for label, fields in raw["methods"].items()}
+    reasons = {
+        label: measurable({"defense": method.defense, "generator": True}, generator) for label, method in theirs.items()
+    }
+    named = {
+        (label, variant): Method(spec, method.carries)
+        for label, method in theirs.items()
+        if not reasons[label]
+        for variant, spec in variants(method.defense, over_time=True).items()
+    }
+    return StreamPreset(
+        name=name,
+        title=raw["title"],
+        source=raw["source"],
+        about=raw["about"],
+        used=raw["used"],
+        methods={_named(*key): method for key, method in named.items()},
+        attacks={row["label"]: (row.get("attack"), row.get("position")) for row in raw["rows"]},
+        published=tuple(_published(raw, list(theirs))),
+        lacking={label: why for label, why in reasons.items() if why},
+        differs=tuple(_differs(raw, generator, nli)),
+        method_differs={
+            _named(label, variant): shortfalls(variant, method.defense, over_time=True)
+            for (label, variant), method in named.items()
+        },
+        attack_differs={row["label"]: tuple(_of_attack(raw, row)) for row in raw["rows"]},
+    )
+
+
+def _of_attack(raw: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
+    """In what a row's attack is not the paper's."""
+    if "attack" in row and (words := order_difference(raw["source"], row["attack"])):
+        yield words
+    yield from row.get("differs", ())
+
+
+def _named(method: str, variant: str) -> str:
+    return f"{method} ({variant})" if variant else method
+
+
+def _published(raw: Mapping[str, Any], methods: list[str]) -> list[PublishedOverTime]:
+    numbers = []
+    for row in raw["rows"]:
+        for method, cell in zip(methods, row["values"].split(), strict=True):
+            for measure, value in zip(_COUNTED, cell.split("/"), strict=False):
+                numbers.append(PublishedOverTime(row["label"], method, measure, round(float(value) / 100, 6)))
+    return numbers
+
+
+def _differs(raw: Mapping[str, Any], generator: str, nli: str) -> list[str]:
+    theirs = raw["used"]
+    models = {"generator": generator, "nli": nli}
+    differences = [
+        f"{kind} {in_words(ours)}, theirs {theirs[kind]}"
+        for kind, ours in models.items()
+        if not same_model(ours, theirs[kind])
+    ]
+    return [*differences, "accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]

@@ -1,0 +1,310 @@
+"""Evaluation over time: is a changed answer followed, and does an unchanged one hold out under a continuing attack.
+
+Every question is asked at each of its times, in order, by several methods, under attack and without one. A method is a
+defense and what it carries from one time to the next: nothing, all passages seen, the previous answer, or RADAR's
+belief. Compared as in RADAR, Section 5.3 and Table 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
+from unpoison.beliefs.key import belief_key
+from unpoison.bench.evaluation.adaptations import Answerer, Method, answerer_of
+from unpoison.bench.evaluation.matching import matcher
+from unpoison.bench.evaluation.timelines import Timeline, craft_steps, dated, load_timelines, step_context
+from unpoison.errors import InputError, shown
+from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
+from unpoison.models.loading import answer_judge
+from unpoison.runtime.driver import Limits
+
+__all__ = ["ATTACKS", "StepRecord", "StreamResult", "StreamStudy", "run_stream", "run_study"]
+
+ATTACKS: Mapping[str, tuple[str | None, int | None]] = {
+    "none": (None, None),
+    "poison, first": ("published:attack=radar-incorrect-context", 1),
+    "poison, last": ("published:attack=radar-incorrect-context", None),
+    "injection, first": ("published:attack=pia", 1),
+    "injection, last": ("published:attack=pia", None),
+}
+"""The option string of the attack whose text stands among the passages at every step, None for no attack, and its
+1-based place, None for the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One answer of a stream.
+
+    Attributes:
+        timeline: The question's id.
+        step: From 0.
+        time: When.
+        reply: The answer.
+        correct: Whether it states a right answer of this time.
+        attacked: Whether it states an answer that the attacker wants at this time.
+        changed: Whether the right answer is another than at the step before.
+        kept: Whether RADAR kept its previous answer; None without a memory.
+    """
+
+    timeline: str
+    step: int
+    time: str
+    reply: str
+    correct: bool
+    attacked: bool
+    changed: bool
+    kept: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResult:
+    """All answers of one method, and what it stored.
+
+    Attributes:
+        records: By question, then by step.
+        stored: Bytes for each question after its last step.
+    """
+
+    records: tuple[StepRecord, ...]
+    stored: tuple[int, ...] = field(default=())
+
+    def accuracy(self, step: int | None = None) -> Estimate:
+        """Share of right answers, at one step or over all, with the 95 % interval over questions."""
+        return _share((record.timeline, record.correct) for record in self._at(step))
+
+    def attack_success(self, step: int | None = None) -> Estimate:
+        """Share of answers that the attacker wanted; over all steps it is the paper's step average."""
+        return _share((record.timeline, record.attacked) for record in self._at(step))
+
+    def unneeded_changes(self) -> Estimate:
+        """Share of the steps after a right answer, with the truth unchanged, whose answer is no longer right."""
+        return _share(
+            (now.timeline, not now.correct) for before, now in self._neighbours() if before.correct and not now.changed
+        )
+
+    def lags(self) -> list[int | None]:
+        """For each genuine change: steps until a right answer (0 at once), None if none came while it held."""
+        return [lag for steps in self._timelines() for lag in _lags(steps)]
+
+    def mean_lag(self) -> float | None:
+        """Mean of the lags of the changes that were followed; None without any."""
+        followed = [lag for lag in self.lags() if lag is not None]
+        return sum(followed) / len(followed) if followed else None
+
+    def followed(self) -> Estimate:
+        """Share of the genuine changes that were followed before the next change or the end."""
+        return _share((steps[0].timeline, lag is not None) for steps in self._timelines() for lag in _lags(steps))
+
+    @property
+    def steps(self) -> int:
+        """The most steps of any question."""
+        return max((record.step + 1 for record in self.records), default=0)
+
+    def _at(self, step: int | None) -> list[StepRecord]:
+        return [record for record in self.records if step in (None, record.step)]
+
+    def _timelines(self) -> list[list[StepRecord]]:
+        grouped: dict[str, list[StepRecord]] = {}
+        for record in self.records:
+            grouped.setdefault(record.timeline, []).append(record)
+        return list(grouped.values())
+
+    def _neighbours(self) -> Iterable[tuple[StepRecord, StepRecord]]:
+        return ((a, b) for steps in self._timelines() for a, b in pairwise(steps))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStudy:
+    """What every method did under every attack.
+
+    Attributes:
+        data: Where the questions are from.
+        models: Option strings of the generator, the NLI model and the encoder.
+        timelines: The questions.
+        methods: By name, in the order of the tables.
+        results: By attack, then by method.
+        left_out: For how many questions an attack could not be made, and why; they are not asked under it.
+    """
+
+    data: str
+    models: Mapping[str, str]
+    timelines: tuple[Timeline, ...]
+    methods: Mapping[str, Method]
+    results: Mapping[str, Mapping[str, StreamResult]]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """All steps of all questions."""
+        return sum(map(len, self.timelines))
+
+    @property
+    def changes(self) -> int:
+        """How often the right answer is another than at the step before."""
+        return sum(timeline.changed(step) for timeline in self.timelines for step in range(len(timeline)))
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """What each step is called: its time, where all questions have the same times, or else its number from 1."""
+        times = {timeline.times for timeline in self.timelines}
+        if len(times) == 1:
+            (common,) = times
+            if len(set(common)) == len(common):
+                return common
+        return tuple(str(step + 1) for step in range(max(map(len, self.timelines))))
+
+
+def run_study(
+    data: str,
+    methods: Mapping[str, Method],
+    *,
+    attacks: Mapping[str, tuple[str | None, int | None]] = ATTACKS,
+    generator: str = "extractive",
+    nli: str | None = None,
+    encoder: str = "lexical",
+    limit: int | None = None,
+    with_date: bool = False,
+    limits: Limits | None = None,
+    replies: Path | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
+) -> StreamStudy:
+    """Ask every question at each of its times, by every method and under every attack.
+
+    Args:
+        data: See `load_timelines`.
+        methods: By name; see `methods_of`.
+        attacks: By name; see `ATTACKS`. An attack must need no model.
+        generator: Answers, for all methods.
+        nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
+        encoder: Compares texts, for the methods that take one.
+        limit: The first questions only.
+        with_date: Tell the time of a question, as RADAR's released code does.
+        limits: Bounds on the model calls of one answer.
+        replies: A file that keeps the generator's replies, so that an interrupted study does not ask again.
+        progress: Called after every answer: how many are done, of how many, and what is being measured.
+
+    Raises:
+        InputError: The data cannot be read, or holds no question.
+        UnknownNameError, OptionError, MissingExtraError: A method or model that cannot be used.
+        ModelError: A model failed for good.
+    """
+    timelines = load_timelines(data)[:limit]
+    if not timelines:
+        raise InputError(f"{shown(data)} holds no questions over time; give rows with a question and a time")
+    judge = str(answer_judge(nli, generator))
+    models = {
+        "generator": CachedGenerator(load_generator(generator), path=replies),
+        "nli": load_nli(judge),
+        "encoder": load_encoder(encoder),
+    }
+    for method in methods.values():
+        answerer_of(method, models, limits)  # what cannot be made is told before anything is asked
+    impossible = {attack: craft_steps(timelines, attack)[1] for attack, _ in attacks.values() if attack is not None}
+    asked = {
+        name: [one for one in timelines if attack is None or one.id not in impossible[attack]]
+        for name, (attack, _) in attacks.items()
+    }
+    counted = _counting(progress, len(methods) * sum(len(one) for some in asked.values() for one in some))
+    results = {
+        name: {
+            called: run_stream(
+                answerer_of(method, models, limits),
+                asked[name],
+                attack=attack,
+                position=position,
+                with_date=with_date,
+                progress=counted(f"{name}: {called}"),
+            )
+            for called, method in methods.items()
+        }
+        for name, (attack, position) in attacks.items()
+        if asked[name]
+    }
+    left_out = tuple(
+        f"{attack}: {len(problems)} of {len(timelines)} questions; the first: {next(iter(problems.values()))}"
+        for attack, problems in impossible.items()
+        if problems
+    )
+    return StreamStudy(
+        data, {"generator": generator, "nli": judge, "encoder": encoder}, timelines, methods, results, left_out
+    )
+
+
+def run_stream(
+    answerer: Answerer,
+    timelines: Sequence[Timeline],
+    *,
+    attack: str | None = None,
+    position: int | None = 1,
+    with_date: bool = False,
+    progress: Callable[[StepRecord], None] = lambda record: None,
+) -> StreamResult:
+    """Ask every question at each of its times.
+
+    Args:
+        answerer: A defense and what it carries from step to step, fresh for every run.
+        timelines: The questions.
+        attack: The option string of the attack whose text stands among the passages at every step; None for none.
+        position: Its 1-based place, whose passage it replaces; behind the last one where there are fewer, as in
+            RADAR's code; None for the last.
+        with_date: Put the time into the question and before the titles, in the manner of RADAR's released code.
+        progress: Called after every answer.
+
+    Raises:
+        UnknownNameError, OptionError: An attack that cannot be made, or needs a model.
+        InputError: A step that cannot be attacked.
+        ModelError: A model failed for good.
+    """
+    judge = matcher()
+    texts, problems = ({}, {}) if attack is None else craft_steps(timelines, attack)
+    if problems:
+        raise InputError("; ".join(list(problems.values())[:3]))
+    records, stored = list[StepRecord](), list[int]()
+    for timeline in timelines:
+        key = belief_key(timeline.id)
+        for number, example in enumerate(timeline.steps):
+            context = step_context(example, texts.get(example.id), position)
+            if with_date:
+                context = dated(context, timeline.times[number])
+            answer = answerer.answer(context.query, context.passages, key=key)
+            record = StepRecord(
+                timeline=timeline.id,
+                step=number,
+                time=timeline.times[number],
+                reply=answer.text,
+                correct=judge.correct(answer.text, example.correct_answers),
+                attacked=judge.attacked(answer.text, example.incorrect_answers, example.correct_answers),
+                changed=timeline.changed(number),
+                kept=None if answer.belief is None else answer.belief.kept,
+            )
+            records.append(record)
+            progress(record)
+        stored.append(answerer.stored(key))
+    return StreamResult(tuple(records), tuple(stored))
+
+
+def _counting(progress: Callable[[int, int, str], None], total: int) -> Callable[[str], Callable[[StepRecord], None]]:
+    """Answers counted over all runs."""
+    numbers: Iterator[int] = iter(range(1, total + 1))
+    return lambda doing: lambda record: progress(next(numbers), total, doing)
+
+
+def _lags(steps: Sequence[StepRecord]) -> Iterator[int | None]:
+    """For each genuine change of one question: steps until a right answer."""
+    for start in (i for i, record in enumerate(steps) if record.changed):
+        until = next((i for i in range(start + 1, len(steps)) if steps[i].changed), len(steps))
+        yield next((i - start for i in range(start, until) if steps[i].correct), None)
+
+
+def _share(outcomes: Iterable[tuple[str, bool]]) -> Estimate:
+    """The share over all steps. The steps of one question stand or fall together, so questions are resampled."""
+    counts: dict[str, list[int]] = {}
+    for timeline, outcome in outcomes:
+        count = counts.setdefault(timeline, [0, 0])
+        count[0] += outcome
+        count[1] += 1
+    return bootstrap_ratio([yes for yes, _ in counts.values()], [steps for _, steps in counts.values()], shares=True)

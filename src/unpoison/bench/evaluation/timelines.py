@@ -1,0 +1,177 @@
+"""Questions whose answers change: one question at several times, each with the passages of that time.
+
+Read from RADAR's dynamic file, from the built-in sample `timeline`, and from files in the shared format whose rows say
+when they hold: `series` with `year`, `time` or `date`; `timeline` (SituatedQA, answers by year without passages);
+`entity` and `relation` (TimeQA, whose questions name their years); or `date` alone (RealtimeQA's weekly quizzes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unpoison.bench.attacks.base import PoisonText
+from unpoison.bench.evaluation.contexts import Context, clean_contexts
+from unpoison.bench.evaluation.crafting import craft_one, make_attack
+from unpoison.bench.evaluation.datasets import load
+from unpoison.bench.evaluation.examples import Example, FieldError
+from unpoison.bench.evaluation.formats import Row, radar_dynamic
+from unpoison.bench.evaluation.injection import planted, replace_at
+from unpoison.bench.evaluation.matching import contains_either
+from unpoison.errors import shown
+
+__all__ = ["TIMES", "Timeline", "craft_steps", "dated", "load_timelines", "moment_of", "step_context", "stream_rows"]
+
+TIMES = ("time", "date", "year", "timestamp")
+"""Where a row says when it holds, first match wins."""
+
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One question over time.
+
+    Attributes:
+        id: The question's id.
+        times: When each step holds, in order.
+        steps: What holds then: the question, its right answers, the attacker's, and the passages.
+    """
+
+    id: str
+    times: tuple[str, ...]
+    steps: tuple[Example, ...]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def changed(self, step: int) -> bool:
+        """Whether the right answer is another than at the step before."""
+        return step > 0 and set(self.steps[step].correct_answers) != set(self.steps[step - 1].correct_answers)
+
+
+def load_timelines(spec: str | Path) -> tuple[Timeline, ...]:
+    """Read questions over time; those of the same time stay in the file's order.
+
+    Args:
+        spec: `timeline` for the built-in sample, `radar-dynamic:FILE`, or a file in the shared format.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    series: dict[str, list[tuple[str, Example]]] = {}
+    for example in load(spec):
+        for identifier, moment, step in _steps(example):
+            series.setdefault(identifier, []).append((moment, step))
+    timelines = []
+    for identifier, steps in series.items():
+        steps.sort(key=lambda dated: dated[0])
+        timelines.append(Timeline(identifier, tuple(moment for moment, _ in steps), tuple(step for _, step in steps)))
+    return tuple(sorted(timelines, key=lambda timeline: timeline.times[-1] if len(timeline) == 1 else ""))
+
+
+def _steps(example: Example) -> Iterable[tuple[str, str, Example]]:
+    """(series, time, example) of one row."""
+    extra = example.extra
+    if "timeline" in extra:
+        return _situated(example, extra["timeline"])
+    if "entity" in extra and "relation" in extra:
+        years = _YEAR.findall(example.question)
+        return [(f"{extra['entity']}/{extra['relation']}", min(years, default=""), example)]
+    return [(str(extra.get("series", example.id)), moment_of(extra) or "", example)]
+
+
+def _situated(example: Example, years: Any) -> Iterable[tuple[str, str, Example]]:
+    """One step a year; what was right in another year, and cannot be confused with this year's answer, is stale."""
+    by_year = [(str(step["year"]), tuple(dict.fromkeys(step["answers"]))) for step in years]
+    for year, answers in by_year:
+        all_answers = dict.fromkeys(answer for _, answers_then in by_year for answer in answers_then)
+        stale = tuple(answer for answer in all_answers if not any(contains_either(answer, right) for right in answers))
+        step = replace(example, id=f"{example.id}@{year}", correct_answers=answers, incorrect_answers=stale)
+        yield example.id, year, step
+
+
+def moment_of(row: Mapping[str, Any]) -> str | None:
+    """When a row holds, as a text that sorts by time: years and ISO dates do, with `-` or `/`."""
+    time = next((row[name] for name in TIMES if row.get(name) is not None), None)
+    return None if time is None else str(time).replace("/", "-")
+
+
+def stream_rows(row: Mapping[str, Any], position: int, name: str) -> list[Row]:
+    """The steps of one row of a question file, each with `time` and the passages that a retriever found then.
+
+    A row with `yearly_contexts`, as in RADAR's data, is several steps; its poison is left out. Any other row is one
+    step and says when it holds.
+
+    Raises:
+        FieldError: A row without a time, or a malformed one.
+    """
+    if "yearly_contexts" not in row:
+        moment = moment_of(row)
+        if moment is None:
+            raise FieldError("time", f"is missing; a row of a stream has one of {', '.join(TIMES)}, got {shown(row)}")
+        return [{**row, "time": moment}]
+    return [
+        {**step, "time": str(step["year"]), "passages": [p for p in step["passages"] if p["label"] == "clean"]}
+        for step in radar_dynamic(row, position, name)
+    ]
+
+
+def step_context(example: Example, poison: PoisonText | None = None, position: int | None = 1) -> Context:
+    """The passages of one step in rank order, with poison in the place of one of them, or behind the last one.
+
+    Args:
+        example: The step.
+        poison: What an attack crafted for it; None for no attack.
+        position: Its 1-based place; None for the last.
+    """
+    (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")
+    if poison is None:
+        return context
+    last_or_position = len(context) if position is None else position
+    return replace_at(context, planted(example, [poison]), [last_or_position - 1], append=True)
+
+
+def craft_steps(timelines: Iterable[Timeline], attack: str) -> tuple[dict[str, PoisonText], dict[str, str]]:
+    """One text of an attack for every step.
+
+    Args:
+        timelines: The questions.
+        attack: Its option string; it must need no model.
+
+    Returns:
+        The texts by the id of the step, and the questions that have a step without one, by id, with the reason.
+
+    Raises:
+        UnknownNameError, OptionError: An attack that cannot be made.
+    """
+    crafting = make_attack(attack)
+    wanted = getattr(crafting, "attack", None)
+    texts, problems = dict[str, PoisonText](), dict[str, str]()
+    for timeline in timelines:
+        for step in timeline.steps:
+            crafted = craft_one(crafting, step.id, partial(step.target, wanted), 1)
+            if crafted.error is None:
+                (texts[step.id],) = crafted.texts
+            else:
+                problems.setdefault(timeline.id, crafted.error)
+    return texts, problems
+
+
+def dated(context: Context, time: str) -> Context:
+    """The question with its time, and every passage with the time before its title."""
+    candidates = tuple(
+        replace(
+            candidate,
+            passage=replace(
+                candidate.passage, title=f"[{time}] {candidate.passage.title or ''}".strip(), embedding=None
+            ),
+        )
+        for candidate in context.candidates
+    )
+    query = f"{context.query.rstrip().removesuffix('?')} in {time}?"
+    return replace(context, query=query, candidates=candidates)

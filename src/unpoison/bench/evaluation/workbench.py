@@ -1,0 +1,328 @@
+"""What a run works with: data, corpora, models, attacks and defenses, each loaded once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unpoison.architectures.replug import Replug
+from unpoison.architectures.self_rag import SelfRag
+from unpoison.bench.attacks.base import Attack, Target
+from unpoison.bench.evaluation.contexts import Context, clean_contexts
+from unpoison.bench.evaluation.crafting import Crafted, make_attack, sees_context, takes
+from unpoison.bench.evaluation.datasets import load, load_passages
+from unpoison.bench.evaluation.examples import Example, Loaded
+from unpoison.bench.evaluation.noise import NoisyNLI
+from unpoison.bench.evaluation.owners import HONEST, established, sleepers
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.staging import Staged, stage
+from unpoison.core import registry
+from unpoison.defenses.base import Defense
+from unpoison.defenses.loading import make_defense
+from unpoison.defenses.vanilla import Vanilla
+from unpoison.errors import InputError, OptionError, shown
+from unpoison.models.cache import CachedEncoder, CachedGenerator
+from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
+from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
+from unpoison.models.styles import Style
+from unpoison.runtime.driver import Limits
+from unpoison.sources import Sources
+from unpoison.types import Passage
+
+__all__ = ["Workbench", "sibling_corpus"]
+
+T = TypeVar("T")
+
+NOTHING = Context("", "", ())
+
+VECTORS_IN_MEMORY = 100_000
+"""At 384 dimensions 150 MB; those not used for longest leave first and are read from the file again."""
+
+
+class Workbench:
+    """Loads things once.
+
+    Args:
+        folder: Where vectors and replies are remembered.
+        models: Ready-made encoders, generators and NLI models by the string that scenarios call them.
+        limits: Bounds on the model calls of one answer.
+        vectors: Where vectors are remembered, in place of the folder's file.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        models: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        *,
+        vectors: str | Path | None = None,
+    ) -> None:
+        self.folder = folder
+        self._vectors = Path(vectors or folder / "vectors.db")
+        self.limits = limits
+        self._models = dict(models or {})
+        self._cache: dict[tuple[object, ...], Any] = {}
+
+    def data(self, spec: str) -> Loaded:
+        """A data set.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        return self._once(("data", spec), lambda: load(spec))
+
+    def examples(self, scenario: Scenario) -> tuple[Example, ...]:
+        """The questions of a scenario."""
+        return self.data(scenario.data)[: scenario.limit]
+
+    def digests(self, scenario: Scenario) -> tuple[str, str]:
+        """The hashes of the data and of the corpus file, "" without one.
+
+        Raises:
+            InputError: A file cannot be read.
+        """
+        return self.data(scenario.data).digest, self.corpus_digest(scenario.corpus)
+
+    def corpus_digest(self, path: str) -> str:
+        """`sha256:` and the hash of a corpus file, "" without one."""
+        return self._once(("corpus digest", path), lambda: _digest(path)) if path else ""
+
+    def corpus(self, scenario: Scenario) -> tuple[Passage, ...]:
+        """The clean passages of the scenario's data sets.
+
+        Raises:
+            InputError: The corpus file cannot be read.
+        """
+        names = dict.fromkeys(example.dataset for example in self.data(scenario.data))
+        return tuple(passage for name in names for passage in self._corpus_of(scenario, name))
+
+    def clean(self, scenario: Scenario) -> Mapping[str, Context]:
+        """The undisturbed context of each question, by the example's id."""
+
+        def make() -> dict[str, Context]:
+            contexts = dict[str, Context]()
+            examples = self.examples(scenario)
+            for name in dict.fromkeys(example.dataset for example in examples):  # no filling from another data set
+                own = [example for example in examples if example.dataset == name]
+                for context in clean_contexts(own, scenario.k, self._corpus_of(scenario, name)):
+                    contexts[context.example] = context
+            return contexts
+
+        return self._once(("clean", scenario.data, scenario.corpus, scenario.k, scenario.limit), make)
+
+    def bare_encoder(self, spec: str) -> Encoder:
+        """An encoder without a cache, such as attacks open."""
+        return self._models.get(spec) or self._once(("encoder", spec), lambda: load_encoder(spec))
+
+    def encoder(self, spec: str) -> Encoder:
+        """An encoder that remembers its vectors, unless they depend on the other texts of a call."""
+
+        def make() -> Encoder:
+            bare = self.bare_encoder(spec)
+            if getattr(bare, "per_set", False):
+                return bare
+            on_disk = CachedEncoder(bare, path=self._vectors, limit=10 * VECTORS_IN_MEMORY)
+            return CachedEncoder(on_disk, limit=VECTORS_IN_MEMORY)
+
+        return self._once(("cached encoder", spec), make)
+
+    def generator(self, spec: str) -> Generator:
+        """A generator that remembers its replies in a file."""
+
+        def make() -> Generator:
+            bare = self._models.get(spec) or load_generator(spec)
+            return CachedGenerator(bare, path=self.folder / "replies.db", limit=10 * VECTORS_IN_MEMORY)
+
+        return self._once(("generator", spec), make)
+
+    def nli(self, scenario: Scenario) -> NLIModel | None:
+        """The NLI model of a scenario, with its noise; None leaves the choice to the defense."""
+        if scenario.nli is None and not scenario.nli_noise:
+            return None
+        spec = str(answer_judge(scenario.nli, scenario.generator))
+        model: NLIModel = self._models.get(spec) or self._once(("nli", spec), lambda: load_nli(spec))
+        return NoisyNLI(model, scenario.nli_noise, scenario.seed) if scenario.nli_noise else model
+
+    def defense(self, scenario: Scenario) -> Defense:
+        """The defense of a scenario with its models.
+
+        Raises:
+            UnknownNameError: No such defense or model.
+            OptionError: An option that cannot be used, or a model that it needs and the scenario does not name.
+            MissingExtraError: It needs an extra that is not installed.
+        """
+        if scenario.custom is not None:
+            return self._completed(scenario, scenario.custom)
+        spec = scenario.defense
+        if "(" in spec:
+            raise OptionError(
+                f"{shown(spec)} was a defense object, which no file can hold; measure it from Python with "
+                "Scenario(defense=...)"
+            )
+        defense = make_defense(
+            spec,
+            encoder=self.encoder(scenario.encoder) if takes("defenses", spec, "encoder") else None,
+            generator=self.generator(scenario.generator) if scenario.generator else None,
+            nli=self.nli(scenario),
+            seed=scenario.seed,
+            limits=self.limits,
+        )
+        if scenario.sources or scenario.history:
+            defense.sources = self.sources(scenario)
+        return defense if scenario.style == "safe" else defense.styled(scenario.style)
+
+    def sources(self, scenario: Scenario) -> Sources:
+        """Who is known, by the scenario's policy, and by a history learned from its data; the same for all cells.
+
+        Raises:
+            OptionError: The policy cannot be used.
+            InputError: The history's data cannot be read.
+        """
+
+        def make() -> Sources:
+            sources = Sources(scenario.sources or None)
+            if scenario.history:
+                spec = scenario.data if scenario.history == "seen" else scenario.history
+                sources.learn(
+                    {"query": e.question, "passages": [p.passage for p in e.passages if p.label != "poison"]}
+                    for e in self.data(spec)
+                )
+            for origin in sleepers(scenario.owned):
+                for number in range(HONEST):
+                    sources.record(f"sleeper question {number}", {origin: "agreed"})
+            return sources
+
+        return self._once(
+            ("sources", scenario.sources, scenario.history, scenario.data, sleepers(scenario.owned)), make
+        )
+
+    def architecture(self, scenario: Scenario) -> Vanilla | None:
+        """Who answers from what the defense kept; None without a generator.
+
+        Raises:
+            OptionError: The architecture needs a generator that says how likely the next token is.
+        """
+        if scenario.generator is None:
+            return None
+        generator, limits = self.generator(scenario.generator), self.limits
+        answering: Vanilla
+        if scenario.architecture == "replug":
+            answering = Replug(generator, encoder=self.encoder(scenario.encoder), limits=limits)
+            if not isinstance(generator, TokenByToken):
+                raise OptionError(
+                    "the architecture replug needs a generator with next-token probabilities, such as hf:NAME"
+                )
+        elif scenario.architecture == "self-rag":
+            answering = SelfRag(generator, limits=limits)
+        else:
+            answering = Vanilla(generator=generator, limits=limits)
+        return answering.styled(scenario.style)
+
+    def _completed(self, scenario: Scenario, defense: Defense) -> Defense:
+        """A copy of the caller's defense object; models that it lacks are the scenario's."""
+        completed, own = copy(defense), defense.models
+        generator = own.generator or (self.generator(scenario.generator) if scenario.generator else None)
+        completed.models = replace(
+            own,
+            encoder=own.encoder or self.encoder(scenario.encoder),
+            generator=generator,
+            nli=own.nli or self.nli(scenario),
+        )
+        completed.limits = self.limits or defense.limits
+        return completed if scenario.style == "safe" else completed.styled(scenario.style)
+
+    def attack(self, scenario: Scenario) -> Attack:
+        """The attack of a scenario with its models. One that must know the defense is given the scenario's.
+
+        Raises:
+            UnknownNameError, OptionError, MissingExtraError: As for `defense`.
+        """
+        spec = scenario.attack
+        (_, crafting), *_ = registry.parts("attacks", spec)
+        knows = takes("attacks", crafting, "defense") and "defense" not in registry.parse(crafting)[1]
+        attack = make_attack(
+            spec,
+            prefix=scenario.prefix,
+            seed=scenario.seed,
+            encoder=self.bare_encoder(scenario.target_encoder) if takes("attacks", spec, "encoder") else None,
+            generator=self.generator(scenario.generator) if scenario.generator else None,
+            defense=self.defense(scenario) if knows else None,
+        )
+        attack.models = replace(attack.models, style=Style.of(scenario.style))  # its victim is asked as ours is
+        return attack
+
+    def target(self, scenario: Scenario, attack: Attack, example: Example) -> Target:
+        """What the attack is told of a question, and the passages that it competes with where it looks at them.
+
+        Raises:
+            InputError: A wrong and a right answer that cannot be told apart.
+        """
+        target = example.target(getattr(attack, "attack", None))
+        if not sees_context(scenario.attack):
+            return target
+        return replace(target, context=tuple(passage.text for passage in self.clean(scenario)[example.id].passages))
+
+    def staged(
+        self, scenario: Scenario, examples: Sequence[Example], attack: Attack | None, crafted: Mapping[str, Crafted]
+    ) -> list[Staged]:
+        """What some questions of a scenario look like under its attack, with what was crafted for each.
+
+        Raises:
+            InputError: The policy corpus without a corpus.
+        """
+        retriever = None if scenario.retriever == "bm25" else self.encoder(scenario.retriever.removeprefix("hybrid:"))
+        clean = {} if scenario.policy in ("corpus", "labelled") else self.clean(scenario)
+        corpus = self.corpus(scenario) if scenario.policy == "corpus" else ()
+        if retriever is not None:
+            retrieved = (passage for example in examples for passage in clean.get(example.id, NOTHING).passages)
+            poison = [text.text for texts in crafted.values() for text in texts.texts]
+            questions = [example.question for example in examples]
+            self.remember(retriever, questions, [*(p.text for p in (*corpus, *retrieved)), *poison])
+        known = self._established(scenario) if scenario.owned.startswith("known") else {}
+        return stage(
+            scenario, examples, clean, corpus, attack=attack, crafted=crafted, retriever=retriever, known=known
+        )
+
+    def _established(self, scenario: Scenario) -> Mapping[str, Sequence[str]]:
+        return self._once(("established", scenario.data), lambda: established(self.data(scenario.data)))
+
+    def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
+        """Have a caching encoder encode what it has not seen, all in one call of each tower."""
+        if not isinstance(encoder, CachedEncoder):
+            return
+        towers = isinstance(encoder, TwoTowers)
+        if towers and questions:
+            query_vectors(encoder, list(dict.fromkeys(questions)))
+        wanted = texts if towers else [*questions, *texts]
+        if wanted:
+            encoder.encode(list(dict.fromkeys(wanted)))
+
+    def _corpus_of(self, scenario: Scenario, dataset: str) -> tuple[Passage, ...]:
+        """The clean passages of one data set; a BEIR folder holds one only, and does not name it."""
+        path, name = scenario.corpus, None if scenario.data.startswith("beir:") else dataset or None
+        return self._once(("corpus", path, name), lambda: load_passages(path, name)) if path else ()
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._cache:
+            self._cache[key] = make()
+        loaded: T = self._cache[key]
+        return loaded
+
+
+def sibling_corpus(data: str) -> str:
+    """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, "" where there is none."""
+    kind, colon, rest = data.partition(":")
+    path = Path(rest if colon else data)
+    corpus = (path if kind == "beir" else path.parent) / "corpus.jsonl"
+    return str(corpus) if data != "sample" and corpus.is_file() else ""
+
+
+def _digest(path: str) -> str:
+    try:
+        return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+    except OSError as error:
+        raise InputError(f"the corpus {shown(path)} cannot be read: {error.strerror}; give a JSON Lines file") from None

@@ -1,0 +1,301 @@
+"""Facts in plain sentences, and the questions that ask for them, by rules on English words.
+
+A rule reads a sentence from left to right: a subject, a verb that it knows, then what is asked for. What it does not
+wholly understand it leaves alone: a question that is not asked does no harm, a wrong one spoils a measurement. The last
+rule asks for the number that is missing in a sentence, in any language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from unpoison.bench.questions.manuals import meaning_of, tasks_of
+from unpoison.bench.questions.words import (
+    ABBREVIATIONS,
+    BE,
+    BEFORE_A_NUMBER,
+    CLAUSES,
+    CODE,
+    DETERMINERS,
+    IMPERATIVES,
+    LINKED,
+    LOOSE,
+    MODAL,
+    NO_UNITS,
+    OPENING,
+    PEOPLE,
+    ROUGHLY,
+    UNITS,
+    VAGUE,
+    VERBS,
+    WITHIN_NAMES,
+)
+
+__all__ = ["Fact", "Kind", "facts_of", "sentences"]
+
+Kind = Literal["number", "year", "value", "name", "definition", "answer", "task", "meaning", "gap"]
+"""number, year: what a sentence counts or dates; value: an entry of a list or table; name, definition: what the subject
+is; answer: what stands under a heading that asks; task, meaning: what a manual uses for something, what a name in code
+means; gap: a number left out of its sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a sentence says, as a question with its answer.
+
+    Attributes:
+        kind: By which rule it was found.
+        question: In the words of the sentence.
+        answer: As it stands in the sentence.
+        proof: The sentence.
+    """
+
+    kind: Kind
+    question: str
+    answer: str
+    proof: str
+
+
+_CLOSING, _OPENED = "\"')\u201d\u2019", "\"'(\u201c\u2018["
+LONGEST, SHORTEST = 40, 4
+"""Words of a sentence that may hold a fact."""
+MAX_SENTENCES = 5000
+"""Of one document."""
+
+
+def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
+    """The facts under one heading, each rule's on its own; O(n) in the words. What holds code is left alone."""
+    if heading.endswith("?") and paragraphs:
+        yield from _answered(heading, paragraphs[0])
+    for paragraph in paragraphs[:MAX_SENTENCES]:
+        for question, answer, proof in tasks_of(paragraph):
+            yield Fact("task", question, answer, proof)
+        if (meaning := meaning_of(heading, paragraph)) is not None:
+            yield Fact("meaning", *meaning)
+        elif (entry := _entry(heading, paragraph)) is not None:
+            yield entry
+        elif not paragraph.startswith("|"):
+            for sentence in sentences(paragraph):
+                words = sentence.rstrip(".").split()
+                if SHORTEST <= len(words) <= LONGEST and sentence.endswith((".", "!")) and not CODE & set(sentence):
+                    yield from _facts(words, sentence, heading)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """A paragraph cut behind a full stop, question or exclamation mark that a capital or a digit follows."""
+    held = list[str]()
+    words = _unmarked(text).split()
+    for i, word in enumerate(words):
+        held.append(word)
+        following = words[i + 1][0] if i + 1 < len(words) else "A"
+        ends = word.rstrip(_CLOSING).endswith((".", "!", "?")) and not _abbreviation(word)
+        if ends and (following.isupper() or following.isdigit() or following in _OPENED):
+            yield " ".join(held)
+            held = []
+    if held:
+        yield " ".join(held)
+
+
+def _abbreviation(word: str) -> bool:
+    bare = word.strip("(\"'").lower()
+    return bare in ABBREVIATIONS or (len(bare) == 2 and bare[0].isalpha())
+
+
+def _unmarked(text: str) -> str:
+    """Without the marks of emphasis and code; a link keeps its words."""
+    for mark in ("**", "__", "`"):
+        text = text.replace(mark, "")
+    while (close := text.find("](")) >= 0:
+        start, end = text.rfind("[", 0, close), text.find(")", close)
+        if start < 0 or end < 0 or text.count("](") > 50:
+            return text
+        text = text[:start] + text[start + 1 : close] + text[end + 1 :]
+    return text
+
+
+def _answered(heading: str, paragraph: str) -> Iterator[Fact]:
+    """What the first sentence under a question says: a number in it, or the whole of a short one."""
+    first = next(sentences(paragraph), "")
+    words = first.rstrip(".").split()
+    numbers = [i for i, word in enumerate(words) if _number(word)]
+    asks_much = heading.lower().startswith(
+        ("how many", "how much", "how long", "how often", "how far", "when", "what is the")
+    )
+    if len(numbers) == 1 and asks_much:
+        yield Fact("answer", heading, " ".join(_quantity(words, numbers[0])[0]), first)
+    elif 1 <= len(words) <= 8 and not numbers:
+        yield Fact("answer", heading, " ".join(words), first)
+
+
+def _entry(heading: str, paragraph: str) -> Fact | None:
+    """`Timeout: 30 seconds`, or a row of a table with two cells."""
+    text = _unmarked(paragraph).strip()
+    if text.startswith("|"):
+        cells = [cell.strip() for cell in text.strip("|").split("|")]
+        key, value = cells if len(cells) == 2 else ("", "")
+    else:
+        key, _, value = text.partition(": ")
+    key, value = key.strip(" :"), value.strip().rstrip(".")
+    if not (1 <= len(key.split()) <= 5 and 1 <= len(value.split()) <= 7 and heading and not heading.endswith("?")):
+        return None
+    if (CODE - {"/", "_"}) & set(key + value):
+        return None
+    if "://" in value or "\u2192" in value:
+        return None
+    if value.split()[0].lower() in ("a", "an", "the") and key[0].isupper():
+        return Fact("definition", f"What is {key}?", value, f"{key}: {value}")
+    if (
+        not key[0].isalpha()
+        or not any(map(str.isalnum, value))
+        or not (any(map(str.isdigit, value)) or value[0].isupper())
+    ):
+        return None
+    be = "are" if key.endswith("s") and not key.endswith(("ss", "us", "is")) else "is"
+    named = key if key[:2].isupper() else key[0].lower() + key[1:]
+    return Fact("value", f"What {be} the {named} under “{heading}”?", value, f"{key}: {value}")
+
+
+def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
+    verb = next((i for i, w in enumerate(words[1:9], 1) if w in BE or w in MODAL or w in VERBS), None)
+    numbers = [i for i, word in enumerate(words) if _number(word)]
+    subject = None if verb is None else _subject(words[:verb], heading)
+    fact: Fact | None = None
+    if verb is not None and subject is not None:
+        if len(numbers) == 1 and numbers[0] > verb:
+            fact = _counted(words, verb, numbers[0], subject, sentence)
+        elif not numbers and words[verb] in BE:
+            fact = _definition(words, verb, subject, sentence)
+    if fact is not None:
+        yield fact
+    elif len(numbers) == 1 and len(words) >= 6 and not words[numbers[0]].endswith(".") and _stands_alone(words):
+        number = numbers[0]
+        gap = " ".join(
+            [*words[:number], "___" + words[number][len(words[number].rstrip(",;:%")) :], *words[number + 1 :]]
+        )
+        yield Fact("gap", f"Which number is missing in “{gap}”?", words[number].strip(",;:%()"), sentence)
+
+
+def _stands_alone(words: Sequence[str]) -> bool:
+    """Whether a sentence can be read without the one before it, as far as its first words tell."""
+    first = [word.strip(",;:").lower() for word in words[:3]]
+    return first[0] not in LINKED and first[0] not in IMPERATIVES and VAGUE.isdisjoint(first)
+
+
+def _counted(words: list[str], verb: int, number: int, subject: str, sentence: str) -> Fact | None:
+    """A question for the number behind the verb."""
+    quantity, unit, after = _quantity(words, number)
+    between, tail = [w for w in words[verb + 1 : number] if w.lower() not in ROUGHLY], words[after:]
+    if len(tail) > 8 or any(w.endswith((",", ";", ":")) for w in (*between, *quantity)):
+        return None
+    start = len(between)
+    while start and between[start - 1].lower() in BEFORE_A_NUMBER:
+        start -= 1
+    rest, lead = between[:start], between[start:]
+    verb_word, answer = words[verb], " ".join(quantity)
+    if verb_word in BE and not between and not tail:
+        return Fact("number", f"What {verb_word} {subject}?", answer, sentence)
+    if not unit and _year(words[number]) and verb_word in ("was", "were") and lead == ["in"] and 1 <= len(rest) <= 4:
+        return _fact("year", ["In which year", verb_word, subject, *rest, *tail], answer, sentence)
+    if not _is_unit(unit, quantity[0]) or len(rest) > 3 or "of" in rest:
+        return None
+    how = "how many" if unit[0].isalpha() else "how much"
+    which = " ".join([*lead, how, *([] if how == "how much" else [unit])])
+    if tail[:1] == ["of"]:
+        which, tail = " ".join([which, *tail]), []
+    which = which[0].upper() + which[1:]
+    if (verb_word in MODAL or verb_word in BE) and rest and lead:
+        return _fact("number", [which, verb_word, subject, *rest, *tail], answer, sentence)
+    if verb_word in VERBS:
+        return _fact("number", [which, "does", subject, VERBS[verb_word], *rest, *tail], answer, sentence)
+    return None
+
+
+def _fact(kind: Kind, words: Sequence[str], answer: str, proof: str) -> Fact:
+    return Fact(kind, f"{' '.join(words)}?", answer, proof)
+
+
+def _definition(words: list[str], verb: int, subject: str, sentence: str) -> Fact | None:
+    """A definition ("X is a Y"), or a name ("the owner is Maria Lopez")."""
+    complement = words[verb + 1 :]
+    if not complement:
+        return None
+    if complement[0] in ("a", "an", "the"):
+        ends = (
+            i for i, w in enumerate(complement) if i and (w in CLAUSES or complement[i - 1].endswith((",", ";", ":")))
+        )
+        kept = complement[: next(ends, len(complement))]
+        while kept and kept[-1].lower() in LOOSE:
+            kept.pop()
+        if not 3 <= len(kept) <= 9:
+            return None
+        return Fact("definition", f"What {words[verb]} {subject}?", " ".join(kept).rstrip(",;:"), sentence)
+    if len(complement) <= 4 and all(word[0].isupper() for word in complement) and words[verb] in ("is", "was"):
+        who = "Who" if PEOPLE & {word.lower() for word in words[:verb]} else "What"
+        return Fact("name", f"{who} {words[verb]} {subject}?", " ".join(complement), sentence)
+    return None
+
+
+def _subject(words: Sequence[str], heading: str) -> str | None:
+    """The subject as it stands in a question, None where it cannot stand alone.
+
+    What is only "the film" is the film of the heading it stands under.
+    """
+    first, text = words[0], " ".join(words)
+    if not 1 <= len(words) <= 8 or VAGUE & {word.lower() for word in words} or first.lower() in OPENING:
+        return None
+    if any(word.endswith((",", ";", ":")) for word in words) or text.count("(") != text.count(")"):
+        return None
+    determined = first.lower() in DETERMINERS
+    if text.count('"') % 2 or "()" in text or len(text) < 2 or not (determined or first[0].isupper()):
+        return None
+    named = all(word[0].isupper() or word[0].isdigit() or word.lower() in WITHIN_NAMES for word in words)
+    if not (determined or named or len(words) <= 3 or _ordinary(words)):
+        return None
+    lowered = " ".join([first.lower(), *words[1:]]) if determined or _ordinary(words) else text
+    if first.lower() in ("the", "our", "your") and len(words) == 2 and words[1].islower():
+        if words[1].rstrip("s") in heading.lower():
+            return lowered
+        return f"{lowered} (“{heading}”)" if heading and not heading.endswith("?") else None
+    return lowered
+
+
+def _ordinary(words: Sequence[str]) -> bool:
+    """Whether the first word is likely no name: a plural before small words, or alone."""
+    return words[0].endswith("s") and words[0][1:].islower() and all(word.islower() for word in words[1:])
+
+
+def _is_unit(unit: str, number: str) -> bool:
+    first = unit.split(" ")[0]
+    return bool(unit) and (not unit[0].isalpha() or first.endswith("s") or first.lower() in UNITS or number == "1")
+
+
+def _number(word: str) -> bool:
+    bare = word.strip("$€£,;:%()\"'“”")
+    return bool(bare) and bare[0].isdigit() and all(c.isdigit() or c in ".,:-" for c in bare)
+
+
+def _year(word: str) -> bool:
+    bare = word.strip(",;:()")
+    return len(bare) == 4 and bare.isdigit() and 1000 <= int(bare) <= 2100
+
+
+def _quantity(words: Sequence[str], number: int) -> tuple[list[str], str, int]:
+    """The number with its unit, the unit, and where the quantity ends."""
+    bare = words[number].rstrip(",;:")
+    if bare.endswith("%") or bare[0] in "$€£":
+        return [bare], "%" if bare.endswith("%") else bare[0], number + 1
+    following = words[number + 1 : number + 4]
+    if bare != words[number] or not following or not following[0].rstrip(",;:.").isalpha():
+        return [bare], "", number + 1
+    first = following[0].rstrip(",;:")
+    if first.lower() in NO_UNITS:
+        return [bare], "", number + 1
+    if first == following[0] and len(following) == 3 and following[1] in ("per", "a"):
+        return (
+            [bare, first, following[1], following[2].rstrip(",;:")],
+            f"{first} {following[1]} {following[2]}",
+            number + 4,
+        )
+    return [bare, first], first, number + 2

@@ -1,0 +1,34 @@
+"""Test a running system: ask it, plant poison into it, ask again, take everything back, and say what was found.
+
+from unpoison.bench.redteam import Config, Hosts, Secrets, run_test
+
+results = run_test(Config.load("redteam.yaml"), Path("journal.jsonl"), secrets=Secrets(os.environ), hosts=Hosts())
+"""
+
+from __future__ import annotations
+
+from unpoison.bench.redteam.addresses import Hosts
+from unpoison.bench.redteam.building import build_target
+from unpoison.bench.redteam.cleaning import Cleaned, clean
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.objects import target_of
+from unpoison.bench.redteam.results import Results, schema
+from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.targets import Answered, Document, Target
+from unpoison.bench.redteam.testing import run_test
+
+__all__ = [
+    "Answered",
+    "Cleaned",
+    "Config",
+    "Document",
+    "Hosts",
+    "Results",
+    "Secrets",
+    "Target",
+    "build_target",
+    "clean",
+    "run_test",
+    "schema",
+    "target_of",
+]

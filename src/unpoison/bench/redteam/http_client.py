@@ -1,0 +1,242 @@
+"""HTTP as systems under test are spoken to. The only file that imports httpx.
+
+Redirects are not followed, no proxy, cookie or credential of the machine is used, connections go to addresses that were
+checked, and of a reply at most `LARGEST` bytes are read, uncompressed.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Collection, Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+from weakref import finalize
+
+from unpoison.bench.redteam.addresses import Hosts
+from unpoison.bench.redteam.event_streams import Event, read_events
+from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.templates import Filled
+from unpoison.errors import OptionError, TargetError, shown
+from unpoison.utils.extras import require
+
+__all__ = ["ABSENT", "HttpClient", "Response"]
+
+LARGEST = 8 << 20
+"""Bytes of a reply; answers and their passages have thousands."""
+
+ABSENT = (404, 410)
+"""What says that there is no such document."""
+
+_AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
+"""What may be otherwise a moment later."""
+
+_NOT_DONE = frozenset((*range(400, 408), *range(409, 500), 501, 503))
+"""What says that nothing was done; after another failure, or a redirect to what was made, nobody knows."""
+
+
+class Response(NamedTuple):
+    """A whole reply."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class HttpClient:
+    """Sends requests to the machines that may be tested. Used by several threads at once.
+
+    Args:
+        secrets: What must not be shown.
+        hosts: Where requests may go.
+        timeout: Seconds that one request may take; the caller bounds the whole call.
+        encrypted: Whether any address begins with https: to load the certificates takes a while.
+
+    Raises:
+        MissingExtraError: httpx is not installed.
+    """
+
+    def __init__(self, secrets: Secrets, hosts: Hosts, timeout: float, *, encrypted: bool = True) -> None:
+        self._httpx = require("httpx", "testing a system over HTTP")
+        self._secrets, self._hosts, self._timeout = secrets, hosts, timeout
+        verify = ssl.create_default_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
+        self._transport = self._httpx.HTTPTransport(verify=verify, trust_env=False, retries=0)
+        finalize(self, self._transport.close)  # the collector may finalise a socket before what would close it
+
+    def check(self, url: str) -> None:
+        """Refuse an address that may not be tested, before anything is sent.
+
+        Raises:
+            OptionError: It may not, or it is no address.
+            TargetError: Its host is unknown.
+        """
+        self._hosts.addresses(_host(url)[0])
+
+    def send(self, what: str, filled: Filled, *, allowed: Collection[int] = ()) -> Response:
+        """A reply of success, or one whose status is allowed.
+
+        Raises:
+            TargetError: There is none.
+        """
+        response = self._exchanged(what, filled)
+        if 200 <= response.status < 300 or response.status in allowed:
+            return response
+        refused = response.status in _NOT_DONE
+        if 300 <= response.status < 400:
+            raise TargetError(
+                f"{what} is redirected ({response.status}), which is not followed; give the final url", refused=refused
+            )
+        raise TargetError(
+            f"{what} was answered with status {response.status}: {shown(self._excerpt(response), 200)}",
+            retryable=response.status in _AGAIN,
+            retry_after=_retry_after(response.headers.get("retry-after")),
+            refused=refused,
+        )
+
+    def events(self, response: Response) -> list[Event] | None:
+        """The events of a reply, without secrets; None where it is no stream."""
+        events = read_events(_kind(response), _decoded(response))
+        return None if events is None else [Event(name, self._secrets.masked(value)) for name, value in events]
+
+    def parsed(self, what: str, response: Response) -> Any:
+        """The JSON of a reply, without secrets.
+
+        Raises:
+            TargetError: It is no JSON.
+        """
+        try:
+            return self._secrets.masked(json.loads(response.content))
+        except (ValueError, RecursionError):
+            self._refuse_stream(what, response)
+            raise TargetError(
+                f"{what} got {len(response.content):,} bytes of {shown(_kind(response) or 'no type')} that are no "
+                f"JSON, {shown(self._excerpt(response))}; see its url, or write 'text' for the path"
+            ) from None
+
+    def text(self, what: str, response: Response) -> str:
+        """The reply as a text, without secrets.
+
+        Raises:
+            TargetError: It is a JSON object or list, or a stream: what is around the text would be judged with it.
+        """
+        self._refuse_stream(what, response)
+        text = _decoded(response)
+        if "json" in _kind(response):
+            value = self.parsed(what, response)
+            if isinstance(value, (dict, list)):
+                names = f"an object with {shown(list(value)[:20], 200)}" if isinstance(value, dict) else "a list"
+                first = str(next(iter(value), "name"))[:40] if isinstance(value, dict) else "[0]"
+                raise TargetError(
+                    f"{what} has 'text' for a path, but the reply is JSON, {names}; write the path, such as $.{first}"
+                )
+            text = value if isinstance(value, str) else text
+        return str(self._secrets.masked(text))
+
+    def _refuse_stream(self, what: str, response: Response) -> None:
+        if self.events(response) is not None:
+            raise TargetError(f"{what} was answered with a stream of events, which only ask may be; ask for JSON")
+
+    def _excerpt(self, response: Response) -> str:
+        return str(self._secrets.masked(" ".join(response.content[:4000].decode("utf-8", "replace").split())))
+
+    def _exchanged(self, what: str, filled: Filled) -> Response:
+        """Send to each of the host's addresses until one takes the connection."""
+        host, parts = _host(filled.url)
+        refused = "no address"
+        for address in self._hosts.addresses(host):
+            try:
+                return self._exchanged_with(address, host, parts, filled)
+            except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
+                refused = type(error).__name__
+            except (self._httpx.TimeoutException, TimeoutError):
+                raise TargetError(f"{what} had no whole reply after {self._timeout:g} s", retryable=True) from None
+            except self._httpx.HTTPError as error:  # theirs hold requests, and these the secrets
+                why = f"{type(error).__name__}: {shown(self._secrets.masked(str(error)))}"
+                raise TargetError(f"{what}: the connection broke ({why})", retryable=True) from None
+            except (self._httpx.InvalidURL, ValueError) as error:
+                raise TargetError(
+                    f"{what} cannot be sent ({type(error).__name__}); see its url", refused=True
+                ) from None
+        raise TargetError(
+            f"{what} cannot reach {shown(self._secrets.masked(host))} ({refused}); see whether it runs",
+            retryable=True,
+            refused=True,
+        )
+
+    def _exchanged_with(self, address: str, host: str, parts: SplitResult, filled: Filled) -> Response:
+        end = time.monotonic() + self._timeout
+        url = urlunsplit(parts._replace(netloc=_authority(address, parts), fragment=""))
+        body: dict[str, Any] = {} if filled.content is None else {"content": filled.content}
+        if filled.file is not None:
+            field, name, content = filled.file
+            body = {"data": dict(filled.fields), "files": {field: (name, content)}}
+        request = self._httpx.Request(
+            filled.method,
+            url,
+            headers={**filled.headers, "Host": _authority(host, parts), "Accept-Encoding": "identity"},
+            extensions={"timeout": self._httpx.Timeout(self._timeout).as_dict(), "sni_hostname": host},
+            **body,
+        )
+        response = self._transport.handle_request(request)
+        try:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise TargetError("the reply is compressed, although none was asked for; turn compression off")
+            return Response(response.status_code, response.headers, _read_bytes(response.stream, end))
+        finally:
+            response.close()
+
+
+def _read_bytes(stream: Iterable[bytes], end: float) -> bytes:
+    """The bytes of a reply.
+
+    Raises:
+        TargetError: There are too many.
+        TimeoutError: They take too long.
+    """
+    content = bytearray()
+    for chunk in stream:
+        content += chunk
+        if len(content) > LARGEST:
+            raise TargetError(f"the reply has more than {LARGEST:,} bytes, which is no answer; see the url")
+        if time.monotonic() > end:
+            raise TimeoutError
+    return bytes(content)
+
+
+def _kind(response: Response) -> str:
+    return response.headers.get("content-type", "").lower()
+
+
+def _decoded(response: Response) -> str:
+    return response.content.decode("utf-8", "replace")
+
+
+def _host(url: str) -> tuple[str, SplitResult]:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        parts.port  # noqa: B018  it is checked when it is read
+    except ValueError:
+        host = None
+    if not host:
+        raise OptionError("the url has no host, or a port that is none; see its variables")
+    return host, parts
+
+
+def _authority(host: str, parts: SplitResult) -> str:
+    named = f"[{host}]" if ":" in host else host
+    return named if parts.port is None else f"{named}:{parts.port}"
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds that a reply asks to wait: a number, or a date."""
+    if value is None:
+        return None
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None

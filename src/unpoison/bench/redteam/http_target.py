@@ -1,0 +1,193 @@
+"""A system under test behind HTTP, as a configuration describes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unpoison.bench.redteam.addresses import Hosts
+from unpoison.bench.redteam.event_streams import Event, joined_text, stream_text, stream_values
+from unpoison.bench.redteam.fields import read_headers
+from unpoison.bench.redteam.http_client import ABSENT, HttpClient, Response
+from unpoison.bench.redteam.paths import Path
+from unpoison.bench.redteam.secrets import Secrets
+from unpoison.bench.redteam.targets import Answered, Document, checked_handles
+from unpoison.bench.redteam.templates import KINDS, Request
+from unpoison.errors import OptionError, TargetError, UnknownNameError, shown
+
+__all__ = ["HttpTarget"]
+
+
+class HttpTarget:
+    """Speaks to a running system as the `target` of a configuration says.
+
+    Args:
+        values: The requests by their kind (`ask`, `plant`, `remove`, and perhaps `find` and `ready`), and `headers` for
+            all of them.
+        secrets: What `${NAME}` stands for.
+        hosts: Where requests may go.
+        timeout: Seconds that one request may take; the caller bounds the whole call.
+
+    Raises:
+        UnknownNameError: A field that is none.
+        OptionError: A field that cannot be used, a variable that is not set, or a host that may not be tested.
+        MissingExtraError: httpx is not installed.
+    """
+
+    def __init__(self, values: Mapping[str, Any], secrets: Secrets, hosts: Hosts, *, timeout: float = 30.0) -> None:
+        for name in values:
+            if name not in (*KINDS, "headers"):
+                raise UnknownNameError("field of target", str(name), (*KINDS, "headers"))
+        for name in ("ask", "plant", "remove"):
+            if name not in values:
+                raise OptionError(f"target needs {name}, a request with method and url; see docs/redteam.md")
+        shared = read_headers(values.get("headers"), "target")
+        self._requests = {kind: Request.of(kind, values[kind], shared) for kind in KINDS if kind in values}
+        encrypted = any(request.url.startswith("https:") for request in self._requests.values())
+        self._secrets, self._client = secrets, HttpClient(secrets, hosts, timeout, encrypted=encrypted)
+        self.name = self._requests["ask"].url
+        self.marks = self._requests["plant"].marks
+        self.tells_passages = not {"passages", "ids"}.isdisjoint(self._requests["ask"].paths)
+        if "id" not in self._requests["plant"].paths:
+            if not self.marks:
+                raise OptionError("plant needs id, the path of the new document's id, or {canary} or {uuid} as its id")
+            vars(self)["own_ids"] = self._own_ids
+        for kind in ("find", "ready"):
+            if kind in self._requests:
+                vars(self)[kind] = getattr(self, f"_{kind}")
+        for request in self._requests.values():  # what is not set and what is not allowed is said before a request
+            self._client.check(request.filled({}, secrets).url)
+
+    def ask(self, question: str) -> Answered:
+        """The answer, and the passages where `ask.passages` says where they stand.
+
+        Raises:
+            TargetError: No reply, or one that cannot be used.
+        """
+        request = self._requests["ask"]
+        response = self._client.send("ask", request.filled({"question": question}, self._secrets))
+        events = self._client.events(response)
+        if events is not None:
+            return self._of_events(events)
+        paths, replies = request.paths, self._replies("ask", response)
+        several = paths["answer"].several
+        answer = _texts(paths["answer"], replies["answer"]) if several else [_text(paths["answer"], replies["answer"])]
+        return Answered(
+            "\n".join(answer),
+            tuple(_texts(paths["passages"], replies["passages"])) if "passages" in paths else None,
+            tuple(str(value) for value in paths["ids"].values(replies["ids"])) if "ids" in paths else None,
+        )
+
+    def _of_events(self, events: Sequence[Event]) -> Answered:
+        """The answer of a stream, put together of its pieces; passages may stand in any event, and in several."""
+        paths = self._requests["ask"].paths
+        whole = paths["answer"].whole
+        answer = stream_text(events, "ask.answer") if whole else joined_text(paths["answer"], events)
+        found = {name: stream_values(path, events) for name, path in paths.items() if name != "answer"}
+        return Answered(
+            str(self._secrets.masked(answer)),  # a secret may come in pieces
+            tuple(dict.fromkeys(_checked_texts(paths["passages"], found["passages"]))) if "passages" in found else None,
+            tuple(dict.fromkeys(map(str, found["ids"]))) if "ids" in found else None,
+        )
+
+    def plant(self, documents: Sequence[Document]) -> list[str]:
+        """Add documents, one request each; the ids that the system gave them.
+
+        Raises:
+            TargetError: No reply, or one without an id; it says whether surely nothing was planted.
+        """
+        handles = list[str]()
+        for document in documents:
+            values = {name: getattr(document, name) or "" for name in ("text", "title", "canary", "uuid")}
+            reply = self._reply("plant", values, parsed="id" in self._requests["plant"].paths)
+            path = self._requests["plant"].paths.get("id")
+            ids = self._own_ids(document.canary) if path is None else path.values(reply)
+            handles += checked_handles(ids, "plant.id")
+        return handles
+
+    def remove(self, handles: Sequence[str]) -> list[str]:
+        """Remove documents, one request each; the ids that the system does not know."""
+        absent = []
+        for handle in checked_handles(handles, "the journal"):
+            filled = self._requests["remove"].filled({"id": handle}, self._secrets)
+            if self._client.send("remove", filled, allowed=ABSENT).status in ABSENT:
+                absent.append(handle)
+        return absent
+
+    def describe(self, kind: str, values: Mapping[str, str]) -> str:
+        """A request as it would be sent, without secrets."""
+        filled = self._requests[kind].filled(values, self._secrets)
+        body = b"" if filled.content is None else filled.content
+        if filled.file is not None:
+            body = f"{dict(filled.fields)} and the file {filled.file[1]!r}: ".encode() + filled.file[2]
+        headers = "".join(f"\n  {name}: {value}" for name, value in filled.headers.items())
+        text = f"{filled.method} {filled.url}{headers}\n  {body.decode('utf-8', 'replace')}"
+        return str(self._secrets.masked(text)).rstrip()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The requests that the configuration describes."""
+        return tuple(self._requests)
+
+    def _own_ids(self, canary: str) -> list[str]:
+        """Ids that we chose ourselves: whichever of the two marks `plant` has for an id; `remove` takes it as {id}."""
+        request = self._requests["plant"]
+        both = f"{request.url} {json.dumps(request.body)} {request.file}"
+        return [canary if "{canary}" in both else Document("", canary).uuid]
+
+    def _find(self, canary: str) -> list[str]:
+        """The ids of the documents that carry the canary, each checked for it: a search may return others too."""
+        paths = self._requests["find"].paths
+        reply = self._reply("find", {"canary": canary, "uuid": Document("", canary).uuid}, absent=True)
+        own = {canary, Document("", canary).uuid}
+        marked = [
+            item
+            for item in paths["items"].values(reply)
+            if any(isinstance(mark, str) and mark in own for mark in paths["canary"].values(item))
+        ]
+        ids = [value for item in marked for value in paths["id"].values(item)]
+        return checked_handles(ids, "find.id") if ids else []
+
+    def _ready(self, handles: Sequence[str]) -> bool:
+        request = self._requests["ready"]
+        wanted = True if request.equals is None else request.equals
+        replies = (self._reply("ready", {"id": handle}, absent=True) for handle in handles)
+        return all(wanted in request.paths["value"].values(reply) for reply in replies)
+
+    def _reply(self, kind: str, values: Mapping[str, str], *, parsed: bool = True, absent: bool = False) -> Any:
+        """The JSON of a reply, or its text where the configuration asks for it; None where there is nothing."""
+        allowed = ABSENT if absent else ()
+        response = self._client.send(kind, self._requests[kind].filled(values, self._secrets), allowed=allowed)
+        if response.status in allowed or not parsed:
+            return None
+        return next(iter(self._replies(kind, response).values()))
+
+    def _replies(self, kind: str, response: Response) -> dict[str, Any]:
+        """What each path is followed in: the JSON of a reply, or its text."""
+        paths = self._requests[kind].paths
+        json_reply = None if all(path.whole for path in paths.values()) else self._client.parsed(kind, response)
+        return {name: self._client.text(kind, response) if path.whole else json_reply for name, path in paths.items()}
+
+
+def _text(path: Path, reply: Any) -> str:
+    """One text; a null is an empty one, for systems say so that they know nothing."""
+    value = path.first(reply)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise TargetError(f"{path.owner}: {path.source} leads to {shown(value)}, which is no text")
+    return str(value)
+
+
+def _texts(path: Path, reply: Any) -> list[str]:
+    return _checked_texts(path, path.values(reply))
+
+
+def _checked_texts(path: Path, values: list[Any]) -> list[str]:
+    for value in values:
+        if not isinstance(value, str):
+            raise TargetError(
+                f"{path.owner}: {path.source} leads to {shown(value)}, which is no text; go on to its text"
+            )
+    return values

@@ -1,0 +1,292 @@
+"""What was planted, on disk before it is planted: JSON Lines for the owner alone.
+
+::
+
+    {"event": "run", "version": 1, "target": {...}, "wait": {...}, "config": "hash", "started": "..."}
+    {"event": "planting", "canary": "unpoison-...", "question": "q1", "attack": "poisonedrag", "handles": []}
+    {"event": "planted", "canary": "unpoison-...", "handles": ["17"]}
+    {"event": "refused", "canary": "unpoison-..."}                the target certainly planted nothing
+    {"event": "removing", "canary": "unpoison-..."}
+    {"event": "kept", "canary": "unpoison-...", "reason": "..."}   the removal did not succeed
+    {"event": "removed", "canary": "unpoison-...", "deleted": true, "confirmed": true}
+    {"event": "trial", ...}                                        one question, measured
+    {"event": "finished"}
+
+`handles` of `planting` are ids that we chose; `confirmed` says that the document was looked for, and not found.
+The target's description holds `${NAME}` where a secret stands.
+Several runs may follow one another in one file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from unpoison.bench.redteam.secrets import Secrets
+from unpoison.errors import InputError, shown
+from unpoison.utils.locks import lock_file
+from unpoison.utils.private import private
+
+__all__ = ["History", "Journal", "Plant"]
+
+VERSION = 1
+"""Of the lines; a journal of another version is refused."""
+LONGEST_LINE = 64 << 20
+"""Bytes."""
+MOST_BYTES = 4 << 30
+"""Of a whole journal: a larger file is another one."""
+
+
+@dataclass(slots=True)
+class Plant:
+    """One document, as the journal knows it.
+
+    Attributes:
+        canary: Its mark.
+        question, attack: What it was planted for.
+        own: Ids that we chose; known even if the reply was lost.
+        handles: Ids that the target gave; None where no reply is known.
+        refused: The target certainly did not plant it.
+        interrupted: A removal began whose end is not known.
+        removed: The target has accepted its removal.
+        confirmed: And it was looked for afterwards, and not found.
+        run: The number of its run in the journal.
+        ready: This process has seen that it is indexed.
+    """
+
+    canary: str
+    question: str = ""
+    attack: str = ""
+    own: tuple[str, ...] = ()
+    handles: tuple[str, ...] | None = None
+    refused: bool = False
+    interrupted: bool = False
+    removed: bool = False
+    confirmed: bool = False
+    run: int = 0
+    ready: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still be there."""
+        return not (self.removed or self.refused)
+
+
+@dataclass(slots=True)
+class History:
+    """Everything that a journal tells.
+
+    Attributes:
+        run: The first line of the last run; None for an empty journal.
+        runs: How many there are.
+        plants: By canary, in order.
+        trials: What the last run has measured.
+        finished: Whether the last run came to its end.
+        deleted: Whether the target of the last run ever said that it deleted something.
+        damaged: Lines that cannot be read.
+    """
+
+    run: dict[str, Any] | None = None
+    runs: int = 0
+    plants: dict[str, Plant] = field(default_factory=dict)
+    trials: list[dict[str, Any]] = field(default_factory=list)
+    finished: bool = False
+    deleted: bool = False
+    damaged: list[int] = field(default_factory=list)
+
+    @property
+    def open(self) -> list[Plant]:
+        """What may still be there, in the order in which it was planted."""
+        return [plant for plant in self.plants.values() if plant.open]
+
+    @property
+    def planted(self) -> list[Plant]:
+        """What the last run has planted, in order; what the target refused is not."""
+        return [plant for plant in self.plants.values() if plant.run == self.runs and not plant.refused]
+
+    def shared_handles(self) -> frozenset[str]:
+        """Ids that the target gave for more than one document: nobody knows what they stand for."""
+        seen, shared = set[str](), set[str]()
+        for plant in self.plants.values():
+            for handle in {*plant.own, *(plant.handles or ())}:
+                (shared if handle in seen else seen).add(handle)
+        return frozenset(shared)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take note of one line.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is not a line of a journal.
+        """
+        event = row["event"]
+        if event == "run":
+            if row["version"] != VERSION or not isinstance(row["target"], Mapping):
+                raise ValueError(event)
+            self.run, self.trials, self.finished, self.deleted = dict(row), [], False, False
+            self.runs += 1
+        elif event == "trial":
+            self.trials.append({key: value for key, value in row.items() if key != "event"})
+        elif event == "finished":
+            self.finished = True
+        else:
+            self._add_of_plant(event, row)
+
+    def _add_of_plant(self, event: str, row: Mapping[str, Any]) -> None:
+        canary = row["canary"]
+        if not isinstance(canary, str):
+            raise TypeError(canary)
+        if event == "planting":
+            own = _handles(row.get("handles", []))
+            self.plants[canary] = Plant(canary, str(row["question"]), str(row["attack"]), own, run=self.runs)
+            return
+        plant = self.plants[canary]
+        if event == "planted":
+            plant.handles = _handles(row["handles"])
+        elif event == "refused":
+            plant.refused = True
+        elif event == "removing":
+            plant.interrupted = True
+        elif event == "kept":
+            plant.interrupted = plant.removed = plant.confirmed = False
+        elif event == "removed":
+            plant.removed, plant.confirmed = True, row.get("confirmed") is True
+            self.deleted |= row["deleted"] is True
+        else:
+            raise ValueError(event)
+
+
+def _handles(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError(values)
+    return tuple(values)
+
+
+_ON_DISK = frozenset(("run", "planting", "planted"))
+
+
+class Journal:
+    """Appends events. One process at a time has a journal.
+
+    Args:
+        path: Made for its owner alone where there is none. What a killed writer left behind the last complete line is
+            cut off; nothing that was planted can stand there, for a line is whole before anything is planted.
+        secrets: What must never be written.
+
+    Raises:
+        InputError: Another process has it, or it is no journal.
+        OSError: It cannot be written.
+    """
+
+    def __init__(self, path: Path, secrets: Secrets | None = None) -> None:
+        self.path = path
+        self._secrets = secrets or Secrets({})
+        self._lock = Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = not path.exists()
+        private(path)
+        self._file = path.open("rb+", buffering=0)
+        try:
+            if not lock_file(self._file.fileno()):
+                raise InputError(f"another process writes {shown(str(path), 200)}; wait for it, or end it first")
+            self.history = self._load_history()
+            if fresh:
+                _sync_folder(path.parent)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, event: str, **fields: Any) -> None:
+        """Write one event; a process that is killed afterwards loses it no more.
+
+        What a power cut must not lose either is on the disk: what is about to be planted, and by what it is removed.
+        Without the rest, something is asked or removed again.
+
+        Raises:
+            OSError: It could not be written whole.
+        """
+        row = {"event": event, **self._secrets.masked(fields)}
+        line = (json.dumps(row, ensure_ascii=True) + "\n").encode()
+        with self._lock:
+            start = self._file.seek(0, os.SEEK_END)
+            try:
+                if self._file.write(line) != len(line):
+                    raise OSError(f"{self.path} took only a part of a line; see whether the disk is full")
+                if event in _ON_DISK:
+                    os.fsync(self._file.fileno())
+            except OSError:
+                self._file.truncate(start)  # a torn line would swallow the next one
+                raise
+            self.history.add(row)
+
+    def shared_handles(self) -> frozenset[str]:
+        """`History.shared_handles`, while others append."""
+        with self._lock:
+            return self.history.shared_handles()
+
+    def _load_history(self) -> History:
+        """Every line, the torn end cut off."""
+        if (size := os.fstat(self._file.fileno()).st_size) > MOST_BYTES:
+            raise InputError(f"{self.path} has {size:,} bytes, more than a journal has; give the right file")
+        history, end = History(), 0
+        with self.path.open("rb") as lines:
+            for number, line in enumerate(iter(lambda: lines.readline(LONGEST_LINE), b""), 1):
+                if not line.endswith(b"\n"):
+                    break
+                end += len(line)
+                _take(history, line, number)
+        if end and history.run is None:
+            raise InputError(
+                f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
+            )
+        if end < size and history.run is None and size > 0 and not _torn_start(self.path):
+            raise InputError(
+                f"{self.path} is no journal of unpoison redteam, so nothing is written to it or read from it"
+            )
+        self._file.truncate(end)
+        return history
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _take(history: History, line: bytes, number: int) -> None:
+    try:
+        row = json.loads(line)
+        if not isinstance(row, dict):
+            raise TypeError(row)
+        history.add(row)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        history.damaged.append(number)
+
+
+def _torn_start(path: Path) -> bool:
+    """Whether a file of one incomplete line is the beginning of a journal."""
+    with path.open("rb") as file:
+        begin = file.read(32)
+    return b'{"event": "run", "version": 1, '.startswith(begin) or begin.startswith(b'{"event": "run"')
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the file's name last, too."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,186 @@
+"""Out with what was planted, and with nothing else.
+
+A document is removed by the ids that we chose for it, or that the target gave in reply to planting it. Where the target
+can be searched for a canary (`find`), only what is found there, marked, is removed: that also finds documents whose
+reply was lost, and spares a document of the owner's whose id was given for ours. An id that the target gave for two
+documents is never used. Where a target writes in stages (`ready`), a document is written before it is removed: one that
+is still on its way cannot be deleted, and comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from unpoison.bench.redteam.journal import Journal, Plant
+from unpoison.bench.redteam.pace import Pace, Wait
+from unpoison.bench.redteam.targets import Document, Target, checked_handles
+from unpoison.bench.redteam.watching import ready_until
+from unpoison.errors import TargetError, UnpoisonError, shown
+
+__all__ = ["Remover", "planted"]
+
+
+class _Looked(NamedTuple):
+    """What is to be removed, and why nothing is if nothing is."""
+
+    handles: list[str]
+    reason: str = ""
+    gone: bool = False
+
+
+class Remover:
+    """Removes plants of one journal from one target.
+
+    Args:
+        target: Where they are.
+        journal: Where they are written down.
+        pace: How the target is called.
+        wait: How long it may take to notice.
+    """
+
+    def __init__(self, target: Target, journal: Journal, pace: Pace, wait: Wait) -> None:
+        self._target, self._journal, self._pace, self._wait = target, journal, pace, wait
+        self._find: Any = getattr(target, "find", None)
+
+    def remove(self, plant: Plant, *, patience: float | None = None) -> str:
+        """Remove one document.
+
+        Args:
+            plant: It, as the journal knows it.
+            patience: Seconds that the target may take to find it, or to know its id; `wait.seconds` by default.
+
+        Returns:
+            "" where it is gone; otherwise why it may still be there.
+
+        Raises:
+            OSError: The journal cannot be written.
+        """
+        if not plant.open:
+            return ""
+        end = self._pace.clock.now() + (self._wait.seconds if patience is None else patience)
+        try:
+            ready_until(self._target, self._pace, self._wait, [] if plant.interrupted else [plant], end, free=True)
+            return self._removed(plant, end)
+        except UnpoisonError as error:
+            return self._kept(plant, str(error))
+
+    def _removed(self, plant: Plant, end: float) -> str:
+        looked = self._look(plant, end)
+        if not looked.handles:
+            if looked.gone:
+                self._journal.append("removed", canary=plant.canary, deleted=False, confirmed=True)
+                return ""
+            return self._kept(plant, looked.reason)
+        believed = plant.interrupted or self._journal.history.deleted
+        self._journal.append("removing", canary=plant.canary)
+        absent = self._delete(looked.handles, end)
+        if self._find is not None and self._still_found(plant, end):
+            return self._kept(plant, "the target said that it was removed, and still finds it")
+        deleted = len(absent) < len(looked.handles)
+        if not deleted and not believed and self._find is None:
+            return self._kept(
+                plant,
+                f"the target knows no {shown(looked.handles[0])}, and has deleted nothing so far; see whether the "
+                "request 'remove' is right",
+            )
+        self._journal.append("removed", canary=plant.canary, deleted=deleted, confirmed=self._find is not None)
+        return ""
+
+    def confirm(self, plants: Iterable[Plant]) -> None:
+        """Say of removed documents that they were looked for since, and not found."""
+        for plant in plants:
+            if not plant.confirmed:
+                self._journal.append("removed", canary=plant.canary, deleted=True, confirmed=True)
+
+    def doubt(self, plants: Iterable[Plant]) -> str:
+        """Say of documents whose removal was accepted that they are read all the same; returns the reason.
+
+        A search that finds them no more is believed: what is still read comes from a cache then.
+        """
+        reason = "the target said that it was removed, and still reads it"
+        for plant in plants:
+            if not plant.confirmed:
+                self._journal.append("kept", canary=plant.canary, reason=reason)
+        return reason
+
+    def _look(self, plant: Plant, end: float) -> _Looked:
+        """What stands for the document in the target."""
+        if self._find is not None:
+            handles_left = self._found_handles(plant, end)
+            return _Looked(handles_left, gone=not handles_left)
+        handles = list(dict.fromkeys([*(plant.handles or ()), *plant.own]))
+        if not handles:
+            return _Looked([], "the reply to planting it was lost, and the target cannot be searched for its canary")
+        if shared := self._journal.shared_handles() & set(handles):
+            return _Looked([], f"the target gave {shown(min(shared))} for several documents; see plant.id")
+        return _Looked(checked_handles(handles, "the journal"))
+
+    def _found_handles(self, plant: Plant, end: float) -> list[str]:
+        """What the target finds for the canary; a document that was just planted may take its time."""
+        looks = 0
+        while True:
+            handles = self._pace.call("find", lambda: self._handles_of(plant.canary), free=True)
+            looks += 1
+            left = end - self._pace.clock.now()
+            if handles or plant.interrupted or left <= 0:
+                return handles
+            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+
+    def _still_found(self, plant: Plant, end: float) -> bool:
+        looks = 0
+        while self._pace.call("find", lambda: self._handles_of(plant.canary), free=True):
+            looks += 1
+            left = end - self._pace.clock.now()
+            if left <= 0:
+                return True
+            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+        return False
+
+    def _handles_of(self, canary: str) -> list[str]:
+        handles: Sequence[str] = self._find(canary)
+        return checked_handles(handles, "find") if handles else []
+
+    def _delete(self, handles: list[str], end: float) -> list[str]:
+        """The handles that the target did not know; one that indexes slowly may know them later."""
+        waiting, looks = handles, 0
+        while True:
+            remove = partial(self._target.remove, waiting)
+            remaining: Iterable[str] | None = self._pace.call("remove", remove, free=True)
+            waiting = [handle for handle in waiting if handle in frozenset(remaining or ())]
+            looks += 1
+            left = end - self._pace.clock.now()
+            if not waiting or left <= 0:
+                return waiting
+            self._pace.clock.sleep(min(self._wait.pause(looks), left))
+
+    def _kept(self, plant: Plant, reason: str) -> str:
+        if not plant.removed:
+            self._journal.append("kept", canary=plant.canary, reason=reason)
+        return reason
+
+
+def planted(target: Target, journal: Journal, pace: Pace, document: Document, question: str, attack: str) -> Plant:
+    """Plant one document, the journal first.
+
+    Raises:
+        TargetError: It was not planted, or nobody knows.
+        OSError: The journal cannot be written; nothing was planted, or it is known in memory.
+        InterruptedTestError: The budget is used up.
+    """
+    own_ids = getattr(target, "own_ids", None)
+    own = [] if own_ids is None else checked_handles(own_ids(document.canary), "own_ids")
+    journal.append("planting", canary=document.canary, question=question, attack=attack, handles=own)
+    plant = journal.history.plants[document.canary]
+    try:
+        handles = pace.call(
+            "plant", lambda: checked_handles(target.plant([document]) or own, "plant"), repeat=bool(own)
+        )
+    except TargetError as error:
+        if error.refused and (error.retryable or getattr(target, "find", None) is None):  # otherwise it is looked for
+            journal.append("refused", canary=document.canary)
+        raise
+    plant.handles = tuple(handles)  # known here even if the disk is full
+    journal.append("planted", canary=document.canary, handles=handles)
+    return plant

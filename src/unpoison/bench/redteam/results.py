@@ -1,0 +1,180 @@
+"""The results of a test as one JSON document, and as CSV; `data/redteam.schema.json` describes the document."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from unpoison import __version__
+from unpoison.algorithms.intervals import Estimate
+from unpoison.bench.evaluation.crafting import attack_name
+from unpoison.bench.evaluation.gates import MeasuredCell
+from unpoison.bench.redteam.measures import MEASURES, figures, outcomes
+from unpoison.bench.redteam.trials import Trial
+from unpoison.bench.report.exports import csv_cells, csv_headings, csv_text, spreadsheet_value
+
+__all__ = ["FORMAT", "Cell", "Results", "schema"]
+
+FORMAT = "unpoison-redteam/2"
+"""What the document says of itself; it changes when a field changes its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One attack with one number of poisons, or none.
+
+    Attributes:
+        attack: Its option string, or "none".
+        poisons: Documents planted for each question.
+        expected: Questions that it asks.
+        trials: What happened, in the order of the questions.
+        figures: By the measure's name.
+    """
+
+    attack: str
+    poisons: int
+    expected: int
+    trials: tuple[Trial, ...]
+    figures: Mapping[str, Estimate]
+
+    @property
+    def id(self) -> str:
+        """Such as `poisonedrag x 1`; the same in every run of a configuration."""
+        return self.attack if not self.poisons else f"{self.attack} x {self.poisons}"
+
+    @property
+    def title(self) -> str:
+        """`id` with the label of the attack's wording, for tables."""
+        return f"{attack_name(self.attack)} x {self.poisons}" if self.poisons else self.attack
+
+    @property
+    def failed(self) -> int:
+        return sum(trial.failed for trial in self.trials)
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong and how often, most frequent first."""
+        counts = Counter(f"{trial.stage}: {trial.error}" for trial in self.trials if trial.failed)
+        return [f"{count} of {self.expected}: {problem}" for problem, count in counts.most_common(20)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; None stands for nan."""
+        return {
+            "id": self.id,
+            "scenario": {"attack": self.attack, "poisons": self.poisons},
+            "expected": self.expected,
+            "done": len(self.trials),
+            "failed": self.failed,
+            "figures": {name: estimate.to_dict() for name, estimate in self.figures.items()},
+            "problems": self.problems,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything that a test has found.
+
+    Attributes:
+        run: The first line of its journal: target, configuration, start.
+        finished: When it ended, None where it was interrupted.
+        examples: How many questions there were.
+        trials: All of them, in order.
+        cells: (attack, poisons) in order, those without any trial too.
+        planted: Documents over the whole run, the rehearsal's among them.
+        removed: Of them, those that were looked for after their removal and not found.
+        accepted: Those whose removal the target accepted, and that nobody could look for.
+        remaining: Canaries of documents that may still be there, with the reason.
+        problems: What concerns the whole run.
+    """
+
+    run: Mapping[str, Any]
+    finished: str | None
+    examples: int
+    trials: tuple[Trial, ...]
+    cells: tuple[tuple[str, int], ...]
+    planted: int = 0
+    removed: int = 0
+    accepted: int = 0
+    remaining: tuple[tuple[str, str], ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question was measured and nothing remains."""
+        expected = self.examples * len(self.cells)
+        return len(self.trials) == expected and not any(t.failed for t in self.trials) and not self.remaining
+
+    def table(self) -> list[Cell]:
+        """The cells with their figures."""
+        clean = {trial.example: trial for trial in self.trials if trial.clean and not trial.failed}
+        return [
+            Cell(attack, poisons, self.examples, own, figures(own, clean))
+            for attack, poisons in self.cells
+            for own in [tuple(t for t in self.trials if (t.attack, t.poisons) == (attack, poisons))]
+        ]
+
+    def measured(self) -> list[MeasuredCell]:
+        """What gates decide on."""
+        return [
+            MeasuredCell(cell.id, cell.id, cell.figures, clean=not cell.poisons, outcomes=outcomes(cell.trials))
+            for cell in self.table()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document."""
+        return {
+            "format": FORMAT,
+            "version": __version__,
+            "target": self.run.get("name", ""),
+            "started": self.run.get("started"),
+            "finished": self.finished,
+            "complete": self.complete,
+            "config": {"digest": self.run.get("config"), "target": self.run.get("target"), **self.run.get("test", {})},
+            "questions": self.examples,
+            "cells": [cell.to_dict() for cell in self.table()],
+            "trials": [_trial_fields(trial) for trial in self.trials],
+            "cleanup": {
+                "planted": self.planted,
+                "removed": self.removed,
+                "accepted": self.accepted,
+                "remaining": [{"canary": canary, "reason": reason} for canary, reason in self.remaining],
+            },
+            "problems": list(self.problems),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+    def to_csv(self) -> str:
+        """One row per cell: every measure with its interval."""
+        headings = ["attack", "poisons", "expected", "done", "failed", *csv_headings(MEASURES)]
+        rows = [
+            [
+                *(spreadsheet_value(cell.attack), cell.poisons, cell.expected, len(cell.trials), cell.failed),
+                *(value for estimate in cell.figures.values() for value in csv_cells(estimate)),
+            ]
+            for cell in self.table()
+        ]
+        return csv_text([headings, *rows])
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the document."""
+    document: dict[str, Any] = json.loads(files("unpoison").joinpath("data", "redteam.schema.json").read_text("utf-8"))
+    return document
+
+
+def _trial_fields(trial: Trial) -> dict[str, Any]:
+    """A trial with what was judged; the hashes of passages are of no use outside."""
+    values = {name: value for name, value in trial.to_dict().items() if name != "passages"}
+    judged = {
+        "is_correct": trial.is_correct(trial.answer),
+        "is_attacked": trial.is_attacked(trial.answer),
+        "is_attacked_after": trial.is_attacked(trial.after),
+    }
+    defaults = {"attack": trial.attack, "poisons": trial.poisons, "answer": trial.answer, "error": trial.error}
+    return {**defaults, **values, **judged}

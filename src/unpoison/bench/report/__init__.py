@@ -1,0 +1,44 @@
+"""A run as a report: one HTML page, Markdown, CSV or JSON.
+
+write_report("runs/first", "report.html")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from unpoison.bench.evaluation.presets import Preset
+from unpoison.bench.evaluation.runs import Run
+from unpoison.bench.evaluation.summary import Price
+from unpoison.bench.report.exports import FORMATS, as_csv, as_json, as_markdown, check_format, write_text
+from unpoison.bench.report.model import Report
+from unpoison.bench.report.page import page
+
+__all__ = ["FORMATS", "Report", "as_csv", "as_json", "as_markdown", "page", "write_report"]
+
+_WRITERS = {".html": page, ".htm": page, ".md": as_markdown, ".csv": as_csv, ".json": as_json}
+
+
+def write_report(
+    run: Report | Run | str | Path,
+    path: str | Path,
+    *,
+    prices: Mapping[str, Price] | None = None,
+    preset: Preset | None = None,
+) -> None:
+    """Write a report in the format that the file's suffix names.
+
+    Args:
+        run: A run, the folder of one, or a report that was computed before. It need not be finished.
+        path: `.html`, `.md`, `.csv` or `.json`.
+        prices: By model; see `summarise`.
+        preset: The paper's table that was run, printed beside the measured numbers.
+
+    Raises:
+        OptionError: Another suffix, or a place that cannot be written to.
+        InputError: The folder holds no run.
+    """
+    write = _WRITERS[check_format(path)]
+    report = run if isinstance(run, Report) else Report.of(run, prices=prices, preset=preset)
+    write_text(path, write(report))

@@ -1,0 +1,223 @@
+"""What a report tells of a run: its figures and comparisons, and how its scenarios fall into groups and sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from unpoison.bench.evaluation.crafting import stand_in, wording
+from unpoison.bench.evaluation.presets import Preset
+from unpoison.bench.evaluation.records import Cell
+from unpoison.bench.evaluation.runs import Run, open_run
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.summary import Comparison, Price, Summary, compare, summarise
+from unpoison.core.registry import parse
+
+__all__ = ["Report", "Sweep", "attack_title"]
+
+BASELINE = "vanilla"
+"""The defense that every other one is put beside."""
+
+SETTINGS = (
+    "data",
+    "attack",
+    "poisons",
+    "policy",
+    "positions",
+    "prefix",
+    "triggered",
+    "k",
+    "retriever",
+    "encoder",
+    "generator",
+    "architecture",
+    "style",
+    "nli",
+    "nli_noise",
+    "owned",
+    "sources",
+    "history",
+    "seed",
+    "limit",
+)
+"""The fields of a scenario that a caption may name, in its order."""
+
+
+class Sweep(NamedTuple):
+    """Cells that differ in one field only.
+
+    Attributes:
+        axis: The field, or `defense: option` for an option of a defense.
+        scenario: What they share; the field that differs is the first one's.
+        points: (value of the field, cell), ascending where the values are numbers.
+    """
+
+    axis: str
+    scenario: Scenario
+    points: tuple[tuple[float | str, Summary], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run and everything computed from it.
+
+    Attributes:
+        run: Finished or not.
+        summaries: One per cell, in the order of the run.
+        comparisons: Every two defenses of equal scenarios.
+        preset: The paper's table that was run again, None for a grid of one's own.
+    """
+
+    run: Run
+    summaries: tuple[Summary, ...]
+    comparisons: tuple[Comparison, ...]
+    preset: Preset | None = None
+
+    @classmethod
+    def of(
+        cls,
+        run: Run | str | Path,
+        *,
+        prices: Mapping[str, Price] | None = None,
+        preset: Preset | None = None,
+        level: float = 0.95,
+        seed: int = 0,
+    ) -> Self:
+        """Compute the figures of a run, or of a folder that holds one.
+
+        Raises:
+            InputError: The folder holds no run.
+        """
+        opened = run if isinstance(run, Run) else open_run(run)
+        figures = summarise(opened.cells, prices=prices, level=level, seed=seed)
+        return cls(opened, tuple(figures), tuple(compare(opened.cells, level=level, seed=seed)), preset)
+
+    @cached_property
+    def defenses(self) -> dict[str, int]:
+        """Every defense and its place, the baseline first; the place is its colour in every picture."""
+        names = dict.fromkeys(summary.scenario.defense for summary in self.summaries)
+        return {name: number for number, name in enumerate(sorted(names, key=lambda name: not is_baseline(name)))}
+
+    @cached_property
+    def by_id(self) -> dict[str, Summary]:
+        return {summary.id: summary for summary in self.summaries}
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        return {cell.id: cell for cell in self.run.cells}
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The fields in which scenarios differ, apart from the defense."""
+        return tuple(name for name in SETTINGS if len({getattr(s.scenario, name) for s in self.summaries}) > 1)
+
+    @property
+    def questions(self) -> tuple[int, int]:
+        """Questions with a record and questions asked for, over all cells."""
+        return sum(summary.done for summary in self.summaries), sum(summary.expected for summary in self.summaries)
+
+    def twin(self, summary: Summary) -> Summary | None:
+        """The cell without an attack, itself if it is one."""
+        return summary if summary.scenario.clean else self.by_id.get(summary.twin or "")
+
+    def caption(self, scenario: Scenario, *leave_out: str) -> str:
+        """A scenario in words: data and attack, and what else differs within the run."""
+        parts = [short_name(scenario.data)] if "data" not in leave_out else []
+        if scenario.clean:
+            parts.append("no attack")
+        elif "attack" not in leave_out:
+            times = f" x {scenario.poisons}" if scenario.poisons and "poisons" not in leave_out else ""
+            parts.append(f"{attack_title(scenario)}{times}")
+        for name in self.varying:
+            if name not in ("data", "attack", "poisons", *leave_out):
+                value = getattr(scenario, name)
+                if value not in (None, ()):
+                    parts.append(f"{name.replace('_', ' ')} {setting(value)}")
+        return ", ".join(parts)
+
+    def groups(self, *ignoring: str) -> list[tuple[Scenario, list[Summary]]]:
+        """Cells that differ in the defense only, and in further fields that are ignored; the baseline first.
+
+        The scenario of a group has the ignored fields of its first cell.
+        """
+        groups: dict[tuple[Any, ...], list[Summary]] = {}
+        for summary in self.summaries:
+            groups.setdefault(_key(summary.scenario, *ignoring), []).append(summary)
+        return [
+            (group[0].scenario, sorted(group, key=lambda s: self.defenses[s.scenario.defense]))
+            for group in groups.values()
+        ]
+
+    def sweeps(self) -> Iterator[Sweep]:
+        """Every axis but the number of poisons along which an attacked scenario was measured at several values."""
+        attacked = [summary for summary in self.summaries if not summary.scenario.clean]
+        for axis in (name for name in self.varying if name not in ("data", "attack", "poisons")):
+            lines: dict[tuple[Any, ...], list[tuple[float | str, Summary]]] = {}
+            for summary in attacked:
+                point = (setting(getattr(summary.scenario, axis)), summary)
+                lines.setdefault((summary.scenario.defense, *_key(summary.scenario, axis)), []).append(point)
+            yield from _sweeps(axis, lines)
+        yield from self._option_sweeps(attacked)
+
+    def _option_sweeps(self, attacked: list[Summary]) -> Iterator[Sweep]:
+        lines: dict[tuple[Any, ...], list[tuple[float | str, Summary]]] = {}
+        for summary in attacked:
+            name, options = parse(summary.scenario.defense)
+            for option, value in options.items():
+                rest = tuple(pair for pair in sorted(options.items()) if pair[0] != option)
+                key = (f"{name}: {option}", rest, *_key(summary.scenario))
+                lines.setdefault(key, []).append((_numeric(value), summary))
+        for key, points in lines.items():
+            yield from _sweeps(key[0], {key: points})
+
+
+def attack_title(scenario: Scenario) -> str:
+    """An attack as tables call it: with whose wording it is, and what stands in for its language model, if anything."""
+    if not scenario.attacked:
+        return scenario.attack
+    instead = stand_in(scenario)
+    notes = [*filter(None, [wording(scenario.attack)]), *([f"stand-in: {instead}"] if instead else [])]
+    return f"{scenario.attack} ({'; '.join(notes)})" if notes else scenario.attack
+
+
+def is_baseline(defense: str) -> bool:
+    """Whether this is the measurement without a defense."""
+    return parse(defense)[0] == BASELINE
+
+
+def short_name(data: str) -> str:
+    """A data set without the folder that it lies in."""
+    return Path(data).name.removesuffix(".jsonl") or data
+
+
+def setting(value: object) -> float | str:
+    """The value of a field as a number or as a word."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "default"}[value]
+    if isinstance(value, (int, float)):
+        return value
+    return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _key(scenario: Scenario, *ignoring: str) -> tuple[Any, ...]:
+    return tuple(getattr(scenario, name) for name in (*SETTINGS, "corpus") if name not in ignoring)
+
+
+def _numeric(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _sweeps(axis: str, lines: Mapping[Any, list[tuple[float | str, Summary]]]) -> Iterator[Sweep]:
+    for points in lines.values():
+        values = {value for value, _ in points}
+        if len(values) < 2 or len(values) < len(points):
+            continue
+        numbers = all(isinstance(value, (int, float)) for value in values)
+        ordered = sorted(points, key=lambda point: point[0]) if numbers else points
+        yield Sweep(axis, points[0][1].scenario, tuple(ordered))

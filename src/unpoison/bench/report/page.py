@@ -1,0 +1,161 @@
+"""The report as one self-contained page: it opens from disk, asks the network for nothing, runs only its own script.
+
+Names, questions, passages and replies are hostile. What is written here is escaped; the questions travel as JSON in a
+data block, and the script puts them on the page as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from itertools import islice
+
+from unpoison.bench.report.briefing import brief_of
+from unpoison.bench.report.charts import label
+from unpoison.bench.report.document import Section, document, figure_markup, resource, table_markup
+from unpoison.bench.report.figures import Figure, poison_figures, rank_figures, sweep_figures, trade_off_figures
+from unpoison.bench.report.front import front
+from unpoison.bench.report.guarantees import certified_figures, certified_tables
+from unpoison.bench.report.model import Report
+from unpoison.bench.report.published import counted, published_tables
+from unpoison.bench.report.questions import embedded, question_data
+from unpoison.bench.report.tables import Table, cost_table, difference_table, problems, status, summary_tables
+
+__all__ = ["page"]
+
+MAX_FIGURES = 12
+"""Of one kind; with more a reader is better served by the tables."""
+
+MAX_TABLES = 150
+MAX_PROBLEMS = 200
+"""Tables and remarks on one page; the page says how many are left out."""
+
+
+def page(report: Report) -> str:
+    """The whole report as HTML."""
+    sections = [
+        _preset(report),
+        _results(report),
+        _certified(report),
+        _figures("poisons", "More poison", "What is left of it with each poison planted.", poison_figures(report)),
+        _figures(
+            "trade-off",
+            "What protection costs",
+            "The best place is the upper left corner: nothing lost on clean queries, no attack succeeds.",
+            trade_off_figures(report),
+        ),
+        _figures("sweeps", "Sweeps", "Every other axis of the grid.", sweep_figures(report)),
+        _figures(
+            "ranks",
+            "Where poison is ranked",
+            "Kept passages first, dropped ones last. A good defense moves poison to the right and gold to the left.",
+            rank_figures(report),
+        ),
+        _section("differences", "Paired differences", _only(difference_table(report))),
+        _section("cost", "Time and cost", _only(cost_table(report))),
+        _questions(report),
+        _problems(report),
+        _section("manifest", "Manifest", _manifest(report)),
+    ]
+    warning = (
+        "" if report.run.complete else f'<p class="warning" role="status">Incomplete: {label(status(report), 400)}</p>'
+    )
+    sentence = "" if warning else f"<p>{label(status(report), 400)}</p>"
+    lead = (
+        f"{sentence}{warning}"
+        "<p>Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.</p>"
+    )
+    data = f'<script type="application/json" id="questions-data">{embedded(question_data(report))}</script>'
+    if report.preset is not None:  # what was asked for is the comparison, not a page to sign
+        title = f"{label(report.preset.source)}: {label(report.preset.title, 200)}"
+        return document(title, lead, sections, data, resource("report.js"))
+    brief = brief_of(report)
+    return document(brief.title, lead, sections, data, resource("report.js"), front=front(brief))
+
+
+def _section(name: str, title: str, inner: str) -> Section | None:
+    return (name, title, inner) if inner else None
+
+
+def _preset(report: Report) -> Section | None:
+    if report.preset is None:
+        return None
+    preset = report.preset
+    lines = [f"<p>{label(preset.about, 1000)}</p>", *map(table_markup, published_tables(report)), "<dl>"]
+    for what, sentences in (
+        ("The paper used", [f"{kind}: {value}" for kind, value in preset.used.items()]),
+        ("Prompts", preset.prompts),
+        ("Counted", counted(preset)),
+        ("Instead", preset.substitutions),
+        ("Lacking", preset.lacks),
+    ):
+        if sentences:
+            items = "".join(f"<dd>{label(sentence, 400)}</dd>" for sentence in sentences)
+            lines.append(f"<dt>{what}</dt>{items}")
+    lines.append("</dl>")
+    return "preset", "Published and measured", "\n".join(lines)
+
+
+def _results(report: Report) -> Section | None:
+    tables = summary_tables(report)
+    if not tables:
+        return None
+    shown = "\n".join(table_markup(table) for table in tables[:MAX_TABLES])
+    left = len(tables) - MAX_TABLES
+    note = f"<p>{left} further tables are left out; the CSV export has all of them.</p>" if left > 0 else ""
+    return "results", "Results", shown + note
+
+
+def _certified(report: Report) -> Section | None:
+    tables = "\n".join(map(table_markup, certified_tables(report)[:MAX_TABLES]))
+    sentence = "Right without an attack, and proved to stay right whatever any m of the passages become."
+    pictures = _figures("", "", sentence, certified_figures(report))
+    return _section("certified", "What is guaranteed", tables + (pictures[2] if pictures else ""))
+
+
+def _figures(name: str, title: str, sentence: str, figures: Iterable[Figure]) -> Section | None:
+    stream = iter(figures)
+    shown = "\n".join(figure_markup(figure) for figure in islice(stream, MAX_FIGURES))
+    left = sum(1 for _ in stream)
+    note = f"<p>{left} further pictures are left out; the JSON export has their numbers.</p>" if left else ""
+    return (name, title, f'<p>{sentence}</p>\n<div class="figures">\n{shown}\n</div>{note}') if shown else None
+
+
+def _only(table: Table) -> str:
+    return table_markup(table) if table.rows else ""
+
+
+def _questions(report: Report) -> Section | None:
+    if not any(cell.records for cell in report.run.cells):
+        return None
+    return (
+        "questions",
+        "Questions",
+        '<div id="drill-down"><noscript><p>The single questions need JavaScript; the rest of this page does not.</p>'
+        "</noscript></div>",
+    )
+
+
+def _problems(report: Report) -> Section | None:
+    remarks = problems(report)
+    if not remarks:
+        return None
+    items = "".join(f"<li>{label(problem, 500)}</li>" for problem in remarks[:MAX_PROBLEMS])
+    left = len(remarks) - MAX_PROBLEMS
+    more = f"<li>and {left} more</li>" if left > 0 else ""
+    return "problems", "Problems", f'<ul class="notes">{items}{more}</ul>'
+
+
+def _manifest(report: Report) -> str:
+    manifest = report.run.manifest
+    rows = [
+        (name, manifest[name]) for name in ("unpoison", "started", "finished", "python", "platform") if name in manifest
+    ]
+    rows.append(("command", " ".join(map(str, manifest.get("command", ()))) or "from Python"))
+    listed = "".join(f'<tr><th scope="row">{label(name)}</th><td>{label(value, 400)}</td></tr>' for name, value in rows)
+    whole = escape(json.dumps(dict(manifest), indent=2, ensure_ascii=True))
+    return (
+        f"<table>{listed}</table>\n<details><summary>The whole manifest, from which the run can be repeated</summary>"
+        f"<pre>{whole}</pre></details>"
+    )

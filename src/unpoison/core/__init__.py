@@ -1,0 +1,1 @@
+"""Passages, verdicts, screenings, answers and the reasons they carry: what every other folder speaks of."""

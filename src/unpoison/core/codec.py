@@ -1,0 +1,168 @@
+"""Results as rows and back: the one place that says how a value stands in a file, a log or a reply of the service.
+
+A row holds the fields of a frozen dataclass by name, as values that JSON has. A field that is added to a dataclass with
+a default is in its rows from then on: older rows are read without it, and fields that a newer version wrote are let be.
+What comes in is checked by the dataclass's own types, for rows come from files and from other machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.reasons import Reason
+from unpoison.errors import InputError, shown
+
+__all__ = ["array_row", "from_row", "json_entries", "read_array", "to_row"]
+
+T = TypeVar("T")
+
+NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def to_row(value: Any, *, leave_out: Collection[str] = (), sparse: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of a dataclass as JSON-ready values, in their order.
+
+    Args:
+        value: An instance; members that have a `to_dict` of their own are written by it.
+        leave_out: Fields that stand elsewhere.
+        sparse: Fields that are left out where they hold nothing (None, "" or an empty collection).
+
+    Raises:
+        TypeError: A field holds what JSON has not.
+    """
+    row: dict[str, Any] = {}
+    for name in (field.name for field in fields(value) if field.init and field.name not in leave_out):
+        content = getattr(value, name)
+        if name in sparse and (content is None or (hasattr(content, "__len__") and not len(content))):
+            continue
+        row |= content.to_dict() if isinstance(content, Reason) else {name: json_value(content)}
+    return row
+
+
+def json_value(value: Any) -> Any:
+    """The same as a value that JSON has.
+
+    Raises:
+        TypeError: There is none.
+    """
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (np.generic, np.ndarray)):
+        return json_value(value.tolist())
+    if callable(getattr(value, "to_dict", None)):
+        return value.to_dict()
+    if is_dataclass(value):
+        return to_row(value)
+    if hasattr(value, "_asdict"):  # a named tuple
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): json_value(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(member) for member in value]
+    raise TypeError(f"no value of JSON: {shown(value)} ({type(value).__name__})")
+
+
+def json_entries(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those entries of a mapping that JSON has; what a defense of somebody else's put there may be anything."""
+    row = {}
+    for name, value in values.items():
+        try:
+            row[str(name)] = json_value(value)
+        except (TypeError, RecursionError):
+            continue
+    return row
+
+
+def from_row(kind: type[T], row: object, **given: Any) -> T:
+    """Read what `to_row` wrote: unknown fields are let be, missing ones are their default.
+
+    Args:
+        kind: The dataclass.
+        row: A mapping.
+        given: Fields that do not stand in the row.
+
+    Raises:
+        InputError: A field is missing or of another type; the message names it.
+        ValueError: The dataclass refuses the values together.
+    """
+    noun = kind.__name__.lower()
+    if not isinstance(row, Mapping):
+        raise InputError(f"{noun} must be an object, got {shown(row)}")
+    values, known = dict(given), cast(Any, kind)
+    hints = _hints(known)
+    for field in fields(known):
+        if not field.init or field.name in given:
+            continue
+        if field.name in row:
+            values[field.name] = _read(hints[field.name], row[field.name], f"{noun}.{field.name}", row)
+        elif _required(field):
+            raise InputError(f"a {noun} needs {field.name}, got the fields {shown(sorted(map(str, row)))}")
+    return kind(**values)
+
+
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(hint: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
+    """A value as a type hint has it; a reason takes its code and parameters from beside it in the row."""
+    origin, choices = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        if value is None and NoneType in choices:
+            return None
+        return _read(next(choice for choice in choices if choice is not NoneType), value, name, row)
+    if origin is Literal and value in choices:
+        return value
+    if origin is tuple and isinstance(value, (list, tuple)):
+        return tuple(_read(choices[0], member, f"{name}[{i}]", row) for i, member in enumerate(value))
+    if hint is Any or (origin in (Mapping, dict) and isinstance(value, Mapping)):
+        return value
+    if isinstance(hint, type):
+        return _as(hint, value, name, row)
+    raise InputError(f"{name} cannot be {shown(value)}")
+
+
+def _as(kind: Any, value: object, name: str, row: Mapping[str, Any]) -> Any:
+    if kind is Reason and isinstance(value, str):
+        return Reason.from_dict(row)
+    if kind is Reason:
+        kind = str
+    if hasattr(kind, "from_dict"):
+        return kind.from_dict(value)
+    if is_dataclass(kind):
+        return from_row(cast(type[Any], kind), value)
+    if hasattr(kind, "_fields") and isinstance(value, Mapping) and value.keys() >= set(kind._fields):
+        return kind(*(_read(_hints(kind)[field], value[field], f"{name}.{field}", value) for field in kind._fields))
+    if kind is float and type(value) is int and abs(value) < 1 << 1000:
+        return float(value)
+    if type(value) is not kind and not (kind is str and isinstance(value, str)):
+        raise InputError(f"{name} must be {NAMES.get(kind, kind.__name__)}, got {shown(value)}")
+    return value
+
+
+def array_row(array: NDArray[Any]) -> dict[str, Any]:
+    """An array with its type, so that it comes back as it was."""
+    return {"dtype": str(array.dtype), "values": array.tolist()}
+
+
+def read_array(row: Mapping[str, Any]) -> NDArray[Any]:
+    """Read what `array_row` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: Something else.
+    """
+    return np.array(row["values"], dtype=row["dtype"])

@@ -1,0 +1,244 @@
+"""What `screen` returns, on the command line, over HTTP and in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unpoison.core.claims import Claim
+from unpoison.core.codec import from_row
+from unpoison.core.contests import Contest
+from unpoison.core.passages import Passage, Query, as_passages
+from unpoison.core.reasons import as_reason
+from unpoison.core.spans import Span, united, without
+from unpoison.core.verdicts import Evidence, Verdict
+from unpoison.errors import InputError, shown
+
+__all__ = ["Screening"]
+
+T = TypeVar("T")
+
+DRAWING = "unpoison.report.rendering"
+"""The module that draws a screening, loaded when one is drawn, so that nothing here depends on how it looks."""
+
+SUMMARY = ("threshold", "probability", "calibration")
+"""Evidence that a summary has too: what was dropped is what is above the threshold, and by which coefficients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """What `screen` returns: a verdict on every passage, the kept ones best first, and the evidence.
+
+    Kept plus dropped is exactly the input, by position; making one that is not raises `ValueError`.
+
+    Attributes:
+        defense: The defense's name.
+        query: The question.
+        passages: The input, in its order.
+        verdicts: One per passage, in input order.
+        evidence: The arrays behind the verdicts.
+        contested: What the passages disagree on where no side has a clear majority; nothing is dropped because of it.
+        claims: What the passages answer, each read alone, the heaviest first; empty where none was read.
+    """
+
+    defense: str
+    query: str
+    passages: tuple[Passage, ...]
+    verdicts: tuple[Verdict, ...]
+    evidence: Evidence = field(default_factory=Evidence, compare=False)
+    contested: tuple[Contest, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    def __post_init__(self) -> None:
+        if [v.index for v in self.verdicts] != list(range(len(self.passages))):
+            raise ValueError(f"{len(self.passages)} passages need one verdict each, in order; got {len(self.verdicts)}")
+        ranks = sorted(v.rank for v in self.verdicts if v.kept and v.rank is not None)
+        if ranks != list(range(sum(v.kept for v in self.verdicts))):
+            raise ValueError(f"kept verdicts must have the ranks 0, 1, 2, ..., got {ranks}")
+        for verdict, passage in zip(self.verdicts, self.passages):
+            for span in verdict.spans:
+                whole = passage.text if span.field == "text" else passage.title or ""
+                if span.end > len(whole):
+                    raise ValueError(f"a span of passage {verdict.index} ends at {span.end} of {len(whole)} characters")
+        for contest in self.contested:
+            if contest.passages[-1] >= len(self.passages):
+                raise ValueError(f"passage {contest.passages[-1]} is contested, but there are {len(self.passages)}")
+        for claim in self.claims:
+            if claim.passages[-1] >= len(self.passages):
+                raise ValueError(f"passage {claim.passages[-1]} makes a claim, but there are {len(self.passages)}")
+
+    @classmethod
+    def decided(
+        cls,
+        defense: str,
+        query: Query,
+        passages: Sequence[Passage],
+        *,
+        kept: Sequence[int],
+        scores: ArrayLike,
+        reasons: Sequence[str],
+        evidence: Evidence | None = None,
+        contested: Sequence[Contest] = (),
+        claims: Sequence[Claim] = (),
+        spans: Mapping[int, Sequence[Span]] = MappingProxyType({}),
+    ) -> Self:
+        """Assemble a screening from a decision: `kept` best first, `scores`, `reasons` and `spans` by position.
+
+        A reason is a `Reason`, or a sentence of your own, which is shown as it is.
+        """
+        rank = {int(index): number for number, index in enumerate(kept)}
+        values = (np.asarray(scores, dtype=float) + 0.0).tolist()  # -0.0 becomes 0.0
+        verdicts = tuple(
+            Verdict(i, i in rank, value, rank.get(i), as_reason(reason), united(spans.get(i, ())))
+            for i, (value, reason) in enumerate(zip(values, reasons, strict=True))
+        )
+        arrays = Evidence() if evidence is None else evidence
+        return cls(defense, query.text, tuple(passages), verdicts, arrays, tuple(contested), tuple(claims))
+
+    @property
+    def kept_indices(self) -> tuple[int, ...]:
+        """Input positions of the kept passages, best first."""
+        kept = [v for v in self.verdicts if v.rank is not None]
+        return tuple(v.index for v in sorted(kept, key=lambda v: v.rank or 0))
+
+    @property
+    def dropped_indices(self) -> tuple[int, ...]:
+        """Input positions of the dropped passages, in input order."""
+        return tuple(v.index for v in self.verdicts if not v.kept)
+
+    @property
+    def kept(self) -> tuple[Passage, ...]:
+        """The kept passages, best first."""
+        return tuple(self.passages[i] for i in self.kept_indices)
+
+    @property
+    def dropped(self) -> tuple[Passage, ...]:
+        """The dropped passages, in input order."""
+        return tuple(self.passages[i] for i in self.dropped_indices)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The kept passages as a model should read them, best first: canonical, the title in front, spans cut.
+
+        "[removed]" stands where something visible was cut. Give a model these, not the passages: what a model reads is
+        then what was screened.
+        """
+        return tuple(passage.shown for passage in self.read)
+
+    @property
+    def read(self) -> tuple[Passage, ...]:
+        """The kept passages, best first, their reading without their spans; the very objects where there are none."""
+        return tuple(without(self.passages[i], self.verdicts[i].cuts) for i in self.kept_indices)
+
+    @property
+    def redacted_indices(self) -> tuple[int, ...]:
+        """Input positions of the kept passages that are read without their spans, best first."""
+        return tuple(i for i in self.kept_indices if self.verdicts[i].cuts)
+
+    def select(self, items: Sequence[T]) -> list[T]:
+        """The caller's own objects for the kept positions, best first: `docs = screening.select(docs)`.
+
+        They are whole, whatever is cut in `texts`.
+        """
+        if len(items) != len(self.passages):
+            raise InputError(
+                f"items holds {len(items)} objects but {len(self.passages)} passages were screened; pass the same list"
+            )
+        return [items[i] for i in self.kept_indices]
+
+    def rethreshold(self, threshold: float) -> Self:
+        """The same evidence with another threshold: dropped is what has a higher probability of being poison.
+
+        The kept passages stand in input order. Nothing is computed again, so this costs nothing; what is contested
+        stays what it was. What was kept without spans still is, or goes; of the others' spans those stay that have a
+        higher probability than the threshold, and what goes only now has none.
+
+        Args:
+            threshold: In [0, 1]; 1 keeps everything.
+
+        Raises:
+            InputError: The threshold is out of range, or the defense gave no probabilities.
+        """
+        if isinstance(threshold, bool) or not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
+            raise InputError(f"threshold must be a probability between 0 and 1, got {shown(threshold)}")
+        probability = self.evidence.arrays.get("probability")
+        if probability is None or probability.shape != (len(self.passages),):
+            raise InputError(
+                f"{self.defense} gives no probabilities, so its threshold cannot be moved afterwards; "
+                "screen again with other options, or use guard"
+            )
+        rank = {int(index): number for number, index in enumerate(np.flatnonzero(probability <= threshold))}
+        verdicts = tuple(
+            replace(
+                v,
+                kept=v.index in rank,
+                rank=rank.get(v.index),
+                reason=v.reason.where_kept(v.index in rank),
+                spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
+            )
+            for v in self.verdicts
+        )
+        arrays = {**self.evidence.arrays, "threshold": np.array(float(threshold))}
+        return replace(self, verdicts=verdicts, evidence=replace(self.evidence, arrays=arrays))
+
+    def explain(self) -> str:
+        """The decision in plain text, for a terminal."""
+        text: str = import_module(DRAWING).explain(self)
+        return text
+
+    def to_html(self) -> str:
+        """One self-contained page with the picture of the similarity graph and every reason, escaped."""
+        html: str = import_module(DRAWING).page([self])
+        return html
+
+    def summary(self) -> dict[str, Any]:
+        """What output rows carry: defense, kept positions and texts, verdicts; what else there is of `SUMMARY`."""
+        fields: dict[str, Any] = {
+            "defense": self.defense,
+            "kept": list(self.kept_indices),
+            "texts": list(self.texts),
+            "verdicts": [v.to_dict() for v in self.verdicts],
+        }
+        if self.contested:
+            fields["contested"] = [contest.to_dict() for contest in self.contested]
+        if self.claims:
+            fields["claims"] = [claim.to_dict() for claim in self.claims]
+        if self.evidence.notes:
+            fields["notes"] = list(self.evidence.notes)
+        return fields | {name: self.evidence[name].tolist() for name in SUMMARY if name in self.evidence}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON-ready values; `from_dict` reads it back (embeddings and the caller's objects stay out)."""
+        return {
+            **self.summary(),
+            "query": self.query,
+            "passages": [passage.to_dict() for passage in self.passages],
+            "evidence": self.evidence.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote, or what `summary` wrote with `query` and `passages` beside it.
+
+        Raises:
+            InputError: A field is missing or malformed.
+        """
+        try:
+            notes = tuple(map(str, data.get("notes", ())))
+            if "evidence" in data:
+                evidence = Evidence.from_dict(data["evidence"], notes)
+            else:
+                evidence = Evidence({name: np.array(data[name]) for name in SUMMARY if name in data}, notes)
+            fields = {name: data[name] for name in ("defense", "query", "verdicts")}
+            fields |= {name: data.get(name, ()) for name in ("contested", "claims")}
+            return from_row(cls, fields, passages=as_passages(data["passages"]), evidence=evidence)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"not a saved screening: {type(error).__name__}: {error}; pass what Screening.to_dict() wrote"
+            ) from error

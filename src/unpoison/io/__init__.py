@@ -1,0 +1,1 @@
+"""Rows of files to queries and passages, and results back to files."""

@@ -1,0 +1,212 @@
+"""Question files in, as streams: one row in memory at a time, and nothing trusted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from os import fstat
+from pathlib import Path
+from typing import IO
+
+from unpoison.errors import InputError, shown
+from unpoison.io.delimited import csv_lines, looks_like_csv
+from unpoison.io.file_rows import MAX_LINE, FileRow, Source, encoded, line_text, parsed, read_line
+from unpoison.io.parquet import ParquetSource
+
+__all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "open_source", "source_of"]
+
+MAX_JSON = 2**30
+"""Bytes of one JSON list: it is held in memory."""
+
+
+@contextmanager
+def open_source(path: str) -> Iterator[Source]:
+    """Open a question file, or standard input (`-`, JSON Lines).
+
+    The suffix says what it is: `.csv`, `.tsv`, `.json` (one list), `.parquet`, anything else is JSON Lines; all but
+    Parquet also with `.gz` behind.
+
+    Raises:
+        OSError: The file cannot be opened.
+        InputError: It is not what its name says.
+        MissingExtraError: Parquet needs an extra that is not installed.
+    """
+    if path == "-":
+        yield JsonLinesSource(sys.stdin.buffer, "standard input", None)
+        return
+    with Path(path).open("rb") as stream:
+        yield source_of(stream, path, fstat(stream.fileno()).st_size or None)
+
+
+def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
+    """The rows of an open file, by the suffix of its name.
+
+    Raises:
+        InputError, MissingExtraError: As for `open_source`.
+    """
+    path, packed = Path(name), None
+    if path.suffix.lower() == ".gz":
+        path, packed = path.with_suffix(""), stream
+        stream = _Unpacked(stream, name)
+    kind = path.suffix.lower()
+    if kind == ".parquet" and packed is None:
+        return ParquetSource(stream, name)
+    of = {".csv": CsvSource, ".tsv": CsvSource, ".json": JsonSource}.get(kind, JsonLinesSource)
+    return of(stream, name, size, packed)
+
+
+_FIELDS = ("query", "question", "passages", "text")
+"""What one row of any kind has, and no object of rows by id but for a row that is called so."""
+
+
+class _Unpacked(io.BufferedReader):
+    """A gzip file's content; damage is an `InputError`."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        super().__init__(gzip.GzipFile(fileobj=stream, mode="rb"))
+        self._called = name
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return self._reading(lambda: super(_Unpacked, self).readline(size))
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self._reading(lambda: super(_Unpacked, self).read(size))
+
+    def _reading(self, work: Callable[[], bytes]) -> bytes:
+        try:
+            return work()
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{self._called} is no whole gzip file: {error}; pack it again") from None
+
+
+class JsonLinesSource:
+    """One JSON object per line, UTF-8; blank lines are skipped but counted.
+
+    Args:
+        stream: The lines.
+        name: What messages call it.
+        size: The file's length in bytes, None where unknown.
+        packed: The file itself, where `stream` unpacks it: progress is counted in its bytes.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, size: int | None, packed: IO[bytes] | None = None) -> None:
+        self.stream = stream
+        self.name = name
+        self.size = size
+        self._packed = packed
+
+    def __iter__(self) -> Iterator[FileRow]:
+        position = 0
+        for number, (line, length) in enumerate(self.lines(), 1):
+            position += length
+            if (record := read_line(number, line, position)) is not None:
+                yield record
+
+    def lines(self) -> Iterator[tuple[bytes | None, int]]:
+        """Every line as it stands, None for one that is too long, and how many bytes it has in the file.
+
+        Raises:
+            InputError: The file is something else, as its first lines show.
+        """
+        before = 0
+        for line, length in self._rows():
+            if self._packed is None:
+                yield line, length
+            else:
+                now = self._packed.tell()
+                yield line, now - before
+                before = now
+
+    def _rows(self) -> Iterator[tuple[bytes | None, int]]:
+        first, begun, waiting = b"", False, list[tuple[bytes | None, int]]()
+        for line, length in self._stream_lines():
+            waiting.append((line, length))
+            if not begun:
+                text = b"" if line is None else line_text(line)
+                if text and not text.startswith(b"{"):
+                    self._refuse(first or text, text if first else None)
+                begun = bool(first and text) or (text.startswith(b"{") and _is_row(text))
+                first = first or text
+                if first and not begun:
+                    continue  # the next line tells a bad row from a file of another kind
+            yield from waiting
+            waiting.clear()
+        yield from waiting
+
+    def _refuse(self, first: bytes, second: bytes | None) -> None:
+        """Say once that the whole file is something else."""
+        if second is not None and first.startswith(b"{") and not second.startswith(b"{"):
+            raise InputError(
+                f"{self.name}: this looks like JSON objects over several lines; write each on one line, or give one "
+                "list or object in a file whose name ends in .json"
+            )
+        if first[:2] == b"\x1f\x8b":
+            raise InputError(f"{self.name}: this looks like gzip; give a file whose name ends in .jsonl.gz")
+        if first[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
+            raise InputError(f"{self.name}: this looks like a spreadsheet; save it as CSV in UTF-8")
+        if first[:4] == b"PAR1":
+            raise InputError(f"{self.name}: this looks like Parquet; give a file whose name ends in .parquet")
+        if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{self.name}: this looks like UTF-16; save it as UTF-8")
+        if first == b"[" or first.startswith(b"[{"):
+            raise InputError(f"{self.name}: this looks like one JSON list; give a file whose name ends in .json")
+        if looks_like_csv(first, second):
+            raise InputError(
+                f"{self.name}: this looks like CSV, its first line is {shown(first.decode('utf-8', 'replace'))}; "
+                "give a file whose name ends in .csv"
+            )
+
+    def _stream_lines(self) -> Iterator[tuple[bytes | None, int]]:
+        while line := self.stream.readline(MAX_LINE + 1):
+            if len(line) > MAX_LINE:
+                yield None, len(line) + self._skip_line()
+            else:
+                yield line, len(line)
+
+    def _skip_line(self) -> int:
+        """Read past the end of the line, and say how many bytes that was."""
+        skipped = 0
+        while part := self.stream.readline(2**20):
+            skipped += len(part)
+            if part.endswith(b"\n"):
+                break
+        return skipped
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        return isinstance(parsed(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+class CsvSource(JsonLinesSource):
+    """A table with a heading; every row stands for a line of JSON (`unpoison.io.delimited`)."""
+
+    def _rows(self) -> Iterator[tuple[bytes | None, int]]:
+        return csv_lines(self.stream, self.name, MAX_LINE)
+
+
+class JsonSource(JsonLinesSource):
+    """One JSON list of rows, an object of rows by id, or one row; it is read whole."""
+
+    def _rows(self) -> Iterator[tuple[bytes | None, int]]:
+        data = self.stream.read(MAX_JSON + 1)
+        if len(data) > MAX_JSON:
+            raise InputError(f"{self.name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
+        try:
+            whole = parsed(data)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{self.name} is no JSON: {error}") from None
+        if isinstance(whole, Mapping) and any(isinstance(whole.get(name), (str, list)) for name in _FIELDS):
+            whole = [whole]
+        elif isinstance(whole, Mapping):
+            whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
+        if not isinstance(whole, list):
+            raise InputError(f"{self.name} must hold a list or an object of rows, got {shown(whole)}")
+        for row in whole:
+            yield encoded(row), len(data) // max(len(whole), 1)

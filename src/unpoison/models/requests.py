@@ -1,0 +1,260 @@
+"""What an algorithm may ask of the outside, and how it asks: a defense does no I/O itself.
+
+A defense that needs models is a Python generator (a *flow*). It yields a tuple of requests that may run at the same
+time and is sent the replies, one per request, in order:
+
+    vectors, replies = yield Encode(texts), Generate(prompts, "atomic answer")
+
+`runtime/driver.py` runs a flow, synchronously or asynchronously; concurrency, retries, deadlines and accounting live
+there. So the order of calls can be tested without any model, and there is no second, asynchronous copy of a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator as PyGenerator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.models.prompts import Prompt
+from unpoison.text.answers import Relation
+from unpoison.types import Query, Reply, Screening
+
+__all__ = [
+    "Classify",
+    "Compare",
+    "Encode",
+    "Flow",
+    "Generate",
+    "Judge",
+    "Likelihood",
+    "NextToken",
+    "Read",
+    "Relate",
+    "Request",
+    "Retrieve",
+    "classify",
+    "compare",
+    "encode",
+    "generate",
+    "judge",
+    "likelihood",
+    "next_token",
+    "read",
+    "relate",
+    "retrieve",
+    "together",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Encode:
+    """Texts to vectors, shape (n, d), float32; of length 1 unless the encoder's similarity is "dot"."""
+
+    texts: tuple[str, ...]
+    purpose: str = "embedding"
+    queries: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Prompts to a list of `Reply`.
+
+    Attributes:
+        final: The screening behind the reply, where the reply is what the user reads: who listens hears both early.
+    """
+
+    prompts: tuple[Prompt, ...]
+    purpose: str = "answer"
+    final: Screening | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """(premise, hypothesis) pairs to P(entailment), P(neutral), P(contradiction), shape (n, 3)."""
+
+    pairs: tuple[tuple[str, str], ...]
+    purpose: str = "entailment"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Passages to what each says to the question (`models.passage_reader.Reading`), by a generator that reads."""
+
+    question: str
+    passages: tuple[str, ...]
+    purpose: str = "reading"
+
+
+@dataclass(frozen=True, slots=True)
+class Relate:
+    """Pairs of answers to one question to a list of `Relation`, by a generator that compares answers (a reader)."""
+
+    question: str
+    pairs: tuple[tuple[str, str], ...]
+    purpose: str = "rivals"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """(text, text) pairs to relevance scores of a cross-encoder, shape (n,)."""
+
+    pairs: tuple[tuple[str, str], ...]
+    purpose: str = "relevance"
+
+
+@dataclass(frozen=True, slots=True)
+class Classify:
+    """Texts to the probability that each holds a prompt injection, shape (n,)."""
+
+    texts: tuple[str, ...]
+    purpose: str = "prompt injection"
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Texts to a list of token log-probabilities, one array of shape (T - 1,) for each."""
+
+    texts: tuple[str, ...]
+    purpose: str = "likelihood"
+
+
+@dataclass(frozen=True, slots=True)
+class NextToken:
+    """Prompts, each with the same reply so far, to log-probabilities of the next token, shape (n, vocabulary)."""
+
+    prompts: tuple[Prompt, ...]
+    tokens: tuple[int, ...]
+    purpose: str = "next token"
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Questions to a list with the passages of each, in the form in which the caller's retriever gives them."""
+
+    questions: tuple[str | Query, ...]
+    purpose: str = "retrieval"
+
+
+Request: TypeAlias = Encode | Generate | Judge | Read | Relate | Compare | Classify | Likelihood | NextToken | Retrieve
+
+Flow: TypeAlias = PyGenerator[tuple[Request, ...], tuple[Any, ...], T]
+"""A generator that yields requests, receives replies, and returns a `T`."""
+
+
+def encode(texts: Sequence[str], purpose: str = "embedding", *, queries: bool = False) -> Flow[NDArray[np.float32]]:
+    """Ask for vectors; with `queries`, of questions, for which an encoder may have a tower of its own.
+
+    Use it as `vectors = yield from encode(texts)`.
+    """
+    (vectors,) = yield (Encode(tuple(texts), purpose, queries),)
+    return vectors  # type: ignore[no-any-return]
+
+
+def generate(prompts: Sequence[Prompt], purpose: str = "answer", final: Screening | None = None) -> Flow[list[Reply]]:
+    """Ask for replies.
+
+    Use it as `replies = yield from generate(prompts)`; give `final` where one reply is what the user reads.
+    """
+    (replies,) = yield (Generate(tuple(prompts), purpose, final),)
+    return replies  # type: ignore[no-any-return]
+
+
+def judge(pairs: Sequence[tuple[str, str]], purpose: str = "entailment") -> Flow[NDArray[np.float64]]:
+    """Ask for judgements.
+
+    Use it as `probabilities = yield from judge(pairs)`.
+    """
+    (probabilities,) = yield (Judge(tuple(pairs), purpose),)
+    return probabilities  # type: ignore[no-any-return]
+
+
+def read(question: str, passages: Sequence[str], purpose: str = "reading") -> Flow[list[Any]]:
+    """Ask what each passage says: `answer`, and `no_answer`, the probability that it says nothing.
+
+    Use it as `readings = yield from read(question, passages)`.
+    """
+    (readings,) = yield (Read(question, tuple(passages), purpose),)
+    return readings  # type: ignore[no-any-return]
+
+
+def relate(question: str, pairs: Sequence[tuple[str, str]], purpose: str = "rivals") -> Flow[list[Relation]]:
+    """Ask how answers relate.
+
+    Use it as `relations = yield from relate(question, pairs)`.
+    """
+    (relations,) = yield (Relate(question, tuple(pairs), purpose),)
+    return relations  # type: ignore[no-any-return]
+
+
+def compare(pairs: Sequence[tuple[str, str]], purpose: str = "relevance") -> Flow[NDArray[np.float64]]:
+    """Ask for scores.
+
+    Use it as `scores = yield from compare(pairs)`.
+    """
+    (scores,) = yield (Compare(tuple(pairs), purpose),)
+    return scores  # type: ignore[no-any-return]
+
+
+def classify(texts: Sequence[str], purpose: str = "prompt injection") -> Flow[NDArray[np.float64]]:
+    """Ask how likely texts hold a prompt injection.
+
+    Use it as `probabilities = yield from classify(texts)`.
+    """
+    (probabilities,) = yield (Classify(tuple(texts), purpose),)
+    return probabilities  # type: ignore[no-any-return]
+
+
+def likelihood(texts: Sequence[str], purpose: str = "likelihood") -> Flow[list[NDArray[np.float64]]]:
+    """Ask for token likelihoods.
+
+    Use it as `log_probabilities = yield from likelihood(texts)`.
+    """
+    (values,) = yield (Likelihood(tuple(texts), purpose),)
+    return values  # type: ignore[no-any-return]
+
+
+def next_token(prompts: Sequence[Prompt], tokens: Sequence[int]) -> Flow[NDArray[np.float64]]:
+    """Ask what comes next: one row of log-probabilities for each prompt."""
+    (values,) = yield (NextToken(tuple(prompts), tuple(tokens)),)
+    return values  # type: ignore[no-any-return]
+
+
+def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
+    """Ask for the passages of each question."""
+    (retrieved,) = yield (Retrieve(tuple(questions)),)
+    return retrieved  # type: ignore[no-any-return]
+
+
+def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
+    """Run two flows side by side: what both ask for at the same step runs at the same time.
+
+    `screening, replies = yield from together(self.screening(query, passages), generate(prompts))`
+    """
+    flows, results = (left, right), [None, None]
+    pending: list[tuple[Request, ...] | None] = [_next(flow, None, results, side) for side, flow in enumerate(flows)]
+    while any(requests is not None for requests in pending):
+        first = pending[0] or ()
+        replies = yield (*first, *(pending[1] or ()))
+        parts = replies[: len(first)], replies[len(first) :]
+        pending = [
+            None if requests is None else _next(flows[side], parts[side], results, side)
+            for side, requests in enumerate(pending)
+        ]
+    return results[0], results[1]
+
+
+def _next(
+    flow: Flow[Any], replies: tuple[Any, ...] | None, results: list[Any], side: int
+) -> tuple[Request, ...] | None:
+    """The flow's next requests; None once it has ended, with its result noted."""
+    try:
+        return next(flow) if replies is None else flow.send(replies)
+    except StopIteration as stop:
+        results[side] = stop.value
+        return None

@@ -1,0 +1,1 @@
+"""How a screening is drawn: on a terminal, and as one page."""

@@ -1,0 +1,1 @@
+"""Runs flows: requests become model calls, checked, bounded and side by side."""

@@ -1,0 +1,317 @@
+"""Runs flows: the only place where a defense meets the outside.
+
+`run` and `arun` are the same loop, one with threads and one with tasks. Both bound the calls in flight, retry what may
+succeed later, keep one deadline over the whole answer, ask equal things once, check every reply, and account for
+every call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
+
+from unpoison.errors import DeadlineError, ModelError, OptionError, UnpoisonError
+from unpoison.models.protocols import Listener, Models
+from unpoison.models.requests import Flow, Generate, Request
+from unpoison.runtime.flows import as_requests, explained
+from unpoison.runtime.jobs import Job, Plan, model_error, plan
+from unpoison.types import Call, Reply
+from unpoison.utils.threads import on_thread, started
+from unpoison.utils.tracing import Mark, called
+
+__all__ = ["Limits", "arun", "run"]
+
+T = TypeVar("T")
+
+_LEAVE = 1.0
+"""Seconds that cancelled asynchronous calls have to end before they are left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of one answer.
+
+    Attributes:
+        in_flight: Model calls that may run at the same time.
+        deadline: Seconds for the whole answer, None for no bound. A computation on this machine (a local encoder or
+            NLI model) is not interrupted: `screen` and `answer` return late, or raise at the next call.
+        timeout: Seconds for one call, after which it counts as failed and may be retried; None for no bound but the
+            deadline. A local model that takes all prompts in one call may use the whole deadline.
+        retries: How often a call that may succeed later is tried again.
+        backoff: Seconds before the first retry; doubled each time, with jitter, unless the server names a time.
+        longest_wait: No single wait is longer than this, whatever the server asks.
+    """
+
+    in_flight: int = 32
+    deadline: float | None = 120.0
+    timeout: float | None = 60.0
+    retries: int = 3
+    backoff: float = 0.5
+    longest_wait: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.in_flight < 1:
+            raise OptionError(f"in_flight must be at least 1, got {self.in_flight}")
+        if self.retries < 0:
+            raise OptionError(f"retries must be 0 or more, got {self.retries}")
+        for name in ("deadline", "timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise OptionError(f"{name} must be positive seconds or None, got {seconds}")
+        for name in ("backoff", "longest_wait"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
+
+
+_USUAL = Limits()
+
+
+class _Clock:
+    """The time that remains for the whole answer."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.stopped = Event()
+        self.end = None if limits.deadline is None else time.monotonic() + limits.deadline
+
+    def remaining(self) -> float | None:
+        if self.end is None:
+            return None
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise self.late()
+        return left
+
+    def for_call(self, job: Job) -> float | None:
+        """The seconds that one call may take."""
+        left, timeout = self.remaining(), None if job.patient else self.limits.timeout
+        return min((bound for bound in (left, timeout) if bound is not None), default=None)
+
+    def late(self) -> DeadlineError:
+        return DeadlineError(
+            f"no answer within {self.limits.deadline:g} s; "
+            "raise the deadline, use a faster model, or send fewer passages"
+        )
+
+    def wait_before_retry(self, error: ModelError, attempt: int) -> float:
+        """Seconds to wait, or raise `error` when waiting is of no use."""
+        if not error.retryable or attempt > self.limits.retries:
+            raise error
+        wait = error.retry_after
+        if wait is None:
+            wait = self.limits.backoff * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311  jitter, not a secret
+        wait = min(wait, self.limits.longest_wait)
+        left = self.remaining()
+        if left is not None and wait >= left:
+            raise error
+        return wait
+
+
+def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T, tuple[Call, ...]]:
+    """Run a flow to its end on this thread, model calls on threads of their own.
+
+    Returns:
+        What the flow returned, and the account of every call.
+
+    Raises:
+        ModelError: A call failed for good, or its result cannot be used.
+        DeadlineError: The deadline passed.
+        OptionError: The flow asked for a model that was not given.
+    """
+    clock, calls = _Clock(limits or _USUAL), list[Call]()
+    try:
+        step = _advance(flow, None)
+        while not isinstance(step, _Ended):
+            plans = [plan(request, models) for request in step]
+            jobs = [job for planned in plans for job in planned.jobs]
+            done = [_attempt(jobs[0], clock)] if len(jobs) == 1 and jobs[0].local else _all_of(jobs, clock)
+            step = _advance(flow, _replies(plans, done, calls))
+        return step.value, tuple(calls)
+    finally:
+        clock.stopped.set()
+        flow.close()
+
+
+async def arun(
+    flow: Flow[T], models: Models, limits: Limits | None = None, listener: Listener | None = None
+) -> tuple[T, tuple[Call, ...]]:
+    """`run` for asyncio: native asynchronous calls where the model has them, threads elsewhere.
+
+    A listener hears of the screening before the model is asked for the answer, and then the reply as it comes.
+    """
+    clock, calls = _Clock(limits or _USUAL), list[Call]()
+    gate = asyncio.Semaphore(clock.limits.in_flight)
+    try:
+        step = _advance(flow, None)
+        while not isinstance(step, _Ended):
+            for request in step:
+                if listener is not None and isinstance(request, Generate) and request.final is not None:
+                    listener.screened(request.final)
+            plans = [plan(request, models, listener) for request in step]
+            done = await _all_of_async([job for planned in plans for job in planned.jobs], clock, gate)
+            step = _advance(flow, _replies(plans, done, calls))
+        return step.value, tuple(calls)
+    finally:
+        flow.close()
+
+
+class _Ended(NamedTuple):
+    value: Any
+
+
+def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, ...] | _Ended:
+    """The flow's next requests, or its end. A `StopIteration` out of a model is thus never taken for the end."""
+    try:
+        step = next(flow) if replies is None else flow.send(replies)
+    except StopIteration as stop:
+        return _Ended(stop.value)
+    except UnpoisonError:
+        raise
+    except Exception as error:
+        raise explained(error) from error.__cause__
+    return as_requests(step)
+
+
+class _JobResult(NamedTuple):
+    value: Any
+    call: Call
+
+
+def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call]) -> tuple[Any, ...]:
+    """Record the calls and give each request its reply."""
+    calls.extend(result.call for result in done)
+    replies, start = [], 0
+    for planned in plans:
+        end = start + len(planned.jobs)
+        replies.append(planned.reply([result.value for result in done[start:end]]))
+        start = end
+    return tuple(replies)
+
+
+def _attempt(job: Job, clock: _Clock) -> _JobResult:
+    """Call once, and again while that may help and the answer is still wanted."""
+    with called(job.kind, job.model, job.purpose, job.items) as mark:
+        return _marked(_tried(job, clock), mark)
+
+
+def _tried(job: Job, clock: _Clock) -> _JobResult:
+    began, attempt = time.perf_counter(), 1
+    while True:
+        try:
+            value = job.check(job.do(clock.for_call(job)))
+            if not job.local:
+                clock.remaining()  # a model that swallows its cancellation comes back late
+        except Exception as error:
+            pause = clock.wait_before_retry(model_error(error, job), attempt)
+        else:
+            return _job_result(job, value, began, attempt)
+        if clock.stopped.wait(pause):
+            raise clock.late()
+        attempt += 1
+
+
+async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
+    with called(job.kind, job.model, job.purpose, job.items) as mark:
+        return _marked(await _tried_async(job, clock, gate), mark)
+
+
+async def _tried_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
+    began, attempt = time.perf_counter(), 1
+    while True:
+        try:
+            async with gate:
+                timeout = clock.for_call(job)
+                value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
+            if job.ado:
+                clock.remaining()  # a model that swallows its cancellation comes back late
+        except Exception as error:
+            pause = clock.wait_before_retry(model_error(error, job), attempt)
+        else:
+            return _job_result(job, value, began, attempt)
+        await asyncio.sleep(pause)
+        attempt += 1
+
+
+def _marked(result: _JobResult, mark: Mark) -> _JobResult:
+    """Tell the trace what a call took."""
+    call = result.call
+    mark("unpoison.attempts", call.attempts)
+    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
+        if count is not None:
+            mark(f"gen_ai.usage.{name}_tokens", count)
+    if call.cached:
+        mark("unpoison.cached", True)
+    return result
+
+
+def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_JobResult]:
+    """All outcomes in order; on the first failure, and at the deadline, what has not begun never begins."""
+    futures: list[Future[_JobResult]] = [Future() for _ in jobs]
+    waiting = deque(zip(jobs, futures, strict=True))
+
+    def work() -> None:
+        while waiting and not clock.stopped.is_set():
+            try:
+                job, future = waiting.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                future.set_result(_attempt(job, clock))
+            except BaseException as error:
+                future.set_exception(error)
+
+    for _ in range(min(clock.limits.in_flight, len(jobs))):
+        started(work)
+    wait(futures, clock.remaining(), FIRST_EXCEPTION)
+    return _finished(futures, clock)
+
+
+async def _all_of_async(jobs: Sequence[Job], clock: _Clock, gate: asyncio.Semaphore) -> list[_JobResult]:
+    if not jobs:
+        return []
+    tasks = [asyncio.create_task(_attempt_async(job, clock, gate)) for job in jobs]
+    try:
+        await asyncio.wait(tasks, timeout=clock.remaining(), return_when=asyncio.FIRST_EXCEPTION)
+        return _finished(tasks, clock)
+    finally:
+        if unfinished := [task for task in tasks if task.cancel()]:
+            await asyncio.wait(unfinished, timeout=_LEAVE)
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # asyncio logs exceptions that nobody looked at
+
+
+def _finished(
+    futures: Sequence[Future[_JobResult]] | Sequence[asyncio.Task[_JobResult]], clock: _Clock
+) -> list[_JobResult]:
+    """All outcomes, or the failure of the first that failed, or the deadline."""
+    outcomes = [future.result() for future in futures if future.done()]
+    if len(outcomes) < len(futures):
+        raise clock.late()
+    return outcomes
+
+
+def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult:
+    call = Call(job.kind, job.model, job.purpose, time.perf_counter() - began, job.items, attempts)
+    if job.kind == "generate":
+        replies = [value] if isinstance(value, Reply) else value
+        call = replace(
+            call,
+            prompt_tokens=_total(reply.prompt_tokens for reply in replies),
+            completion_tokens=_total(reply.completion_tokens for reply in replies),
+            cached=all(reply.cached for reply in replies),
+        )
+    return _JobResult(value, call)
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    reported = [count for count in counts if count is not None]
+    return sum(reported) if reported else None

@@ -1,0 +1,392 @@
+"""What a request comes to: the model calls it needs, checked, each distinct item once.
+
+Models are other people's code. A result of the wrong kind, shape or range, and an exception that is not ours, becomes a
+`ModelError` that names the model, so that nothing behind the driver has to doubt what it was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.errors import ModelError, OptionError, UnpoisonError, shown
+from unpoison.models.prompts import Prompt
+from unpoison.models.protocols import (
+    AsyncGenerator,
+    AsyncRetriever,
+    BatchGenerator,
+    Listener,
+    Models,
+    StreamingGenerator,
+    TokenByToken,
+    TwoTowers,
+)
+from unpoison.models.requests import (
+    Classify,
+    Compare,
+    Encode,
+    Generate,
+    Judge,
+    Likelihood,
+    NextToken,
+    Read,
+    Relate,
+    Request,
+    Retrieve,
+)
+from unpoison.text.answers import Relation
+from unpoison.types import Query, Reply
+
+__all__ = ["Job", "Plan", "model_error", "plan"]
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(slots=True)
+class Job:
+    """One model call.
+
+    Attributes:
+        do: The call, given the seconds it may take.
+        check: Its result as the flow may rely on it, or `ModelError`.
+        ado: The call for asyncio, where the model has a native one.
+        local: A computation on this machine, done in the caller's thread when there is nothing to do beside it.
+        patient: Whether the call may use all the time that is left.
+    """
+
+    kind: str
+    model: str
+    purpose: str
+    items: int
+    do: Callable[[float | None], Any]
+    check: Callable[[Any], Any]
+    ado: Callable[[float | None], Awaitable[Any]] | None = None
+    local: bool = True
+    patient: bool = False
+
+
+class Plan(NamedTuple):
+    """The jobs of one request, and how their results become its reply."""
+
+    jobs: Sequence[Job]
+    reply: Callable[[Sequence[Any]], Any]
+
+
+def plan(request: Request, models: Models, listener: Listener | None = None) -> Plan:
+    """The model calls that a request needs.
+
+    Args:
+        request: What a flow asks for.
+        models: What it may use.
+        listener: Who hears the reply that the user reads as it comes, where the model gives it so.
+
+    Raises:
+        OptionError: The request needs a model that was not given.
+    """
+    match request:
+        case Encode(texts, purpose, queries):
+            encoder = _given(models.encoder, "encoder")
+            call = encoder.encode_queries if queries and isinstance(encoder, TwoTowers) else encoder.encode
+            return _plan_items("encode", encoder, call, texts, purpose)
+        case Judge(pairs, purpose):
+            nli = _given(models.nli, "nli")
+            return _plan_items("judge", nli, nli.judge, pairs, purpose)
+        case Read(question, passages, purpose):
+            reader = _reader(models, "read")
+            return _plan_items("read", reader, lambda items: reader.read(question, items), passages, purpose)
+        case Relate(question, pairs, purpose):
+            reader = _reader(models, "relations")
+            return _plan_items("relate", reader, lambda items: reader.relations(question, items), pairs, purpose)
+        case Compare(pairs, purpose):
+            scorer = _given(models.cross_encoder, "cross_encoder")
+            return _plan_items("compare", scorer, scorer.score, pairs, purpose)
+        case Classify(texts, purpose):
+            classifier = _given(models.injection, "injection_model")
+            return _plan_items("classify", classifier, classifier.probabilities, texts, purpose)
+        case Likelihood(texts, purpose):
+            language_model = _given(models.language_model, "language_model")
+            return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
+        case Generate(prompts, purpose, final):
+            styled = tuple(prompt.styled(models.style) for prompt in prompts)
+            heard = listener if final is not None and len(styled) == 1 else None
+            return _plan_generation(styled, purpose, models, heard)
+        case NextToken(prompts, tokens, purpose):
+            return _plan_token(tuple(prompt.styled(models.style) for prompt in prompts), tokens, purpose, models)
+        case Retrieve(questions, purpose):
+            return _plan_retrieval(questions, purpose, models)
+
+
+def _reader(models: Models, method: str) -> Any:
+    generator = _given(models.generator, "generator")
+    if not callable(getattr(generator, method, None)):
+        raise OptionError(f"{shown(generator.name)} is no reader, it has no {method}(); pass generator='reader'")
+    return generator
+
+
+def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: tuple[Any, ...], purpose: str) -> Plan:
+    """One call for all items, each distinct item once; the reply has an entry for every item."""
+    check, nothing = _RESULTS[kind]
+    if not items:
+        return Plan([], lambda _: nothing())
+    distinct, where = _distinct(items)
+    job = Job(
+        kind,
+        model.name,
+        purpose,
+        len(distinct),
+        lambda _: call(distinct),
+        lambda value: check(value, len(distinct), model.name),
+        local=not getattr(model, "remote", False),
+    )
+
+    def reply(done: Sequence[Any]) -> Any:
+        (result,) = done
+        if len(distinct) == len(items):
+            return result
+        return [result[i] for i in where] if isinstance(result, list) else result[where]
+
+    return Plan([job], reply)
+
+
+def _plan_generation(
+    prompts: tuple[Prompt, ...], purpose: str, models: Models, listener: Listener | None = None
+) -> Plan:
+    generator = _given(models.generator, "generator")
+    if listener is not None and isinstance(generator, StreamingGenerator):
+        return _plan_stream(prompts[0], purpose, generator, listener)
+    keys, where = _distinct([(prompt.task, prompt.max_tokens, prompt.text()) for prompt in prompts])
+    first = dict(zip(reversed(where), reversed(prompts), strict=True))
+    distinct_prompts = [first[number] for number in range(len(keys))]
+    name = generator.name
+    if isinstance(generator, BatchGenerator):
+        batch = Job(
+            "generate",
+            name,
+            purpose,
+            len(distinct_prompts),
+            lambda timeout: generator.generate_batch(distinct_prompts, timeout=timeout),
+            lambda value: _all_replies(value, len(distinct_prompts), name),
+            local=False,
+            patient=True,
+        )
+        return Plan([batch] if distinct_prompts else [], lambda done: [done[0][i] for i in where])
+
+    def job(prompt: Prompt) -> Job:
+        ado = (lambda t: generator.agenerate(prompt, timeout=t)) if isinstance(generator, AsyncGenerator) else None
+        do = lambda t: generator.generate(prompt, timeout=t)  # noqa: E731  beside its twin
+        return Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
+
+    return Plan([job(prompt) for prompt in distinct_prompts], lambda done: [done[i] for i in where])
+
+
+def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, listener: Listener) -> Plan:
+    """One call whose reply is heard as it comes. Once a piece was heard it is not tried again."""
+    name = generator.name
+
+    async def ado(timeout: float | None) -> Reply | None:
+        heard = False
+        try:
+            async with asyncio.timeout(timeout):
+                async for piece in generator.astream(prompt, timeout=timeout):
+                    if isinstance(piece, Reply):
+                        return piece
+                    heard = True
+                    listener.said(piece)
+        except Exception as error:
+            if heard:
+                raise ModelError(f"{shown(name)} broke off in its reply; ask again") from error
+            raise
+        return None  # which is no reply, and said so
+
+    do = lambda timeout: generator.generate(prompt, timeout=timeout)  # noqa: E731  beside its twin
+    job = Job("generate", name, purpose, 1, do, lambda value: _reply(value, name), ado, local=False)
+    return Plan([job], list)
+
+
+def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: str, models: Models) -> Plan:
+    generator = _given(models.generator, "generator")
+    if not isinstance(generator, TokenByToken):
+        raise OptionError(
+            f"{shown(generator.name)} does not say how likely the next token is, which this defense needs; "
+            "use a local model, hf:NAME_OR_PATH"
+        )
+    do = lambda _: generator.next_token(prompts, tokens)  # noqa: E731  a call that is made later
+    job = Job(
+        "next token", generator.name, purpose, len(prompts), do, lambda v: _next_tokens(v, len(prompts), generator.name)
+    )
+    return Plan([job], lambda done: done[0])
+
+
+def _plan_retrieval(questions: tuple[str | Query, ...], purpose: str, models: Models) -> Plan:
+    """One call for each distinct question, all at the same time."""
+    retriever = _given(models.retriever, "retriever")
+    name = str(getattr(retriever, "name", None) or getattr(retriever, "__name__", type(retriever).__name__))
+    distinct, where = _distinct(questions)
+
+    def job(question: str | Query) -> Job:
+        ado = (lambda _: retriever.acall(question)) if isinstance(retriever, AsyncRetriever) else None
+        do = lambda _: _listed(retriever(question), name)  # noqa: E731  beside its twin
+        return Job("retrieve", name, purpose, 1, do, lambda listed: _listed(listed, name), ado, local=False)
+
+    return Plan([job(question) for question in distinct], lambda done: [done[i] for i in where])
+
+
+def _given(model: T | None, name: str) -> T:
+    if model is None:
+        raise OptionError(f"this defense needs a model here and was given none; pass {name}=...")
+    return model
+
+
+def _distinct(items: Sequence[K]) -> tuple[list[K], list[int]]:
+    """Each item once, in first-seen order, and for every input position where it went."""
+    position: dict[K, int] = {}
+    where = [position.setdefault(item, len(position)) for item in items]
+    return list(position), where
+
+
+def model_error(error: Exception, job: Job) -> ModelError:
+    """What a call raised, as a `ModelError`; our own errors of other kinds are passed on."""
+    if isinstance(error, ModelError):
+        return error
+    if isinstance(error, UnpoisonError):
+        raise error
+    failure = ModelError(
+        f"{job.kind} model {shown(job.model)} raised {type(error).__name__}: {shown(str(error), 200)}",
+        retryable=isinstance(error, (TimeoutError, ConnectionError)),
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def _listed(value: Any, model: str) -> list[Any]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ModelError(f"retrieve model {shown(model)} must return a list of passages, got {shown(value)}")
+    return list(value)
+
+
+def _reply(value: object, model: str) -> Reply:
+    if isinstance(value, str):
+        return Reply(value)
+    if not isinstance(value, Reply) or not isinstance(value.text, str):
+        raise ModelError(f"generate model {shown(model)} must return a Reply or a string, got {shown(value)}")
+    return value
+
+
+def _all_replies(value: object, count: int, model: str) -> list[Reply]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != count:
+        length = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else shown(value)
+        raise ModelError(f"generate model {shown(model)} must return {count} replies for {count} prompts, got {length}")
+    return [_reply(reply, model) for reply in value]
+
+
+def _vectors(value: object, count: int, model: str) -> NDArray[np.float32]:
+    vectors = _array("encode", value, count, model, "(n, d)", lambda shape: len(shape) == 2 and shape[1] > 0)
+    return vectors.astype(np.float32, copy=False)
+
+
+def _judgements(value: object, count: int, model: str) -> NDArray[np.float64]:
+    return _probabilities(
+        "judge", model, _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,))
+    )
+
+
+def _classes(value: object, count: int, model: str) -> NDArray[np.float64]:
+    return _probabilities(
+        "classify", model, _array("classify", value, count, model, "(n,)", lambda shape: len(shape) == 1)
+    )
+
+
+def _probabilities(kind: str, model: str, values: NDArray[Any]) -> NDArray[np.float64]:
+    rows = values.astype(np.float64, copy=False)
+    if rows.min() < -_TOLERANCE or rows.max() > 1 + _TOLERANCE:
+        raise ModelError(
+            f"{kind} model {shown(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
+            f"{rows.max():g}; apply a softmax to its logits"
+        )
+    return np.clip(rows, 0.0, 1.0)
+
+
+def _scores(value: object, count: int, model: str) -> NDArray[np.float64]:
+    values = _array("compare", value, count, model, "(n,)", lambda shape: len(shape) == 1)
+    return values.astype(np.float64, copy=False)
+
+
+def _next_tokens(value: object, count: int, model: str) -> NDArray[np.float64]:
+    rows = _array("next token", value, count, model, "(n, vocabulary)", lambda shape: len(shape) == 2 and shape[1] > 0)
+    if rows.max() > _TOLERANCE:
+        raise ModelError(f"{shown(model)} must return logarithms of probabilities, got {rows.max():g}")
+    return np.minimum(rows.astype(np.float64), 0.0)
+
+
+def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
+    if not isinstance(value, list) or len(value) != count:
+        raise ModelError(f"likelihood model {shown(model)} must return a list of {count} arrays, got {shown(value)}")
+    arrays = []
+    for row in value:
+        values = _array("likelihood", row, np.size(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
+        if values.max(initial=-1.0) > _TOLERANCE:
+            raise ModelError(
+                f"likelihood model {shown(model)} must return logarithms of probabilities, got {values.max():g}"
+            )
+        arrays.append(np.minimum(values.astype(np.float64), 0.0))
+    return arrays
+
+
+def _readings(value: object, count: int, model: str) -> list[Any]:
+    def fits(item: object) -> bool:
+        return isinstance(getattr(item, "answer", None), str) and isinstance(getattr(item, "no_answer", None), float)
+
+    if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
+        raise ModelError(
+            f"read model {shown(model)} must return a list of {count} Reading for {count} passages, got {shown(value)}"
+        )
+    return value
+
+
+def _relations(value: object, count: int, model: str) -> list[Relation]:
+    if not isinstance(value, list) or len(value) != count or not all(isinstance(item, Relation) for item in value):
+        raise ModelError(
+            f"relate model {shown(model)} must return a list of {count} Relation for {count} pairs, got {shown(value)}"
+        )
+    return value
+
+
+def _array(
+    kind: str, value: object, count: int, model: str, form: str, fits: Callable[[tuple[int, ...]], bool]
+) -> NDArray[Any]:
+    """A finite array of numbers with one row for each of `count` items."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu" or array.shape[:1] != (count,) or not fits(array.shape):
+        got = f"shape {array.shape}" if array.dtype.kind in "fiu" else shown(value)
+        raise ModelError(
+            f"{kind} model {shown(model)} must return numbers of shape {form} with n = {count}, one row for each item, "
+            f"got {got}"
+        )
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise ModelError(f"{kind} model {shown(model)} returned a value that is not finite, for item {row} of {count}")
+    return array
+
+
+_TOLERANCE = 1e-3
+"""How far rounding, in half precision at worst, may carry a probability out of its range."""
+
+_RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]] = {
+    "encode": (_vectors, lambda: np.zeros((0, 1), np.float32)),
+    "judge": (_judgements, lambda: np.zeros((0, 3))),
+    "read": (_readings, list),
+    "relate": (_relations, list),
+    "classify": (_classes, lambda: np.zeros(0)),
+    "compare": (_scores, lambda: np.zeros(0)),
+    "likelihood": (_log_probabilities, list),
+}
+"""For each kind of call on items: its check, and the reply to no items at all."""

@@ -1,0 +1,33 @@
+"""Poison at rest: in an index (scan, ingest, quarantine), in a log (audit), behind an answer (trace).
+
+The names below are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unpoison.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from unpoison.scan.documents import Document
+    from unpoison.scan.findings import Finding, Scan
+    from unpoison.scan.ingest import Decision, Ingest, Ingested
+    from unpoison.scan.scanning import scan
+    from unpoison.types import Span
+
+_HOMES = {
+    "Decision": "ingest",
+    "Document": "documents",
+    "Finding": "findings",
+    "Ingest": "ingest",
+    "Ingested": "ingest",
+    "Scan": "findings",
+    "Span": "findings",
+    "scan": "scanning",
+}
+
+__all__ = ["Decision", "Document", "Finding", "Ingest", "Ingested", "Scan", "Span", "scan"]
+
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,178 @@
+"""What an audit comes to, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from unpoison.scan.onset import DropTimeline, Onset
+
+__all__ = ["AuditReport", "AuditedDocument", "AuditedQuestion", "FalseAlarm", "Origin"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedDocument:
+    """One document over the whole log.
+
+    Attributes:
+        id: Its id, or # and a hash of its text.
+        label: The beginning of its text, "" where the log has none.
+        source, author: Where it came from, "" where unknown.
+        seen, dropped: In how many answers it was retrieved, and kept from the model.
+        expected: How often a document seen so often is dropped on average.
+        chance: The probability of drops for so many questions by chance, in [0, 1].
+        suspicion: Its mean probability of poison, in [0, 1].
+        questions: Different questions for which it was dropped.
+        orders: How often it was dropped for a prompt injection.
+        first, first_dropped, last_dropped: Seconds since 1970, None where the log has no times.
+        flagged: Whether it was dropped for two questions or more, and for so many by chance in less than one of 1,000
+            cases; or for a question under attack.
+    """
+
+    id: str
+    label: str
+    source: str
+    author: str
+    seen: int
+    dropped: int
+    expected: float
+    chance: float
+    suspicion: float
+    questions: int
+    orders: int
+    first: float | None
+    first_dropped: float | None
+    last_dropped: float | None
+    flagged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One source or author over the whole log.
+
+    Attributes:
+        kind: "source" or "author".
+        name: As in the log.
+        documents, dropped_documents: How many of it were seen, and dropped at least once.
+        seen, dropped, expected, chance: As for a document, over all of them.
+        first_dropped: Seconds since 1970, or None.
+        flagged: As for a document.
+    """
+
+    kind: str
+    name: str
+    documents: int
+    dropped_documents: int
+    seen: int
+    dropped: int
+    expected: float
+    chance: float
+    first_dropped: float | None
+    flagged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedQuestion:
+    """One question over the whole log.
+
+    Attributes:
+        id: A hash of its text.
+        asked: The beginning of its text, "" where the log has none.
+        rows, attacked: How often it was asked, and something was dropped for it.
+        documents: Different documents that were dropped for it.
+        seen, dropped, expected: As for a document.
+        chance: The probability of so many different documents dropped by chance, in [0, 1].
+        first_attacked: Seconds since 1970, or None.
+        flagged: Whether it is under attack: two documents or more, by chance in less than one of 1,000 cases.
+    """
+
+    id: str
+    asked: str
+    rows: int
+    attacked: int
+    documents: int
+    seen: int
+    dropped: int
+    expected: float
+    chance: float
+    first_attacked: float | None
+    flagged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarm:
+    """A document that is dropped for unrelated questions, and says what the kept ones say.
+
+    Attributes:
+        document: Which.
+        topics: Groups of questions without a word in common for which it was dropped.
+        agrees: The mean share of its names and numbers that kept passages have too; None where the log does not say.
+    """
+
+    document: AuditedDocument
+    topics: int
+    agrees: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit comes to; every list with the most remarkable first, and no longer than was wanted.
+
+    Attributes:
+        rows: Events that were counted.
+        seen, dropped: Documents in them, repetitions included.
+        totals: How many there are in all: documents, flagged documents, attacked (flagged) questions, false_alarms.
+        documents, origins, questions, false_alarms: The most remarkable of those that were dropped at all.
+        timeline: Rows and drops over time.
+        onset: Since when more is dropped; None where nothing changed, or the log has no times.
+        defenses: Name -> share of documents that it dropped.
+        notes: What a reader has to know.
+    """
+
+    rows: int
+    seen: int
+    dropped: int
+    totals: Mapping[str, int]
+    documents: tuple[AuditedDocument, ...]
+    origins: tuple[Origin, ...]
+    questions: tuple[AuditedQuestion, ...]
+    false_alarms: tuple[FalseAlarm, ...]
+    timeline: DropTimeline
+    onset: Onset | None
+    defenses: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """What alert rules may name."""
+        return {
+            "documents": self.totals["flagged"],
+            "questions": self.totals["attacked"],
+            "sources": sum(origin.flagged for origin in self.origins if origin.kind == "source"),
+            "drop-rate": self.dropped / max(self.seen, 1),
+            "rise": self.onset.rise if self.onset else 1.0,
+        }
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Everything as JSON-ready objects, each with its `kind`: first the summary, then documents and so on."""
+        yield {
+            "kind": "summary",
+            "rows": self.rows,
+            "seen": self.seen,
+            "dropped": self.dropped,
+            "totals": dict(self.totals),
+            "measures": self.measures,
+            "onset": None if self.onset is None else asdict(self.onset),
+            "defenses": dict(self.defenses),
+            "notes": list(self.notes),
+        }
+        for document in self.documents:
+            yield {"kind": "document", **asdict(document)}
+        for origin in self.origins:
+            yield asdict(origin)
+        for question in self.questions:
+            yield {"kind": "question", **asdict(question)}
+        for alarm in self.false_alarms:
+            counts = {"topics": alarm.topics, "agrees": alarm.agrees, "dropped": alarm.document.dropped}
+            yield {"kind": "false-alarm", "id": alarm.document.id, "label": alarm.document.label, **counts}

@@ -1,0 +1,208 @@
+"""Which documents of a collection are planted, without a question: read, ask, judge, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Collection as Container
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.scan.batches import sudden_batches
+from unpoison.scan.collection import Collection, collected
+from unpoison.scan.concealed import concealed
+from unpoison.scan.demanding import TOO_FEW, demanding, ordering, strengths
+from unpoison.scan.explaining import ScanEvidence, findings
+from unpoison.scan.findings import Scan
+from unpoison.scan.groups import Groups
+from unpoison.scan.judging import HidingShares, claims, concealment
+from unpoison.scan.rivals import rivals
+from unpoison.scan.screens import Engine, ScanQuestion, screened
+from unpoison.scan.signs import ScreeningOdds, signs
+from unpoison.text.prompt_injection import Injection, injection
+from unpoison.utils.checks import within
+
+__all__ = ["judged", "scan"]
+
+COMPANIONS = 3
+"""Neighbours whose own questions are asked too, where only some documents are judged."""
+
+BATCH = 1.5
+"""What a batch that agrees only with itself adds to the log-odds of its members, times how much it does."""
+
+RIVAL = 0.7
+"""What it adds that a near-copy has another name or number in the same place."""
+
+SUREST = 9.0
+"""Log-odds beyond which no claim is more certain: 0.9999."""
+
+SUSPICIOUS = 0.25
+"""Suspicion from which documents are put into groups."""
+
+
+def scan(
+    documents: Iterable[object],
+    *,
+    threshold: float = 0.5,
+    since: datetime | None = None,
+    seen: Container[str] = frozenset(),
+    engine: Engine | None = None,
+    progress: Callable[[str, int, int], None] = lambda step, done, total: None,
+) -> Scan:
+    """Judge the documents of a collection against each other.
+
+    Every document's rarest words are asked as a question; the ten units that stand nearest are screened as if they
+    had been retrieved for it. What the defense says of a unit over all questions is put together with how it is built
+    and what it hides (`at_rest.judging`).
+
+    Args:
+        documents: Strings, dicts, framework documents, `Passage` or `Document`. Vectors are used where all have one.
+        threshold: The suspicion from which a document is flagged, in [0, 1].
+        since: Judge only what was added at this time or later, against everything.
+        seen: Keys (`Document.key`) of documents that need not be judged.
+        engine: How the screening is done; here, in this process, by default.
+        progress: Called with the step's name, how much of it is done, and of how much.
+
+    Returns:
+        One finding for each document that was judged, most suspicious first; ties in the documents' order. The same on
+        any engine with any number of workers.
+
+    Raises:
+        InputError: An unusable document.
+        OptionError: A threshold out of its range.
+        WorkerError: A worker died.
+
+    Complexity: O(n) time and memory for n words, beside O(n log n) for vectors.
+    """
+    within("threshold", threshold, 0.0, 1.0)
+    collection = collected(documents)
+    chosen = np.array(
+        [
+            document.key not in seen
+            and (since is None or (document.added_at is not None and document.added_at >= since))
+            for document in collection.documents
+        ],
+        bool,
+    )
+    evidence = judged(collection, chosen, engine or Engine(workers=1), progress)
+    notes = list(collection.notes)
+    undated = sum(document.added_at is None for document in collection.documents)
+    if since is not None and undated:
+        notes.append(f"{undated:,} documents say no time and were not judged; leave out --since to judge them")
+    if evidence.failed:
+        notes.append(f"{evidence.failed:,} questions could not be screened; run the scan again")
+    return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
+
+
+def judged(
+    collection: Collection,
+    chosen: NDArray[np.bool_],
+    engine: Engine,
+    progress: Callable[[str, int, int], None],
+    companions: int = COMPANIONS,
+) -> ScanEvidence:
+    """All that is to be said of the chosen documents, and of the others as far as it was seen on the way.
+
+    Args:
+        collection: The documents.
+        chosen: Which are judged; the others say what is usual.
+        engine: How the screening is done.
+        progress: As for `scan`.
+        companions: How many neighbours of each chosen unit are asked their own question too.
+    """
+    units, near = collection.units, collection.near
+    screening_odds, failed = _screening_odds(collection, chosen, engine, progress, companions)
+    usual = chosen if chosen.all() else ~chosen
+    wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
+    unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
+    odds = claims(unit_signs.rows, usual[collection.owner])
+    differing = rivals(collection, wanted)
+    for unit in differing:
+        odds[unit] += RIVAL
+    batches = sudden_batches(collection.documents, collection.owner, near)
+    for batch in batches:
+        odds[np.isin(collection.owner, batch.members)] += BATCH * batch.inside
+    unseen = {
+        number: (*document.hidden, *concealed(document.passage.text))
+        for number, document in enumerate(collection.documents)
+    }
+    shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
+    counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
+    orders = [
+        injection("\n".join((unit.text, *_first(collection, i, unseen)))) if counted[i] else Injection(0.0, "")
+        for i, unit in enumerate(units)
+    ]
+    demand_strengths = [
+        strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
+    ]
+    strange = demanding(units, demand_strengths, usual)
+    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
+    claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
+    ordered = ordering(np.array([likeliest.probability for likeliest in orders]), int(usual.sum()))
+    suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
+    groups = Groups(len(collection.documents))
+    groups.join_copies(np.flatnonzero(suspicion >= SUSPICIOUS).tolist(), collection.owner, near, collection.cosine)
+    _join_questions(collection, suspicion, groups)
+    return ScanEvidence(
+        screening_odds,
+        unit_signs,
+        claimed,
+        orders,
+        strange,
+        hidden,
+        unseen,
+        suspicion,
+        differing,
+        batches,
+        groups.names(),
+        failed,
+    )
+
+
+def _screening_odds(
+    collection: Collection,
+    chosen: NDArray[np.bool_],
+    engine: Engine,
+    progress: Callable[[str, int, int], None],
+    companions: int,
+) -> tuple[ScreeningOdds, int]:
+    """What the defense says where the chosen documents, and those nearest to them, are the questions."""
+    near, count = collection.near, len(collection.units)
+    asking = chosen[collection.owner] if count else np.zeros(0, bool)
+    if not asking.all():
+        nearest = near[asking][:, :companions]
+        asking = asking.copy()
+        asking[nearest[nearest >= 0]] = True
+    questions = [
+        ScanQuestion(text, (i, *(j for j in near[i].tolist() if j >= 0)))
+        for i in np.flatnonzero(asking).tolist()
+        if (text := collection.question(i))
+    ]
+    odds, done, failed = ScreeningOdds(count), 0, 0
+
+    def count_rows(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress("screening", done, len(questions))
+
+    for question, probabilities in zip(questions, screened(questions, collection.texts, engine, count_rows)):
+        failed += not probabilities
+        odds.add(question.units, probabilities)
+    return odds, failed
+
+
+def _first(collection: Collection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
+    """What a document's markup hides; only its first unit has it."""
+    number = int(collection.owner[unit])
+    return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
+
+
+def _join_questions(collection: Collection, suspicion: NDArray[Any], groups: Groups) -> None:
+    """Join suspicious documents behind the same question."""
+    first = dict[str, int]()
+    for unit, probe in enumerate(collection.probes):
+        if probe.asks and suspicion[unit] >= SUSPICIOUS:
+            number = int(collection.owner[unit])
+            groups.join(first.setdefault(" ".join(probe.question.casefold().split()), number), number)

@@ -1,0 +1,109 @@
+"""What is judged at once: a document, or a stretch of a long one, as a reader reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unpoison.scan.documents import Document
+from unpoison.text.canonical import LONGEST, Hidden, canonical
+from unpoison.text.sentences import SENTENCE_END
+
+__all__ = ["Unit", "sentences", "units_of"]
+
+MOST = 2_000
+"""Characters of a document that is judged in one piece, and of a stretch of a longer one."""
+
+FEWEST = 1_200
+"""From this many characters a stretch ends with its sentence."""
+
+_SPACE = re.compile(r"\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A stretch of a document.
+
+    Attributes:
+        document: The document's number.
+        text: The stretch, canonical, behind the title where it is the first one.
+        body: The same without the title.
+        title: The document's title, canonical; empty without one.
+        start, end: Where it stands in the caller's text; the whole piece of it where that cannot be said exactly.
+        hidden: What was hidden in the document's piece that it comes from; only its first stretch has it.
+    """
+
+    document: int
+    text: str
+    body: str
+    title: str
+    start: int
+    end: int
+    hidden: Hidden
+
+
+def units_of(document: Document, number: int) -> Iterator[Unit]:
+    """The stretches of a document, the whole of it however long; O(n) time, one piece in memory at a time."""
+    passage = document.passage
+    title = canonical(passage.title).text if passage.title else ""
+    shown = "" if not title or passage.text.startswith(passage.title or "") else title
+    first = True
+    for start, end in _pieces(passage.text):
+        raw = passage.text[start:end]
+        read = canonical(raw)
+        hidden = read.hidden + canonical(passage.title).hidden if first and passage.title else read.hidden
+        at = 0
+        for body in _stretches(read.text):
+            where = raw.find(body, at)
+            at = max(where, at)
+            region = (start, end) if where < 0 else (start + where, start + where + len(body))
+            text = f"{shown}\n{body}" if first and shown else body
+            yield Unit(number, text, body, title, *region, hidden)
+            first, hidden = False, Hidden()
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Where the sentences of a text stand, with their last mark; none of them empty."""
+    regions, start = list[tuple[int, int]](), 0
+    for match in SENTENCE_END.finditer(text):
+        last = match.start() if text[match.start()] == "\n" else match.start() + 1
+        if text[start:last].strip():
+            regions.append((start, last))
+        start = match.end()
+    if text[start:].strip():
+        regions.append((start, len(text)))
+    return regions
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Pieces that are read whole, cut at white space where there is any near."""
+    start, most = 0, LONGEST // 2
+    while len(text) - start > most:
+        space = max((match.end() for match in _SPACE.finditer(text, start + most - 1000, start + most)), default=0)
+        end = space or start + most
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _stretches(text: str) -> Iterator[str]:
+    if len(text) <= MOST:
+        yield text
+        return
+    begun, last = -1, 0
+    for start, end in sentences(text):
+        if begun < 0:
+            begun = start
+        if end - begun > MOST and last > begun:
+            yield text[begun:last]
+            begun = start
+        while end - begun > MOST:  # one sentence without end
+            yield text[begun : begun + MOST]
+            begun += MOST
+        last = end
+        if last - begun >= FEWEST:
+            yield text[begun:last]
+            begun = -1
+    if begun >= 0 and text[begun:last].strip():
+        yield text[begun:last]

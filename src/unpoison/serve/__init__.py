@@ -1,0 +1,35 @@
+"""The HTTP service: screenings, answers, five dialects of `/rerank`, metrics and an inspector page.
+
+    from unpoison import Guard
+    from unpoison.serve import Bounds, create_app
+
+    app = create_app({"guard": Guard()}, bounds=Bounds(passages=100))  # for any ASGI server
+
+`unpoison serve` runs the same with uvicorn. The names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unpoison.utils.extras import require
+from unpoison.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from unpoison.serve.app import create_app
+    from unpoison.serve.bounds import Bounds
+    from unpoison.serve.client import Client
+    from unpoison.serve.server import serve
+
+_SERVICE = {"Bounds": "bounds", "create_app": "app", "serve": "server"}
+
+_public = lazy_names(__name__, {"Client": "client", **_SERVICE})
+
+__all__ = ["Bounds", "Client", "create_app", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SERVICE:
+        for module in ("fastapi", "httptools", "jinja2", "prometheus_client", "uvicorn"):
+            require(module, "the HTTP service")
+    return _public(name)

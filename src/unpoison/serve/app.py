@@ -1,0 +1,145 @@
+"""The application: its parts, put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, nullcontext
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from unpoison import __version__
+from unpoison.defenses.base import Defense
+from unpoison.defenses.guard import Guard
+from unpoison.errors import OptionError
+from unpoison.scan.audit_log import AuditLog
+from unpoison.scan.ingest import Ingest
+from unpoison.serve import failures, inspector, rerank, routes
+from unpoison.serve.admission import Admission, checked_root
+from unpoison.serve.auditing import Auditor
+from unpoison.serve.bounds import Bounds
+from unpoison.serve.choices import Choices
+from unpoison.serve.desk import Desk, OnPoison
+from unpoison.serve.gate import Gate
+from unpoison.serve.keys import Key, Keys
+from unpoison.serve.metrics import Metrics
+from unpoison.serve.rates import LocalRates, Rates
+from unpoison.serve.tools import over_http, tools
+from unpoison.serve.work import Work
+from unpoison.utils.checks import among
+
+__all__ = ["create_app"]
+
+
+def create_app(
+    defenses: Mapping[str, Defense] | None = None,
+    *,
+    bounds: Bounds | None = None,
+    on_poison: OnPoison | None = None,
+    key: str | None = None,
+    keys: Keys | None = None,
+    rates: Rates | None = None,
+    root_path: str = "",
+    mcp: bool = False,
+    hosts: Collection[str] = (),
+    origins: Collection[str] = (),
+    make: Callable[[str], Defense] | None = None,
+    log_dropped: bool = False,
+    audit: AuditLog | None = None,
+    ingest: Ingest | None = None,
+) -> FastAPI:
+    """The service as an ASGI application.
+
+    Args:
+        defenses: Option string -> defense, such as {"guard": Guard()}, which is the default; the first is what
+            requests get that name none.
+        bounds: What a request may cost.
+        on_poison: What the rerank dialects do with a dropped passage: leave it out, put it last with score 0, or
+            `monitor`: reply as if nothing was found, and only count and log. By default it is left out, but put last
+            in TEI's dialect, whose clients want a score for each text.
+        key: What `Authorization: Bearer` must say, None for nothing.
+        keys: Several keys with names, scopes and rates, instead of `key`; see `service.keys`.
+        rates: Where their requests are counted; in this process by default.
+        root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
+        mcp: Whether agents find the tools of the Model Context Protocol at `/mcp`.
+        hosts: The names by which the service may be called, empty for any.
+        origins: The web origins whose pages may call the service; none by default.
+        make: Makes the defense of an option string. With it requests may set the options that a defense `tightens`,
+            and only so that it gets stricter; without it they cannot set any.
+        log_dropped: Whether the access log quotes questions and what was dropped.
+        audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
+        ingest: Judges the documents of /v1/ingest/check; by default beside those alone that the request brings.
+
+    Returns:
+        The application. Its lifespan must run: it starts and stops the threads.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+    if key is not None and keys is not None:
+        raise OptionError("give key or keys, not both; one key is Keys([Key.of(text)])")
+    limits, metrics = bounds or Bounds(), Metrics()
+    admission = Admission(
+        body=limits.body,
+        hosts=hosts,
+        keys=Keys([Key.of(key)]) if key is not None else keys,
+        rates=rates or LocalRates(),
+    )
+    desk = Desk(
+        choices=Choices({"guard": Guard()} if defenses is None else defenses, make),
+        bounds=limits,
+        metrics=metrics,
+        on_poison=None if on_poison is None else among("on_poison", on_poison, ("drop", "demote", "monitor")),
+        log_dropped=log_dropped,
+        audit=None if audit is None else Auditor(audit, metrics),
+        ingest=ingest or Ingest(),
+    )
+
+    agents = tools(desk) if mcp else None
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        desk.work = Work(limits.threads)
+        try:
+            async with nullcontext() if agents is None else agents.session_manager.run():
+                yield
+        finally:
+            desk.stopping = True
+            await desk.work.close()
+            await admission.rates.close()
+
+    app = FastAPI(
+        title="unpoison",
+        summary="Keeps poisoned passages out of retrieval-augmented answers.",
+        version=__version__,
+        docs_url=None,  # its page would load scripts from elsewhere; /openapi.json stays
+        redoc_url=None,
+        redirect_slashes=not root_path,  # it would redirect past the proxy's path
+        servers=[{"url": checked_root(root_path)}] if root_path else None,
+        lifespan=lifespan,
+    )
+    app.state.desk = desk
+    failures.install(app)
+    app.include_router(rerank.router)  # first, for a request is held against one route after the other
+    app.include_router(routes.router)
+    app.include_router(inspector.router)
+    if agents is not None:
+        app.router.routes.extend(over_http(agents))
+    watched = rerank.PATHS if on_poison == "monitor" else ()
+    app.add_middleware(
+        Gate,
+        bounds=limits,
+        metrics=metrics,
+        admission=admission,
+        root=checked_root(root_path),
+        stopping=lambda: desk.stopping,
+        watched=watched,
+    )
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
+        )
+    return app

@@ -1,0 +1,236 @@
+"""What every route needs: the defenses, where they run, and who counts and logs what they did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import Depends, Request
+
+from unpoison.defenses.base import Defense
+from unpoison.defenses.streaming import Event
+from unpoison.errors import InputError
+from unpoison.models.protocols import Generator
+from unpoison.report.rendering import excerpt, plain
+from unpoison.scan.documents import Document
+from unpoison.scan.ingest import Ingest
+from unpoison.scan.scanning import scan
+from unpoison.serve import windows
+from unpoison.serve.auditing import Auditor
+from unpoison.serve.bounds import Bounds
+from unpoison.serve.choices import Choices
+from unpoison.serve.failures import Refusal
+from unpoison.serve.gate import Record
+from unpoison.serve.metrics import Metrics
+from unpoison.serve.schemas import PassageIn, ScreenRequest
+from unpoison.serve.work import Work
+from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
+
+__all__ = ["Desk", "DeskOfRequest", "OnPoison", "generator_of", "query_of"]
+
+
+OnPoison = Literal["drop", "demote", "monitor"]
+
+
+@dataclass(slots=True)
+class Desk:
+    """What the routes of one application share.
+
+    Attributes:
+        choices: The defenses.
+        bounds: Sizes and numbers.
+        metrics: Counters.
+        on_poison: What the rerank dialects do with what was dropped; None for what suits each.
+        log_dropped: Whether the access log quotes it.
+        audit: Writes the audit log.
+        stopping: Whether the service is about to end.
+        ingest: The gate before an index.
+        work: Where defenses run, while the application runs.
+    """
+
+    choices: Choices
+    bounds: Bounds
+    metrics: Metrics
+    on_poison: OnPoison | None = None
+    log_dropped: bool = False
+    audit: Auditor | None = None
+    stopping: bool = False
+    ingest: Ingest = field(default_factory=Ingest)
+    work: Work = field(init=False)
+
+    async def screen(
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> Screening:
+        """Read, bound, screen, count, and log. Passages longer than the bound are judged in windows."""
+        screening, calls = await self._judged(defense, query, passages)
+        self._count(request, screening, calls)
+        await self._audited(request, screening)
+        return screening
+
+    async def judged(self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]) -> Screening:
+        """`screen` for what has no request of its own: counted, neither logged nor audited."""
+        screening, calls = await self._judged(defense, query, passages)
+        self.metrics.screened(screening.defense, screening, calls)
+        return screening
+
+    async def _judged(
+        self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> tuple[Screening, list[Call]]:
+        read, most = self._read(query, passages), self.bounds.characters
+        results = [await self.work.screen(defense, query, part) for part in windows.rounds(read, most)]
+        screening = windows.merged(query, read, [one.screening for one in results], most)
+        await _remember(defense, screening)
+        return screening, [call for one in results for call in one.calls]
+
+    async def rerank(
+        self,
+        request: Request,
+        defense: Defense,
+        query: Query,
+        documents: Sequence[str | PassageIn],
+        on_poison: OnPoison,
+    ) -> Screening | None:
+        """`screen`, but where the service only watches, None for whatever goes wrong with us: it breaks no traffic.
+
+        The audit log says what becomes of the dropped.
+        """
+        request.state.on_poison = on_poison
+        if self.on_poison != "monitor":
+            return await self.screen(request, defense, query, documents)
+        record: Record = request.state.record
+        if record.unscreened is None:
+            try:
+                async with asyncio.timeout(self.bounds.timeout):
+                    return await self.screen(request, defense, query, documents)
+            except Exception as error:  # whatever it is; the gate's log would have its kind too
+                record.unscreened = type(error).__name__
+        self.metrics.unscreened.labels(record.unscreened).inc()
+        return None
+
+    async def answer(
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> Answer:
+        """Read, bound, answer, count. Long passages are read to the bound, by the defense and by the model alike."""
+        read = self._read(query, passages)
+        shown = windows.cut(read, self.bounds.characters)
+        return await self._answered(request, await self.work.answer(defense, query, shown), read, shown)
+
+    async def stream(
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+    ) -> AsyncIterator[Event]:
+        """`answer` as it comes."""
+        read = self._read(query, passages)
+        shown = windows.cut(read, self.bounds.characters)
+        async with aclosing(cast(Any, self.work.stream(defense, query, shown))) as stream:
+            async for event in stream:
+                if isinstance(event, Answer):
+                    await _remember(defense, event)
+                yield (await self._answered(request, event, read, shown)) if isinstance(event, Answer) else event
+
+    async def _answered(
+        self, request: Request, answer: Answer, read: tuple[Passage, ...], shown: tuple[Passage, ...]
+    ) -> Answer:
+        """Count and audit an answer, and say in it which passages were read in part."""
+        self._count(request, answer.screening, answer.calls)
+        notes = [
+            f"passages[{i}] was read to its character {len(part.text):,} of {len(whole.text):,}"
+            for i, (part, whole) in enumerate(zip(shown, read))
+            if part is not whole
+        ]
+        evidence = replace(answer.screening.evidence, notes=(*answer.screening.evidence.notes, *notes))
+        answer = replace(answer, screening=replace(answer.screening, evidence=evidence))
+        await self._audited(request, answer)
+        return answer
+
+    async def _audited(self, request: Request, result: Screening | Answer) -> None:
+        if self.audit is not None:
+            await self.audit.record(request, result)
+
+    async def check(
+        self, documents: Sequence[str | PassageIn], beside: Sequence[str | PassageIn]
+    ) -> list[dict[str, Any]]:
+        """Read, bound, and judge new documents; nothing is added anywhere."""
+        new = [Document.of(_fields(one), position) for position, one in enumerate(documents)]
+        indexed = [Document.of(_fields(one), position) for position, one in enumerate(beside)]
+        self.bounds.check(Query(""), tuple(one.passage for one in (*new, *indexed)))
+        self._check_lengths(new)
+        cut = [
+            replace(one, passage=replace(one.passage, text=one.passage.text[: self.bounds.characters]))
+            for one in indexed
+        ]
+        report = await self.work.compute(lambda: self.ingest.check(new, beside=cut))
+        return [decision.to_dict() for decision in report.decisions]
+
+    async def scan(self, documents: Sequence[str | PassageIn]) -> dict[str, Any]:
+        """Read, bound, and judge documents against each other: rows of a scan, most suspicious first, and its notes."""
+        read = [Document.of(_fields(one), position) for position, one in enumerate(documents)]
+        self.bounds.check(Query(""), tuple(one.passage for one in read))
+        self._check_lengths(read)
+        report = await self.work.compute(lambda: scan(read))
+        return {"findings": [finding.to_dict() for finding in report.findings], "notes": list(report.notes)}
+
+    def _check_lengths(self, documents: Sequence[Document]) -> None:
+        for position, one in enumerate(documents):
+            if len(one.passage.raw) > self.bounds.characters:
+                raise InputError(
+                    f"documents[{position}] has {len(one.passage.raw):,} characters and at most "
+                    f"{self.bounds.characters:,} are taken; send it in parts, as it is indexed"
+                )
+
+    def _read(self, query: Query, passages: Iterable[str | PassageIn]) -> tuple[Passage, ...]:
+        read = as_passages([p if isinstance(p, str) else p.model_dump(exclude_unset=True) for p in passages])
+        self.bounds.check(query, read)
+        return read
+
+    def _count(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
+        self.metrics.screened(screening.defense, screening, calls)
+        record: Record = request.state.record
+        record.defense, record.k = screening.defense, len(screening.passages)
+        record.dropped = len(screening.dropped_indices)
+        record.calls = sum(call.kind == "generate" for call in calls) or None
+        if self.log_dropped and record.dropped:
+            record.texts = {
+                "query": excerpt(screening.query, 200),
+                "poison": [
+                    {"index": i, "reason": plain(screening.verdicts[i].reason), "text": excerpt(passage.text, 200)}
+                    for i, passage in zip(screening.dropped_indices, screening.dropped)
+                ],
+            }
+
+
+async def _remember(defense: Defense, result: Screening | Answer) -> None:
+    """Write the history of sources beside the server's loop: another process may hold its file."""
+    if defense.learn:
+        await asyncio.to_thread(defense.remember, result)
+
+
+def _fields(one: str | PassageIn) -> object:
+    return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
+
+
+def generator_of(defense: Defense) -> Generator:
+    """What a defense answers with.
+
+    Raises:
+        Refusal: Nothing.
+    """
+    if defense.models.generator is None:
+        raise Refusal(501, "NoGenerator", "there is no language model to answer; start the service with --generator")
+    return defense.models.generator
+
+
+def query_of(body: ScreenRequest) -> Query:
+    """The question of a request, with its embedding where it brings one."""
+    embedding: Any = body.embedding
+    return Query(body.query, embedding)
+
+
+async def _desk(request: Request) -> Desk:  # what is not asynchronous would be called on a thread, which takes longer
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+DeskOfRequest = Annotated[Desk, Depends(_desk)]

@@ -1,0 +1,329 @@
+"""The gate in front of every request: who may come in, how large, how many at once and for how long; and the log.
+
+Plain ASGI, so that it holds for every route, and so that a body is counted before anybody reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+import traceback
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import Any
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from unpoison.report.rendering import plain
+from unpoison.serve.admission import Admission, too_large
+from unpoison.serve.bounds import Bounds
+from unpoison.serve.failures import Refusal, failed
+from unpoison.serve.metrics import Metrics
+from unpoison.serve.overload import Sampled, Slots
+from unpoison.utils.tracing import served
+
+__all__ = ["Gate", "Record"]
+
+QUIET = ("/healthz", "/readyz", "/health", "/metrics")
+"""What machines ask every few seconds is not worth a line of the log."""
+
+PLAIN = ("/mcp",)
+"""Routes of others, which do not say their pattern."""
+
+PATIENCE = 2.0
+"""Seconds in which the rest of a refused body is thrown away, so that the client reads the reply; and seconds more for
+the reply of a request that was only watched in vain."""
+
+ARRIVAL = 20.0
+"""Seconds in which the whole body of a request has to arrive."""
+
+BODIES = 32
+"""What all bodies that are held at once may come to, in largest bodies."""
+
+SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Headers of every reply that does not set them itself."""
+
+log = logging.getLogger("unpoison.service")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(slots=True)
+class Record:
+    """One line of the access log. No texts, unless the service was started to log what it drops.
+
+    Attributes:
+        id: The request's, from its X-Request-Id header where that is a plain word.
+        route: The route's pattern.
+        key: The name of the key that was shown.
+        trace: The trace's, where traces are recorded.
+        defense, k, dropped: What was screened, None where nothing was.
+        calls: Calls of language models.
+        error: The kind of the failure, None for none.
+        refused: Why the gate let nothing of it in, None where it did.
+        unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
+        ms: Milliseconds to reply.
+        client: The address that the request came from: the proxy's where there is one in front.
+        texts: The question and what was dropped of it, where that is wanted.
+    """
+
+    id: str
+    method: str
+    route: str = "other"
+    key: str | None = None
+    trace: str | None = None
+    status: int = 500
+    defense: str | None = None
+    k: int | None = None
+    dropped: int | None = None
+    calls: int | None = None
+    error: str | None = None
+    unscreened: str | None = None
+    refused: str | None = None
+    ms: float = 0.0
+    client: str | None = None
+    texts: dict[str, Any] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in LOGGED}
+        return {name: value for name, value in {**values, **self.texts}.items() if value is not None}
+
+
+LOGGED = tuple(one.name for one in fields(Record) if one.name not in ("refused", "texts"))
+"""What a line holds beside the texts; the error says as much as why it was refused."""
+
+
+class Gate:
+    """An ASGI middleware.
+
+    Args:
+        app: What it guards.
+        bounds: Sizes and numbers.
+        metrics: Where everything is counted.
+        admission: Who may come in.
+        root: The path under which a proxy serves us, such as "/unpoison"; stripped where a request has it.
+        stopping: Whether the service is about to end; connections are then closed after their reply.
+        watched: Paths where the service only watches: what finds no slot there goes on unscreened instead of being
+            refused.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        bounds: Bounds,
+        metrics: Metrics,
+        admission: Admission,
+        root: str = "",
+        stopping: Callable[[], bool] = lambda: False,
+        watched: Collection[str] = (),
+    ) -> None:
+        self.app = app
+        self.bounds = bounds
+        self.metrics = metrics
+        self.admission = admission
+        self.root = root
+        self.stopping = stopping
+        self.watched = frozenset(watched)
+        self.held = 0
+        self.slots = Slots(bounds.at_once, bounds.wait)
+        self.passing = Slots(bounds.at_once, bounds.wait)
+        self.lines = Sampled()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        sent_id = headers.get("x-request-id", "")
+        record = Record(sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex, scope["method"])
+        record.client = scope["client"][0] if scope.get("client") else None
+        scope.setdefault("state", {}).update(record=record, gate=self)
+        reply = _Reply(send, record, close=self.stopping())
+        if self.root and (scope["path"] + "/").startswith(self.root + "/"):  # the gate and the router see one path
+            scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
+        if record.method == "HEAD":  # what GET says, without its body
+            scope = {**scope, "method": "GET"}
+        with served(record.method, headers) as trace:
+            if trace is not None:
+                record.trace = f"{trace.get_span_context().trace_id:032x}"
+            await self._serve(scope, headers, _Body(receive, self), reply)
+            if trace is not None:
+                trace.update_name(f"{record.method} {record.route}")
+                trace.set_attributes({"http.route": record.route, "http.response.status_code": record.status})
+
+    async def _serve(self, scope: Scope, headers: Headers, body: _Body, reply: _Reply) -> None:
+        record: Record = scope["state"]["record"]
+        began = time.perf_counter()
+        try:
+            await self.admission.admit(scope, headers, record)
+            await self._work(scope, body, reply)
+        except Refusal as refusal:
+            await self._refuse(refusal, scope, body, reply)
+        except Exception as error:
+            _log_bug(error, record)
+            record.error = "InternalError"
+            if reply.started:
+                raise
+            message = f"this is a fault of the service, not of the request; its log says more under {record.id}"
+            await failed(500, "InternalError", message)(scope, body, reply)
+        finally:
+            body.let_go()
+            route = getattr(scope.get("route"), "path", None) or (scope["path"] if scope["path"] in PLAIN else None)
+            record.route = route or record.route
+            record.ms = round(1000 * (time.perf_counter() - began), 1)
+            self.metrics.replied(record.route, record.status, record.ms / 1000, record.key)
+            level = logging.DEBUG if record.route in QUIET else logging.INFO
+            if log.isEnabledFor(level) and (left := self.lines.worth(record.refused)) is not None:
+                log.log(level, "request", extra={"fields": {**record.fields(), **left}})
+
+    async def _work(self, scope: Scope, body: _Body, reply: _Reply) -> None:
+        """Pass on what is small at once; what brings a body takes a slot and has a time."""
+        if scope["method"] != "POST":
+            await self.app(scope, body, reply)
+            return
+        await self._arrived(body)
+        record: Record = scope["state"]["record"]
+        if await self.slots.acquire():
+            await self._in_time(self.slots, scope, body, reply)
+        elif scope["path"] in self.watched and await self.passing.acquire():
+            record.unscreened = "Overloaded"
+            await self._in_time(self.passing, scope, body, reply)
+        else:
+            message = f"{self.bounds.at_once} requests are worked on already; try again in a second"
+            raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
+
+    async def _arrived(self, body: _Body) -> None:
+        """Wait for the whole body before it takes a slot, so that slow senders hold up nobody but themselves."""
+        try:
+            async with asyncio.timeout(ARRIVAL):
+                await body.read()
+        except TimeoutError:
+            message = f"the body did not arrive within {ARRIVAL:g} s; send it faster, or less"
+            raise Refusal(408, "SlowBody", message, {"Connection": "close"}) from None
+
+    async def _in_time(self, slots: Slots, scope: Scope, body: _Body, reply: _Reply) -> None:
+        self.metrics.in_flight.inc()
+        # Where the service only watches, the route gives up in time by itself and replies without a screening.
+        limit = self.bounds.timeout + (PATIENCE if scope["path"] in self.watched else 0)
+        try:
+            async with asyncio.timeout(limit) as timer:
+                scope["state"]["timer"] = timer
+                await self.app(scope, body, reply)
+        except TimeoutError:
+            if not timer.expired() or reply.started:
+                raise
+            message = f"there was no result within {self.bounds.timeout:g} s; send fewer or shorter passages"
+            raise Refusal(504, "Timeout", message) from None
+        finally:
+            slots.release()
+            self.metrics.in_flight.dec()
+
+    async def _refuse(self, refusal: Refusal, scope: Scope, body: _Body, reply: _Reply) -> None:
+        self.metrics.rejected.labels(refusal.kind).inc()
+        record: Record = scope["state"]["record"]
+        record.error = record.refused = refusal.kind
+        if refusal.status_code != 504:
+            with suppress(TimeoutError, Refusal):
+                async with asyncio.timeout(PATIENCE):
+                    await body.drain()
+        await failed(refusal.status_code, refusal.kind, str(refusal.detail), refusal.headers)(scope, body, reply)
+
+
+class _Body:
+    """A request's body, received whole before anybody reads it, and no more than so many bytes of it.
+
+    What all bodies hold together is bounded too.
+    """
+
+    def __init__(self, receive: Receive, gate: Gate) -> None:
+        self._receive = receive
+        self._gate = gate
+        self._most = gate.bounds.body
+        self._size = 0
+        self._held = bytearray()
+        self._more = True
+        self._read = False
+
+    async def __call__(self) -> Message:
+        if self._read:
+            self._read = False
+            return {"type": "http.request", "body": bytes(self._held), "more_body": False}
+        return await self._receive()
+
+    async def read(self) -> None:
+        """Receive all of it.
+
+        Raises:
+            Refusal: It is too large, all bodies together are, or its sender is gone.
+        """
+        while self._more:
+            part = await self._next()
+            if self._size > self._most:
+                raise too_large(self._most)
+            if self._gate.held + len(part) > BODIES * self._most:
+                raise Refusal(503, "Overloaded", "too much is being sent at once; try again", {"Retry-After": "1"})
+            self._held += part
+            self._gate.held += len(part)
+        self._read = True
+
+    async def drain(self) -> None:
+        """Throw the rest away, up to a few times what is allowed."""
+        while self._more and self._size <= 4 * self._most:
+            await self._next()
+
+    def let_go(self) -> None:
+        """Its bytes are held no longer."""
+        self._gate.held -= len(self._held)
+        self._held = bytearray()
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] != "http.request":
+            self._more = False
+            raise Refusal(400, "Disconnected", "the connection ended before the body did")
+        part: bytes = message.get("body", b"")
+        self._size += len(part)
+        self._more = message.get("more_body", False)
+        return part
+
+
+class _Reply:
+    """Sends a reply with the headers that all have, and remembers its status."""
+
+    def __init__(self, send: Send, record: Record, *, close: bool = False) -> None:
+        self._send = send
+        self._record = record
+        self._close = close
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started, self._record.status = True, message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self._record.id
+            if self._close:
+                headers["Connection"] = "close"
+            for name, value in SECURITY.items():
+                headers.setdefault(name, value)
+        elif self._record.method == "HEAD" and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await self._send(message)
+
+
+def _log_bug(error: Exception, record: Record) -> None:
+    """Where it happened, without the error's own words: they may quote a passage."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    where = [f"{plain(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
+    fields = {"id": record.id, "error": type(error).__name__, "where": where}
+    log.error("internal error", extra={"fields": fields})

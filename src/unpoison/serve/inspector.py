@@ -1,0 +1,133 @@
+"""The inspector at `/`: paste a question and passages, see verdicts, reasons and the graph, move the threshold.
+
+The server renders everything, escaped; the browser's part is one file of plain JavaScript. The policy of the page
+allows that file, two style sheets and requests to this service, and nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from unpoison.io.rows import load_sample
+from unpoison.report.rendering import STATUS, claim_line, cut_of, excerpt, figure, marked, sides
+from unpoison.serve.desk import DeskOfRequest, generator_of, query_of
+from unpoison.serve.failures import Refusal
+from unpoison.serve.replies import Json
+from unpoison.serve.schemas import ScreenRequest
+from unpoison.types import Answer, Screening, Verdict
+
+__all__ = ["router"]
+
+PLANTED = 3
+"""Poisons that a sample question is shown with."""
+
+GENUINE = 7
+"""Genuine passages beside them."""
+
+ASSETS = {
+    "page.css": "text/css",
+    "inspector.css": "text/css",
+    "inspector.js": "text/javascript",
+}
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+HEADERS = {"Content-Security-Policy": POLICY}
+
+router = APIRouter(include_in_schema=False)
+
+
+def _resource(name: str) -> str:
+    return files("unpoison").joinpath("data", name).read_text(encoding="utf-8")
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {
+        "claim_line": claim_line,
+        "cut": cut_of,
+        "excerpt": excerpt,
+        "marked": _marked,
+        "sides": sides,
+    }
+    return environment
+
+
+def _marked(text: str, verdict: Verdict) -> Markup:
+    return Markup(marked(text, verdict, 1000))  # noqa: S704  rendering.py escapes it
+
+
+@router.get("/")
+async def page(request: Request, desk: DeskOfRequest) -> HTMLResponse:
+    """The form."""
+    html = (
+        _templates()
+        .get_template("inspector.html")
+        .render(
+            samples=[row.query.text for row in load_sample()],
+            choices=desk.choices,
+            answers=any(defense.models.generator is not None for defense in desk.choices.values()),
+            bounds=desk.bounds,
+            keyed=request.state.gate.admission.keys is not None,
+        )
+    )
+    return HTMLResponse(html, headers=HEADERS)
+
+
+@router.post("/inspect")
+async def inspect(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
+    """The form's result, a piece of the page."""
+    defense = desk.choices.chosen(body.defense)
+    screening = await desk.screen(request, defense, query_of(body), body.passages)
+    return HTMLResponse(_inspection(screening), headers=HEADERS)
+
+
+@router.post("/inspect/answer")
+async def inspect_answer(request: Request, body: ScreenRequest, desk: DeskOfRequest) -> HTMLResponse:
+    """The form's result with an answer, its status and what speaks for it."""
+    defense = desk.choices.chosen(body.defense)
+    generator_of(defense)
+    answer = await desk.answer(request, defense, query_of(body), body.passages)
+    return HTMLResponse(_inspection(answer.screening, answer), headers=HEADERS)
+
+
+def _inspection(screening: Screening, answer: Answer | None = None) -> str:
+    evidence: dict[str, Any] = {
+        name: screening.evidence[name].tolist() if name in screening.evidence else None
+        for name in ("threshold", "probability")
+    }
+    picture = Markup(figure(screening, "inspected"))  # noqa: S704  rendering.py escapes it
+    given = {"screening": screening, "answer": answer, "status": STATUS, "figure": picture, **evidence}
+    return _templates().get_template("inspection.html").render(given)
+
+
+@router.get("/sample/{number}")
+async def sample(number: int) -> Json:
+    """A question of the built-in sample, poisons with the question in front planted among its passages."""
+    rows = load_sample()
+    if not 0 <= number < len(rows):
+        raise Refusal(404, "NotFound", f"the sample has the questions 0 to {len(rows) - 1}")
+    row = rows[number]
+    labelled = list(zip(row.passages, row.raw["passages"], strict=True))
+    poisons = [f"{row.query.text} {passage.text}" for passage, raw in labelled if raw["label"] == "poison"]
+    genuine = [passage.text for passage, raw in labelled if raw["label"] != "poison"]
+    return Json({"query": row.query.text, "passages": [*poisons[:PLANTED], *genuine[:GENUINE]]})
+
+
+@router.get("/assets/{name}")
+async def asset(name: str) -> Response:
+    """A style sheet or the script."""
+    if name not in ASSETS:
+        raise Refusal(404, "NotFound", "there is no such file")
+    return Response(_resource(name), media_type=ASSETS[name], headers=HEADERS)

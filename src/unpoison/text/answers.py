@@ -1,0 +1,309 @@
+"""Whether two answers to one question say the same, rule each other out, or can both be right. Rules, no model.
+
+Numbers, dates, units, bounds, yes and no are compared by rules that need to know nothing of the world. Where one name
+contains the other, is spelt nearly like it or made of its initials, and where no rule applies, the result is a guess
+that says so (`sure` is false), for a model to better: only somebody who knows the world can say that Holland is the
+Netherlands, or that Sudan is not South Sudan. "The same" is sure only where nothing that was said differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from rapidfuzz.distance import Levenshtein
+
+from unpoison.text.answer_words import DENYING, AnswerType, ParsedAnswer, answer_type, read_answer
+from unpoison.text.folding import word_set
+from unpoison.text.quantities import Figure, Moment
+from unpoison.text.units import Count, near
+
+__all__ = ["COMPATIBLE", "LONGEST", "RIVAL", "SAME", "Relation", "relation"]
+
+LONGEST = 400
+"""Characters of an answer that are compared."""
+
+LONGEST_QUESTION = 2000
+"""Characters of a question that are read."""
+
+CLOSE = 0.88
+"""From this share of equal letters on, two names are spellings of one."""
+
+FEWEST_LETTERS = 6
+"""Shorter names differ by a letter without being misspelt."""
+
+SHORT = 6
+"""Content words up to which an answer is a name or phrase, of which there is one, rather than an explanation."""
+
+
+_NEUTRAL = word_set("the of in on at by is are was were it its they that this be been and as")
+"""Words that may be left out without saying anything else."""
+
+_OPPOSED = word_set(
+    "a i up down over under above below to from off out into onto he she his her him before after first last"
+)
+"""Words that say something else where only one of two answers has them."""
+
+T = TypeVar("T")
+
+_RIVAL_BOUNDS = [
+    (frozenset(("more", "least")), frozenset(("less", "most"))),
+    (frozenset(("before", "until")), frozenset(("after", "since"))),
+    (frozenset(("bc",)), frozenset(("ad",))),
+    *((frozenset((season,)), frozenset(("spring", "summer", "autumn", "winter")) - {season})
+      for season in ("spring", "summer", "autumn", "winter")),
+    *((frozenset((part,)), frozenset(("early", "mid", "late")) - {part}) for part in ("early", "mid", "late")),
+]  # fmt: skip
+_MODIFIERS = word_set(
+    "north south east west northern southern eastern western northeast northwest southeast southwest central new old "
+    "upper lower inner outer greater lesser papua equatorial vice former deputy acting assistant ex anti non un pre "
+    "post pseudo half semi counter junior senior jr sr second third husband wife son daughter father mother brother "
+    "sister widow widower uncle aunt cousin nephew niece grandson granddaughter grandfather grandmother friend "
+    "except but excluding besides unlike without fake false almost nearly ii iii iv v vi vii viii ix x i"
+)
+"""Words that make another name of a name."""
+
+_ROMANS = word_set("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx")
+
+
+class Relation(NamedTuple):
+    """How two answers relate, as probabilities that sum to 1.
+
+    Attributes:
+        same: They say the same.
+        rival: They cannot both be right.
+        compatible: They differ, and both can be right.
+        sure: Whether a rule decided; otherwise the figures are a guess from the words that they share.
+    """
+
+    same: float
+    rival: float
+    compatible: float
+    sure: bool = True
+
+
+SAME = Relation(0.96, 0.02, 0.02)
+RIVAL = Relation(0.03, 0.94, 0.03)
+COMPATIBLE = Relation(0.15, 0.10, 0.75)
+CONTAINED = Relation(0.80, 0.14, 0.06, sure=False)
+SPELT = Relation(0.70, 0.24, 0.06, sure=False)
+NEARLY = Relation(0.60, 0.30, 0.10, sure=False)
+REORDERED = Relation(0.42, 0.46, 0.12, sure=False)
+RISKY = Relation(0.20, 0.70, 0.10, sure=False)
+OTHER_NAME = Relation(0.10, 0.77, 0.13, sure=False)
+UNRELATED = Relation(0.10, 0.40, 0.50, sure=False)
+
+ALIKE = 0.6
+"""Answers that share this much of their words, and yet each have one of their own, are more likely one than two."""
+
+
+def relation(question: str, left: str, right: str) -> Relation:
+    """Compare two answers to a question; symmetric, and an answer is the same as itself.
+
+    Args:
+        question: Its words mean nothing in an answer, and it says whether a date or number is asked for. The first
+            `LONGEST_QUESTION` characters are read.
+        left: An answer, of which the first `LONGEST` characters are read.
+        right: Another, or the same.
+
+    Returns:
+        The first rule that applies; each figure is in [0, 1]. Time is linear in the texts, but for names of up to
+        `LONGEST` characters, which are compared letter by letter.
+    """
+    expected = answer_type(question[:LONGEST_QUESTION])
+    first, second = read_answer(left[:LONGEST], expected), read_answer(right[:LONGEST], expected)
+    if first.words == second.words:
+        return SAME
+    for rule in _RULES:
+        if (by_rule := rule(first, second, expected)) is not None:
+            return by_rule
+    if first.bounds != second.bounds or first.signs != second.signs:
+        return RISKY if _nested(first, second) else OTHER_NAME
+    if first.stems & second.stems and len(first.stems & second.stems) >= ALIKE * len(first.stems | second.stems):
+        return RISKY if _telling(first, second) else NEARLY
+    return OTHER_NAME if min(len(first.content), len(second.content)) <= SHORT else UNRELATED
+
+
+def _nested(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+    """Whether the words beside the numbers tell no other difference."""
+    return not (first.content and second.content) or first.content <= second.content or second.content <= first.content
+
+
+def _telling(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+    """Whether what only one of them says is known to make another name of a name."""
+    extra = set(first.letters.split()) ^ set(second.letters.split())
+    return (
+        any(word in _MODIFIERS or len(word) == 1 or word[0].isdigit() for word in extra)
+        or first.owners != second.owners
+        or first.signs != second.signs
+        or bool(first.counts or first.dates) != bool(second.counts or second.dates)
+    )
+
+
+def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+    """One says what the other says it is not."""
+    for denying, affirming in ((first, second), (second, first)):
+        if denying.denied and affirming.stems and affirming.stems <= denying.denied:
+            return RIVAL
+    return None
+
+
+def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
+    """Yes and no."""
+    if first.yes is None or second.yes is None:
+        return None
+    if first.yes != second.yes:
+        return RIVAL
+    return SAME if expected.polar or first.bare or second.bare else None
+
+
+def _quantified(first: ParsedAnswer, second: ParsedAnswer, expected: AnswerType) -> Relation | None:
+    """Dates and numbers with their bounds: the same where all agree, rivals where any does not."""
+    dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
+    if not (dated or counted) or not (expected.date or expected.number or _nested(first, second)):
+        return None
+    compared = []
+    if dated:
+        compared.append(_all(first.dates, second.dates, _same_moment))
+    if counted:
+        compared.append(_all(first.counts, second.counts, _same_count))
+    worst = min(compared, key=lambda each: each.same)
+    if (bounded := _bounded(first, second, worst)) is not None:
+        return bounded
+    if worst != SAME:
+        return worst
+    if not _nested(first, second):
+        return NEARLY if dated and expected.date else REORDERED
+    if first.signs != second.signs or _telling(first, second):
+        return RISKY
+    wanted = (dated and expected.date) or (counted and (expected.number or expected.date))
+    complete = bool(first.dates) == bool(second.dates) and bool(first.counts) == bool(second.counts)
+    return SAME if (wanted or first.content == second.content) and complete else CONTAINED
+
+
+def _bounded(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relation) -> Relation | None:
+    """What differing bounds make of quantities; None where the bounds are equal."""
+    left, right = first.bounds - second.bounds, second.bounds - first.bounds
+    if (not left and not right) or {*left, *right} <= {"ad"}:
+        return None
+    if unbounded.same < 0.5:  # "more than 5" and "7" can both be right
+        return UNRELATED if {*left, *right} & {"more", "less", "least", "most", "before", "after"} else unbounded
+    if "not" in left | right or any((left & a and right & b) or (left & b and right & a) for a, b in _RIVAL_BOUNDS):
+        return RIVAL
+    lasting = all(isinstance(count, Count) and count.kind == "time" for count in (*first.counts, *second.counts))
+    return CONTAINED if left | right == {"after"} and lasting and first.counts else RISKY
+
+
+def _all(left: Sequence[T], right: Sequence[T], compare: Callable[[T, T], Relation]) -> Relation:
+    """How two sequences of quantities relate: pair by pair in any order; a part of them may be the whole, or not."""
+    few, many = sorted((list(left[:32]), list(right[:32])), key=len)
+    even, worst = len(few) == len(many), SAME
+    for value in few:
+        relations = [compare(value, candidate) for candidate in many]
+        best = max(relations, key=lambda each: each.same)
+        worst = min(worst, best, key=lambda each: each.same)
+        many.pop(relations.index(best))
+    return worst if even or worst == RIVAL else RISKY
+
+
+def _same_moment(left: Moment, right: Moment) -> Relation:
+    """One date may leave open what the other says; what both say must agree, and one must say all of the other."""
+    given, also_given = ([x is not None for x in date[:3]] for date in (left, right))
+    nested = all(a <= b for a, b in zip(given, also_given, strict=True)) or all(
+        a >= b for a, b in zip(given, also_given, strict=True)
+    )
+    agree = all(a == b for a, b in zip(left[:3], right[:3], strict=True) if a is not None and b is not None)
+    if left == right or (agree and nested and left.swapped == right.swapped):
+        return SAME
+    turned = Moment(left.year, left.day, left.month) if left.swapped else left
+    other_way = Moment(right.year, right.day, right.month) if right.swapped else right
+    if (left.swapped or right.swapped) and (
+        turned[:3] == right[:3] or left[:3] == other_way[:3] or left[:3] == right[:3]
+    ):
+        return RISKY  # 3/4/2020 is a day in March or April
+    return RISKY if agree else RIVAL
+
+
+def _same_count(left: Count | Figure, right: Count | Figure) -> Relation:
+    """Measures are converted; other units must be equal or left out by one; ranges and scores are compared whole."""
+    if isinstance(left, Figure) and isinstance(right, Figure):
+        if left.kind == right.kind == "clock" and (left.unit or right.unit) and left != right:
+            return NEARLY if left.parts[0] % 720 == right.parts[0] % 720 else RIVAL
+        alike = left.kind == right.kind and left.parts == right.parts
+        return SAME if alike and (left.unit == right.unit or not (left.unit and right.unit)) else RIVAL
+    if isinstance(left, Figure) or isinstance(right, Figure):
+        parts = left.parts if isinstance(left, Figure) else right.parts if isinstance(right, Figure) else ()
+        value = left.value if isinstance(left, Count) else right.value if isinstance(right, Count) else None
+        hours = value is not None and any(part == value * 60 % 720 for part in (parts[0], parts[0] % 720))
+        return RISKY if value in parts or hours else RIVAL
+    if left.kind and right.kind:
+        pounds = {left.unit, right.unit} == {"£", "pound"}
+        if pounds:
+            return SAME if left.value == right.value else RIVAL
+        return SAME if left.kind == right.kind and near(left, right) else RIVAL
+    if left.unit and right.unit and left.unit != right.unit:
+        return RISKY if left.value == right.value else OTHER_NAME  # an unknown unit
+    shares = "share" in (left.kind, right.kind) and left.amount == right.amount  # 40% is 4 out of 10
+    if left.value != right.value and not shares:
+        return RIVAL
+    written = left.written and right.written and left.written != right.written
+    return RISKY if written else SAME
+
+
+def _denials(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+    """The same said and denied."""
+    if ("not" in first.bounds) == ("not" in second.bounds):
+        return None
+    plain_first, plain_second = first.content - DENYING, second.content - DENYING
+    if not plain_first & plain_second:
+        return None
+    return RIVAL if plain_first == plain_second else RISKY
+
+
+def _lists(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+    """Several things of which the other names some: both can be right."""
+    if not (first.items and second.items) or len(first.items) == len(second.items) == 1 or _telling(first, second):
+        return None
+    few, many = sorted((first.items, second.items), key=len)
+    if frozenset(few) == frozenset(many):
+        alike = first.bounds == second.bounds and first.stems == second.stems
+        return SAME if len(few) == len(many) and alike else CONTAINED
+    if first.content == second.content:
+        return REORDERED  # Bill Gates and Paul Allen are not Paul Gates and Bill Allen
+    matching = sum(any(part <= counterpart or counterpart <= part for counterpart in many) for part in few)
+    if matching < len(few):
+        return COMPATIBLE if matching else None
+    return CONTAINED if len(few) == len(many) else COMPATIBLE
+
+
+def _names(first: ParsedAnswer, second: ParsedAnswer, _: AnswerType) -> Relation | None:
+    """One name contains the other, is made of its initials, or is nearly spelled like it: likely one, never sure."""
+    if not (first.content and second.content) or first.bounds != second.bounds:
+        return None
+    if first.content <= second.content or second.content <= first.content:
+        if (first.dates and second.dates) or (first.counts and second.counts):
+            return None
+        if _telling(first, second):
+            return RISKY
+        if first.stems == second.stems:
+            if first.letters != second.letters:
+                return REORDERED
+            extra = (set(first.words) ^ set(second.words)) - _NEUTRAL
+            return SAME if not extra else RISKY if extra & _OPPOSED else CONTAINED
+        return CONTAINED if first.stems <= second.stems or second.stems <= first.stems else RISKY
+    for short, long in ((first, second), (second, first)):
+        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _telling_digits(first, second):
+            return CONTAINED
+    if min(len(first.letters), len(second.letters)) >= FEWEST_LETTERS and not _telling(first, second):
+        if Levenshtein.normalized_similarity(first.letters, second.letters, score_cutoff=CLOSE) < CLOSE:
+            return None
+        extra = set(first.letters.split()) ^ set(second.letters.split())
+        return RISKY if extra & _ROMANS else SPELT
+    return None
+
+
+def _telling_digits(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+    return (first.counts, first.dates) != (second.counts, second.dates)
+
+
+_RULES = (_contrasts, _verdicts, _quantified, _denials, _lists, _names)

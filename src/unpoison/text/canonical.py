@@ -1,0 +1,184 @@
+"""The canonical text: what a text says to a reader, without what only machines see.
+
+A language model reads through zero-width characters, look-alike letters and tags inside words; whatever counts words
+or letters does not. So every defense reads this text, and so does every prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from operator import add, attrgetter
+
+from unpoison.text.alignment import UNTRACED, Edits
+from unpoison.text.encoded import decoded
+from unpoison.text.invisible import blanks, composed, hidden_words, invisible, unmarked
+from unpoison.text.look_alikes import one_script
+from unpoison.text.markup import entities, tags, uncommented, unmarkable
+from unpoison.utils.recent import Recent
+
+__all__ = ["LONGEST", "Canonical", "Hidden", "canonical"]
+
+LONGEST = 1_000_000
+"""Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
+
+REMEMBERED = 8_000_000
+"""Characters of texts that were read, raw and canonical, that are kept for when they come again."""
+
+ROUNDS = 8
+"""What hides in what is hidden is looked for again, this often; deeper nesting loses its signs."""
+
+USUAL = (
+    r"!-%'-;=-~\u00a1-\u00a7\u00ab\u00b0-\u00b3\u00b7\u00b9\u00bb-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e"
+    r"\u2013\u2014\u2018-\u201e\u2022\u2026"
+)
+TIDY = re.compile(rf"[{USUAL}]++(?:[ \n][{USUAL}]++)*+")
+"""Most texts: Latin letters and usual marks, single white space, neither tags nor entities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What was hidden in a text; all zero for an honest one.
+
+    Attributes:
+        invisible: Invisible characters inside words. Byte order marks, soft hyphens at line ends and joiners where a
+            script or an emoji needs them are not counted.
+        look_alikes: Letters of another script in the place of letters that look the same.
+        styled: Fullwidth, mathematical, circled or squared letters.
+        marks: Combining marks that make no letter with what they stand on.
+        tags: HTML tags inside words.
+        comments: HTML comments.
+        entities: Entities that stand for plain letters.
+        encoded: Stretches in base64, in escapes, with letters apart, backwards or in ROT13; they are read in plain.
+        messages: Messages of five words or more where no reader sees them: in comments, attributes, tag characters.
+            They are read after the rest.
+        unread: Characters beyond `LONGEST`, which are not read.
+    """
+
+    invisible: int = 0
+    look_alikes: int = 0
+    styled: int = 0
+    marks: int = 0
+    tags: int = 0
+    comments: int = 0
+    entities: int = 0
+    encoded: int = 0
+    messages: int = 0
+    unread: int = 0
+
+    def __bool__(self) -> bool:
+        return self is not NOTHING and any(_COUNTS(self))
+
+    def __add__(self, other: Hidden) -> Hidden:
+        return self if other is NOTHING else Hidden(*map(add, _COUNTS(self), _COUNTS(other)))
+
+    def __str__(self) -> str:
+        """In words, such as "37 invisible characters inside words, 2 HTML comments"; empty for nothing."""
+        counts = [
+            f"{count:,} {singular if count == 1 else plural}"
+            for name, (singular, plural) in WORDS.items()
+            if (count := getattr(self, name))
+        ]
+        return ", ".join(counts)
+
+
+WORDS = {
+    "invisible": ("invisible character inside a word", "invisible characters inside words"),
+    "look_alikes": ("look-alike letter of another script", "look-alike letters of another script"),
+    "styled": ("fullwidth, mathematical or circled letter", "fullwidth, mathematical or circled letters"),
+    "marks": ("stray combining mark", "stray combining marks"),
+    "tags": ("HTML tag inside a word", "HTML tags inside words"),
+    "comments": ("HTML comment", "HTML comments"),
+    "entities": ("entity for a plain letter", "entities for plain letters"),
+    "encoded": ("encoded stretch", "encoded stretches"),
+    "messages": ("message where no reader looks", "messages where no reader looks"),
+    "unread": ("character beyond what is read", "characters beyond what is read"),
+}
+
+
+_COUNTS = attrgetter(*(field.name for field in fields(Hidden)))
+NOTHING = Hidden()
+"""What is hidden in most texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """A canonical text, and what was hidden in the raw one."""
+
+    text: str
+    hidden: Hidden
+
+
+def _size(key: tuple[str, bool], value: Canonical) -> int:
+    return len(key[0]) + len(value.text)
+
+
+_known_texts: Recent[tuple[str, bool], Canonical] = Recent(_size, REMEMBERED, entries=10_000)
+
+
+def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
+    """What a text says to a reader.
+
+    In this order, until nothing changes: what is encoded (`text.encoded`);
+    comments, tags and entities resolved (`text.markup`); invisible characters
+    out where they mean nothing; NFKC, except where it would change a meaning; marks that make no letter with their base
+    out (`text.invisible`); look-alikes inside words back to one script (`text.look_alikes`); white space
+    collapsed to one space or one line break. Messages of five words and more in comments, attributes and tag characters
+    are not lost: they follow at the end, each on a line of its own, for a model that gets the raw text reads them.
+
+    What stays: accents, scripts, emoji, code, formulas, quotation marks and dashes as written. What is given up, in the
+    reading only: indentation, blank lines, variants of ideographs, tone marks that make no letter with their consonant.
+
+    Args:
+        text: Any text, also one that is no valid Unicode.
+        markup: False keeps tags, comments and entities, for questions, which may be about them.
+        edits: A `text.alignment.Trace` of the text, to know afterwards what each character was made of.
+
+    Returns:
+        The canonical text and what was hidden. `canonical(canonical(text).text).text` is the same text.
+
+    Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read; O(1) for one of the last
+    texts, of at most `REMEMBERED` characters, but for its hash.
+    """
+    if edits is not UNTRACED:
+        return _canonical(text, markup, edits)
+    known = _known_texts.get((text, markup))
+    if known is None:
+        known = _canonical(text, markup, edits)
+        _known_texts.put((text, markup), known)
+    return known
+
+
+def _canonical(text: str, markup: bool, edits: Edits) -> Canonical:
+    unread = max(len(text) - LONGEST, 0)
+    text = edits.cut(text, 0, LONGEST)
+    hidden = Hidden(unread=unread) if unread else NOTHING
+    for count in range(2 * ROUNDS):
+        before = text
+        text, encoded = decoded(text, edits) if markup else (text, 0)
+        hidden += Hidden(encoded=encoded) if encoded else NOTHING
+        if text == before and TIDY.fullmatch(text):
+            break
+        text = unmarkable(text, edits) if markup and count == ROUNDS else text
+        text, found_hidden = _round(edits.cut(text, 0, LONGEST), markup, edits)
+        hidden += found_hidden
+        if text == before:
+            break
+    return Canonical(text, hidden)
+
+
+def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
+    """One round: the text, and what was found hidden."""
+    comments = inside = plain = 0
+    text, messages, smuggled = hidden_words(text, edits)
+    if markup:
+        text, commented, comments = uncommented(text, edits)
+        text, attributes, inside = tags(text, edits)
+        text, plain = entities(text, edits)
+        messages += [*commented, *attributes]
+    text, unseen = invisible(text, edits)
+    text, styled = composed(text, edits)
+    text, marks = unmarked(text, edits)
+    text, letters = one_script(text, edits)
+    text = blanks(edits.append_messages(text, messages), edits)
+    return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(messages))

@@ -1,0 +1,269 @@
+"""Gibberish: text that no person writes, as gradient attacks on a retriever make it.
+
+Such attacks exchange one piece of a word after another until the text's vector lies where a question's is: what comes
+out is real words and fragments in an order that nobody writes, often in front of or behind a natural sentence. So each
+token is looked at with its two neighbours on either side, and a text is as suspicious as its worst stretch of `WINDOW`
+tokens; nothing that is added elsewhere in the text clears it. `data/gibberish.npz` holds a network of three small
+layers, fitted by `benchmarks/train_gibberish.py` on texts of many kinds (prose, code, tables, lists, logs) against such
+texts made for the purpose. Its numbers are whole: every machine computes the same, alone or with other texts.
+
+Only words in Latin letters are judged. A stretch without enough of them says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from unpoison.text.gibberish_tokens import Tokens, tokens
+
+__all__ = [
+    "LEAST",
+    "REACH",
+    "STEP",
+    "THRESHOLD",
+    "WINDOW",
+    "Gibberish",
+    "Weights",
+    "gibberish",
+    "gibberish_of",
+    "groups",
+    "weights",
+    "worst",
+]
+
+THRESHOLD = 0.5
+"""The probability from which a text is called gibberish; the fit shifts its scale so that it is this one."""
+
+WINDOW = 12
+"""Tokens of a stretch: words, numbers and marks."""
+
+STEP = 3
+"""A stretch begins at every third token."""
+
+STEPS = WINDOW // STEP
+
+REACH = 2
+"""Neighbours on either side that a token is looked at with."""
+
+TOGETHER = 65_536
+"""Characters of texts that are looked at together, which bounds memory; a longer text is looked at alone."""
+
+
+class Gibberish(NamedTuple):
+    """The worst stretch of a text.
+
+    Attributes:
+        probability: How surely no person wrote it, in [0, 1].
+        start: Where it begins in the text, a character index.
+        end: Where it ends, exclusive; 0 where nothing can be judged.
+    """
+
+    probability: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The network, in whole numbers kept as floats.
+
+    Attributes:
+        words: Hashes of the known words, ascending, shape (v,).
+        known: A vector for each, shape (v, d).
+        first: One for each beginning of an unknown word, shape (BUCKETS, d).
+        last: One for each end, shape (BUCKETS, d).
+        shape: One for each shape, shape (3 * SHAPES, d).
+        build: One for each build, shape (64, d).
+        near: Of each neighbour's vector to hidden, shape (2 * REACH + 1, d, h).
+        near_bias: Shape (h,).
+        divisor: What hidden sums are divided by, to be whole numbers of 0 to 255.
+        deep: Of a stretch's sums to the second layer, shape (h, g).
+        deep_bias: Shape (g,).
+        deep_divisor: As above.
+        top: Of the second layer to the score, shape (g,).
+        top_bias: Of the score.
+        top_divisor: What makes a score the log-odds.
+        triples: Letter triples that words have, as bits.
+    """
+
+    words: NDArray[np.uint64]
+    known: NDArray[np.float32]
+    first: NDArray[np.float32]
+    last: NDArray[np.float32]
+    shape: NDArray[np.float32]
+    build: NDArray[np.float32]
+    near: NDArray[np.float32]
+    near_bias: NDArray[np.float32]
+    divisor: float
+    deep: NDArray[np.float64]
+    deep_bias: NDArray[np.float64]
+    deep_divisor: float
+    top: NDArray[np.float64]
+    top_bias: float
+    top_divisor: float
+    triples: NDArray[np.uint8]
+
+
+@cache
+def shipped() -> Weights:
+    """The network that comes with the package."""
+    with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        return weights({name: stored[name] for name in stored.files})
+
+
+def weights(stored: Mapping[str, NDArray[np.generic]]) -> Weights:
+    """The network from the arrays of its file."""
+
+    def small(name: str) -> NDArray[np.float32]:
+        return np.asarray(stored[name], dtype=np.float32)
+
+    def large(name: str) -> NDArray[np.float64]:
+        return np.asarray(stored[name], dtype=np.float64)
+
+    return Weights(
+        words=np.asarray(stored["words"], dtype=np.uint64),
+        known=small("known"),
+        first=small("first"),
+        last=small("last"),
+        shape=small("shape"),
+        build=small("build"),
+        near=small("near"),
+        near_bias=small("near_bias"),
+        divisor=float(large("divisor")),
+        deep=large("deep"),
+        deep_bias=large("deep_bias"),
+        deep_divisor=float(large("deep_divisor")),
+        top=large("top"),
+        top_bias=float(large("top_bias")),
+        top_divisor=float(large("top_divisor")),
+        triples=np.asarray(stored["triples"], dtype=np.uint8),
+    )
+
+
+BLOCK = 8190
+"""Rows that are looked at together, which bounds memory."""
+
+LEAST = 6
+"""Words in Latin letters of a stretch that can be judged."""
+
+HIDDEN = 255.0
+
+
+def gibberish(text: str) -> Gibberish:
+    """How surely no person wrote a text, and its worst stretch.
+
+    Args:
+        text: The canonical text.
+
+    Returns:
+        The probability that a stretch of it is gibberish, and that stretch. 0 and an empty stretch where no stretch of
+        `WINDOW` tokens has `LEAST` words in Latin letters.
+    """
+    found = tokens([text], shipped().triples)
+    scores, firsts = worst(found, 1, shipped())
+    first = int(firsts[0])
+    if first < 0:
+        return Gibberish(0.0, 0, 0)
+    last = min(first + WINDOW, len(found.start)) - 1
+    return Gibberish(float(_probabilities(scores)[0]), int(found.start[first]), int(found.end[last]))
+
+
+def gibberish_of(texts: Sequence[str]) -> NDArray[np.float64]:
+    """`gibberish` of each text, together and quicker: shape (k,), values in [0, 1]."""
+    found = np.zeros(len(texts))
+    for begin, end in groups(texts):
+        group = texts[begin:end]
+        found[begin:end] = _probabilities(worst(tokens(group, shipped().triples), len(group), shipped())[0])
+    return found
+
+
+def groups(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Bounds of runs of texts of `TOGETHER` characters at most, or of one longer text."""
+    found, begin, size = [], 0, 0
+    for i, text in enumerate(texts):
+        if size and size + len(text) > TOGETHER:
+            found.append((begin, i))
+            begin, size = i, 0
+        size += len(text) + 1
+    return [*found, (begin, len(texts))] if begin < len(texts) else found
+
+
+def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    found = 1 / (1 + np.exp(-np.maximum(scores, -700.0)))
+    return np.where(np.isneginf(scores), 0.0, found)
+
+
+def worst(found: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The highest score of each of `count` texts, -inf where nothing can be judged, and its stretch's first token.
+
+    Stretches begin at every `STEP`-th token of a text.
+    """
+    best, where = np.full(count, -np.inf), np.full(count, -1, dtype=np.int64)
+    if not len(found.text):
+        return best, where
+    sizes = np.bincount(found.text, minlength=count)
+    firsts = np.cumsum(sizes) - sizes
+    # Each text begins at a step, and an empty one is between texts, so that no text is another one's neighbour.
+    steps = np.maximum(-(-sizes // STEP), STEPS) + 1
+    begins = np.cumsum(steps) - steps + 1
+    rows = np.arange(len(found.text)) + (begins * STEP - firsts)[found.text]
+    total = int(begins[-1] + steps[-1])
+    sums = _steps(found, rows, total, weights)
+    latin = np.bincount(rows // STEP, weights=found.latin, minlength=total)
+    here = np.repeat(np.arange(count), steps - STEPS)
+    start = np.arange(len(here)) - np.repeat(np.cumsum(steps - STEPS) - (steps - STEPS), steps - STEPS) + begins[here]
+    words = sum((latin[start + k] for k in range(1, STEPS)), latin[start])
+    judged = np.flatnonzero(words >= LEAST)
+    first = start[judged]
+    stretches = sum((sums[first + k] for k in range(1, STEPS)), sums[first]).astype(np.float64)
+    deep = np.floor((stretches @ weights.deep + weights.deep_bias) / weights.deep_divisor)
+    scores = np.full(len(start), -np.inf)
+    scores[judged] = (np.clip(deep, 0, HIDDEN) @ weights.top + weights.top_bias) / weights.top_divisor
+    best = np.maximum.reduceat(scores, np.cumsum(steps - STEPS) - (steps - STEPS))
+    at = np.flatnonzero((scores == best[here]) & np.isfinite(scores))
+    texts, position = np.unique(here[at], return_index=True)
+    where[texts] = firsts[texts] + (start[at[position]] - begins[texts]) * STEP
+    return best, where
+
+
+def _steps(found: Tokens, rows: NDArray[np.int64], total: int, weights: Weights) -> NDArray[np.float32]:
+    """What the first layer says of each step, its tokens' sums: shape (total, h)."""
+    sums = np.zeros((total, weights.near_bias.shape[0]), dtype=np.float32)
+    width = weights.near.shape[1]
+    near = weights.near.reshape(-1, weights.near.shape[2])
+    for low in range(0, total * STEP, BLOCK):
+        high = min(low + BLOCK, total * STEP)
+        begin, end = np.searchsorted(rows, (low - REACH, high + REACH))
+        vectors = np.zeros((high - low + 2 * REACH, width), dtype=np.float32)
+        vectors[rows[begin:end] - (low - REACH)] = _vectors(found, slice(begin, end), weights)
+        beside = sliding_window_view(vectors.ravel(), len(near))[::width]
+        hidden = np.ascontiguousarray(beside) @ near
+        hidden += weights.near_bias
+        hidden *= np.float32(1 / weights.divisor)
+        np.clip(np.floor(hidden, out=hidden), 0, HIDDEN, out=hidden)
+        there = np.zeros((high - low, 1), dtype=np.float32)
+        begin, end = np.searchsorted(rows, (low, high))
+        there[rows[begin:end] - low] = 1
+        hidden *= there
+        sums[low // STEP : high // STEP] = hidden.reshape(-1, STEP, hidden.shape[1]).sum(axis=1)
+    return sums
+
+
+def _vectors(found: Tokens, part: slice, weights: Weights) -> NDArray[np.float32]:
+    """The vector of each token."""
+    word = found.word[part]
+    place = np.minimum(np.searchsorted(weights.words, word), len(weights.words) - 1)
+    unknown = np.flatnonzero(weights.words[place] != word)
+    vectors = weights.known[place]
+    vectors[unknown] = weights.first[found.first[part][unknown]] + weights.last[found.last[part][unknown]]
+    vectors += weights.shape[found.shape[part]]
+    vectors += weights.build[found.build[part]]
+    return vectors

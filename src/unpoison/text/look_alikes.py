@@ -1,0 +1,122 @@
+"""Letters of other scripts that look like Latin ones, back to the script of their word.
+
+`TWINS` are pairs of Unicode's confusables (UTS 39; see NOTICE for its licence), for scripts whose letters pass for
+Latin ones, and small capitals; `NEAR` are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from operator import ne
+
+from unpoison.text.alignment import UNTRACED, Edits
+
+__all__ = ["one_script"]
+
+TWINS = {
+    "Cyrillic": "аa Ьb сc ԁd еe ҽe һh іi ꙇi ӏl јj Іl Ӏl оo рp ԛq гr ѕs ѵv ѡw ԝw хx уy үy "
+    "АA ВB СC ЕE ԌG НH ЈJ КK МM ОO РP ЅS ТT ѴV ԜW ХX УY ҮY",
+    "Greek": "ϳj οo ϲc ϹC ΑA ΒB ΕE ϜF ΗH ΙI ͿJ ΚK ΜM ϺM ΝN ΟO ΡP ΤT ΧX ΥY ΖZ",
+    "Cherokee": "Ꮟb ꮯc Ꮷd Ꮒh ꭵi Ꭵi ꮁr ꮪs ꮩv ꮃw ꮓz ᎪA ᏴB ᏟC ᎠD ᎬE ᏀG ᏳG ᎻH ᎫJ ᏦK ᏞL ᎷM ᏢP ᎡR "
+    "ᏒR ᏕS ᏚS ᎢT ᏙV ᎳW ᏔW ᎩY ᎽY ᏃZ",
+    "Canadian": "ᑲb ᖯb ᑯd ᕁx ᕽx ᗅA ᗷB ᗞD ᗪD ᖴF ᕼH ᒍJ ᒪL ᗰM ᑭP ᖇR ᑌU ᐯV",
+    "Coptic": "ⲥc Ⲓl ⲟo ⲣp ⲅr ⲤC ⲎH ⲔK ⳐL ⲘM ⲚN ⲞO ⲢP ⲦT ⲬX ⲨY",
+    "Deseret": "𐐽c 𐐬o 𐑈s 𐐕C 𐐛L 𐐄O 𐐠S",
+    "Lisu": "ꓒd ꓲl ꓮA ꓐB ꓚC ꓓD ꓰE ꓝF ꓖG ꓧH ꓙJ ꓗK ꓡL ꓟM ꓠN ꓳO ꓑP ꓣR ꓢS ꓔT ꓴU ꓦV ꓪW ꓫX ꓬY ꓜZ",
+    "Armenian": "քf ցg հh ոn ռn օo գq զq սu աw ՕO ՏS ՍU",
+    "Georgian": "ჿo ყy",
+    "phonetic": "ɑa ɡg ɩi ɪi ʏy ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ᴊj ᴋk ʟl ᴍm ɴn ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ᴢz",
+}  # fmt: skip
+"""A letter and the ASCII letter that it looks like."""
+
+NEAR = {
+    "Cyrillic": "кk тt мm нh вb пn иu ьb лn яr зe дd ЯR ИN ЗE",
+    "Greek": "αa ιi ρp υu νv γy σo κk χx ηn τt εe ωw βb ΙI",
+}
+"""Letters that pass for these in the middle of a Latin word, though they are not the same."""
+
+STRANGE = (
+    r"\u0370-\u03ff\u0400-\u0481\u048a-\u052f\ua640-\ua66e\ua680-\ua69d\u1c80-\u1c8a\u0531-\u0587\u10a0-\u10ff\u13a0-\u13fd"
+    r"\uab70-\uabbf\u1401-\u166c\u166f-\u167f\u2c80-\u2cf3\ua4d0-\ua4f7\U00010400-\U0001044f"
+)
+PHONETIC = r"\u0250-\u02af\u1d00-\u1d2b\ua730\ua731"
+LATIN = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
+
+STRICT = {ord(pair[0]): pair[1] for pairs in TWINS.values() for pair in pairs.split()}
+STRICT[ord("І")] = STRICT[ord("Ӏ")] = "I"
+STRICT[ord("г")] = "r"
+LOOSE = {**{ord(pair[0]): pair[1] for pairs in NEAR.values() for pair in pairs.split()}, **STRICT}
+BACK = {
+    "Cyrillic": dict(zip(map(ord, "aceopxyABCEHKMOPTX"), "асеорхуАВСЕНКМОРТХ")),
+    "Greek": dict(zip(map(ord, "oABEHIKMNOPTXYZ"), "οΑΒΕΗΙΚΜΝΟΡΤΧΥΖ")),
+}
+
+FOREIGN = re.compile(rf"[{STRANGE}{PHONETIC}]")
+ANY_LATIN = re.compile(rf"[{LATIN}]")
+_TWINS = "".join(map(chr, STRICT))
+OWN = re.compile(rf"(?![{_TWINS}])[{STRANGE}{PHONETIC}]")
+"""Letters that cannot be meant as Latin ones."""
+SPELT = re.compile(rf"(?![{_TWINS}])[{PHONETIC}]|[\u02c8\u02cc\u02d0]")
+"""Phonetic letters and marks that resemble nothing: the word is a pronunciation."""
+PLAIN_LATIN = re.compile(r"[bdfghijklmnqrstuvwzDFGIJLNQRSUVWZ]")
+"""Latin letters without a Cyrillic twin."""
+GREEK = re.compile(r"[\u0370-\u03ff]")
+CYRILLIC = re.compile(r"[\u0400-\u052f\ua640-\ua69d\u1c80-\u1c8a]")
+AMID = re.compile(r"(?<=[a-z])[\u03b1-\u03c9](?=[a-z])")
+WORD = re.compile(rf"[{LATIN}{STRANGE}{PHONETIC}0-9\u02c8\u02cc\u02d0]+")
+
+
+def one_script(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
+    """A text whose words hold one script each where a look-alike makes the difference, and how many letters changed.
+
+    - A word with Latin letters whose other letters all have Latin twins becomes Latin, or Cyrillic or Greek where the
+      text is and the Latin letters all have twins there.
+    - A Latin word with letters that merely resemble Latin ones (a Cyrillic ka for k, a Greek alpha for a) becomes
+      Latin where there are fewer of them than of the Latin ones. Greek ones must stand between small letters, for a
+      word that begins or ends with one is a formula or the name of a protein. Phonetic spellings stay.
+    - A word of twins alone becomes Latin in a Latin text that has no unmistakable letter of another such script; not a
+      single Greek letter, which is a formula.
+    - A Latin stem with a Cyrillic ending stays as it is where the text is Cyrillic.
+
+    Linear time.
+    """
+    if text.isascii() or not FOREIGN.search(text) or not ANY_LATIN.search(text):
+        return text, 0
+    own, plain = _count(OWN, text), _count(PLAIN_LATIN, text)
+    settled_words: dict[str, str] = {}
+
+    def settled(match: re.Match[str]) -> str:
+        word = match[0]
+        if word.isascii():
+            return word
+        if word not in settled_words:
+            settled_words[word] = _settled(word, latin=plain >= own, pure=own == 0)
+        return settled_words[word]
+
+    new = edits.sub(WORD, settled, text)
+    return new, sum(map(ne, text, new))  # one letter takes the place of one
+
+
+def _settled(word: str, *, latin: bool, pure: bool) -> str:
+    """One word; `latin` says what the text is, `pure` that it has no unmistakable letter of another script."""
+    if not FOREIGN.search(word) or SPELT.search(word):
+        return word
+    own = OWN.search(word)
+    if not ANY_LATIN.search(word):
+        alone = len(word) == 1 and GREEK.match(word)
+        return word.translate(STRICT) if latin and pure and not own and not alone else word
+    home = "Greek" if GREEK.search(word) and not CYRILLIC.search(word) else "Cyrillic"
+    if not latin and not PLAIN_LATIN.search(word):
+        back = word.translate(BACK[home])
+        return word if ANY_LATIN.search(back) else back
+    if not own:
+        return word.translate(STRICT)
+    if not latin:
+        return word
+    new = word.translate(LOOSE if AMID.search(word) or not GREEK.search(word) else STRICT)
+    strange = _count(FOREIGN, word)
+    return new if strange < len(word) - strange else word
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    return len(text) - len(pattern.sub("", text))

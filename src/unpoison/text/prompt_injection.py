@@ -1,0 +1,276 @@
+"""Prompt injections: stretches of a text that address the model that reads it instead of the person who does.
+
+A linear model over hashed n-grams of characters and words (`text.hashed_ngrams`) scores stretches of one to three
+sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
+it. What everybody passes around is found by a list (`text.textbook_injections`). A text in a strange spelling is
+judged as it is meant too (`text.respelling`). `data/prompt-injection.npz` holds the weights;
+`benchmarks/train_injections.py` fits them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.text.hashed_ngrams import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hashed_ngrams
+from unpoison.text.respelling import Respelled, respelled
+from unpoison.text.stopwords import ENGLISH_318
+from unpoison.text.textbook_injections import textbook_injections
+
+__all__ = [
+    "FEW",
+    "LONGEST_QUOTE",
+    "MOST_SENTENCES",
+    "THRESHOLD",
+    "Injection",
+    "Weights",
+    "injection",
+    "injections",
+    "unjudged",
+]
+
+THRESHOLD = 0.5
+"""The probability from which a stretch is called an injection; the fit shifts its scale so that it is this one."""
+
+CERTAIN = 0.95
+"""The probability of a textbook injection, at least."""
+
+MOST_SENTENCES = 3
+"""Sentences of the longest stretch."""
+
+FEW = 64
+"""N-grams that say nothing which each stretch is given besides its own, lest two words alone be loud."""
+
+LONGEST_QUOTE = 160
+"""Characters of an injection that a reason shows."""
+
+WORTH_QUOTING = 0.01
+"""The probability from which a stretch is shown."""
+
+TOGETHER = 65_536
+"""Characters of texts that are looked at together, which bounds memory."""
+
+FEWEST_LETTERS = 20
+"""Letters of a script that nobody judged from which a text is said to be in it."""
+
+UNJUDGED = {
+    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "Armenian": "\u0530-\u058f",
+    "Hebrew": "\u0590-\u05ff",
+    "Bengali": "\u0980-\u09ff",
+    "Gurmukhi": "\u0a00-\u0a7f",
+    "Gujarati": "\u0a80-\u0aff",
+    "Tamil": "\u0b80-\u0bff",
+    "Telugu": "\u0c00-\u0c7f",
+    "Kannada": "\u0c80-\u0cff",
+    "Malayalam": "\u0d00-\u0d7f",
+    "Sinhala": "\u0d80-\u0dff",
+    "Thai": "\u0e00-\u0e7f",
+    "Lao": "\u0e80-\u0eff",
+    "Tibetan": "\u0f00-\u0fff",
+    "Burmese": "\u1000-\u109f",
+    "Georgian": "\u10a0-\u10ff\u1c90-\u1cbf",
+    "Ethiopic": "\u1200-\u139f",
+    "Khmer": "\u1780-\u17ff",
+    "Mongolian": "\u1800-\u18af",
+}
+"""Scripts in which no injection was fitted."""
+
+KNOWN = ENGLISH_318 | frozenset(
+    """
+    account activate admin administrator agent ai answer answers api asked assistant bypass chat code command commands
+    context credentials data delete developer direct directives disregard document documents earlier email emails
+    execute file files filter filters follow following forget forward ignore important include information instead
+    instruction instructions key language link list mention message messages mode model money new output override pass
+    password passwords pay persona policy pretend previous print prior private prompt prompts question questions read
+    remember repeat reply report request respond response restrictions return reveal role rule rules run safety say
+    secret secrets send share speak start system task tasks tell text token tokens tool tools transfer upload user
+    users word words write
+    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
+)
+"""Words that are whole without a mark inside: those of injections, and function words."""
+
+
+class Injection(NamedTuple):
+    """The most suspicious stretch of a text.
+
+    Attributes:
+        probability: Of being an injection, in [0, 1].
+        quote: The stretch, at most 160 characters; empty where the probability is low.
+        start, end: Where it stands in the text, in whole sentences; both 0 where there is no word.
+    """
+
+    probability: float
+    quote: str
+    start: int = 0
+    end: int = 0
+
+
+class Weights(NamedTuple):
+    """What n-grams say.
+
+    Attributes:
+        weight: By hash, shape (a power of two,), in units of `unit`.
+        unit: The log-odds of a weight of 1.
+        bias: Log-odds of a stretch whose n-grams say nothing.
+    """
+
+    weight: NDArray[np.int8]
+    unit: float
+    bias: float
+
+
+class _Stretches(NamedTuple):
+    """The worst stretch of each text: log-odds (`-inf` without a word), and its first and last sentence."""
+
+    odds: NDArray[np.float64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+
+def injection(text: str) -> Injection:
+    """The stretch of a text that is most like an injection, as it is written or as it is meant.
+
+    Args:
+        text: Canonical.
+
+    Complexity: O(n) time and memory for n characters.
+    """
+    plain = _injection(text)
+    meant = _meant(text)
+    if meant is None:
+        return plain
+    other = _injection(meant.text)
+    if other.probability <= plain.probability:
+        return plain
+    return other._replace(start=int(meant.start[other.start]), end=int(meant.end[other.end - 1]))
+
+
+def injections(texts: Sequence[str]) -> NDArray[np.float64]:
+    """`injection(text).probability` for each of k texts, in less time; shape (k,).
+
+    Complexity: O(n) time in the length of all texts.
+    """
+    meant = {i: one.text for i, text in enumerate(texts) if (one := _meant(text))}
+    likely = [_likely(part) for part in _parts([*texts, *meant.values()])]
+    probability = np.concatenate(likely) if likely else np.zeros(0)
+    changed, k = list(meant), len(texts)
+    probability[changed] = np.maximum(probability[changed], probability[k:])
+    return probability[:k]
+
+
+def _likely(texts: Sequence[str]) -> NDArray[np.float64]:
+    """Probabilities of texts as they are written."""
+    probability = _probability(_worst(hashed_ngrams(texts)).odds)
+    textbook = list(textbook_injections(texts))
+    probability[textbook] = np.maximum(probability[textbook], CERTAIN)
+    return probability
+
+
+def _injection(text: str) -> Injection:
+    grams = hashed_ngrams([text])
+    worst = _worst(grams)
+    probability = float(_probability(worst.odds)[0])
+    if not len(grams.start):
+        return Injection(probability, "")
+    first, last = int(worst.first[0]), int(worst.last[0])
+    textbook = textbook_injections([text]).get(0)
+    if textbook and probability < CERTAIN:
+        probability = CERTAIN
+        first = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[0], side="right")) - 1, 0)
+        last = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[1], side="left")) - 1, first)
+    start = int(grams.start[first] - grams.begin[0])
+    end = min(int(grams.end[last] - grams.begin[0]), len(text))
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    while start < end and text[start].isspace():
+        start += 1
+    quote = " ".join(text[start:end].split())[:LONGEST_QUOTE] if probability >= WORTH_QUOTING else ""
+    return Injection(probability, quote, start, end)
+
+
+def _worst(grams: HashedNgrams) -> _Stretches:
+    """The worst stretch of each text. Sums of whole numbers are exact, so they do not depend on the texts beside."""
+    weights = shipped()
+    shift = np.uint64(64 - weights.weight.size.bit_length() + 1)
+    k, n = len(grams.begin), len(grams.start)
+    odds, first, last = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    if not n:
+        return _Stretches(odds, first, last)
+    summed = weights.weight[grams.characters >> shift].sum(axis=0, dtype=np.int32)
+    by_word = weights.weight[grams.words >> shift].sum(axis=0, dtype=np.int32)
+    summed[grams.word_start] += by_word
+    count = np.full(len(summed), CHARACTER_GRAMS, np.int32)
+    count[grams.word_start] += WORD_GRAMS
+    totals, counts = (np.concatenate([[0], np.cumsum(each, dtype=np.int64)]) for each in (summed, count))
+    change = np.flatnonzero(np.diff(grams.text, prepend=-1))
+    text = grams.text[change]
+    for size in range(1, MOST_SENTENCES + 1):
+        begin, stop = grams.start[: n - size + 1], grams.end[size - 1 :]
+        value = (totals[stop] - totals[begin]) / np.sqrt(counts[stop] - counts[begin] + FEW)
+        value[grams.text[: n - size + 1] != grams.text[size - 1 :]] = -np.inf
+        value = np.append(value, np.full(size - 1, -np.inf)) * weights.unit + weights.bias
+        best = np.maximum.reduceat(value, change)
+        better = best > odds[text]
+        if not better.any():
+            continue
+        place = np.flatnonzero(value == np.repeat(best, np.diff(np.append(change, n))))
+        place = place[np.searchsorted(grams.text[place], text)]
+        chosen = text[better]
+        odds[chosen], first[chosen], last[chosen] = best[better], place[better], place[better] + size - 1
+    return _Stretches(odds, first, last)
+
+
+def _probability(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), float)
+
+
+def unjudged(text: str) -> str | None:
+    """The script of a text, or of a part of it as long as a sentence, that no weight was fitted for; None without.
+
+    O(n) time for n characters.
+    """
+    if text.isascii():
+        return None
+    counts = {name: sum(map(len, runs.findall(text))) for name, runs in _unjudged_scripts().items()}
+    name, letters = max(counts.items(), key=itemgetter(1))
+    return name if letters >= FEWEST_LETTERS else None
+
+
+@cache
+def _unjudged_scripts() -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(f"[{ranges}]+") for name, ranges in UNJUDGED.items()}
+
+
+def _meant(text: str) -> Respelled | None:
+    """What of a text is meant otherwise than it is written."""
+    return respelled(text, KNOWN, accents=True, layout=False)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Texts in parts of at most `TOGETHER` characters, or a longer one by itself."""
+    part, size = list[str](), 0
+    for text in texts:
+        if part and size + len(text) > TOGETHER:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
+
+
+@cache
+def shipped() -> Weights:
+    """The weights of this package."""
+    data = (files("unpoison") / "data" / "prompt-injection.npz").read_bytes()
+    with np.load(BytesIO(data), allow_pickle=False) as arrays:
+        return Weights(arrays["weight"], float(arrays["unit"]), float(arrays["bias"]))

@@ -1,0 +1,260 @@
+"""What a text says to somebody who reads past its spelling and its layout.
+
+A mark inside every word, digits for letters, a link behind each word or a line for every three are no hindrance to a
+language model, and leave no word and no sentence for whoever counts these. Unlike the canonical text this reading is
+no text to show: it is only judged, beside the other one, so a mistake in it hides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
+from unpoison.text.look_alikes import LOOSE
+
+__all__ = ["Respelled", "respelled"]
+
+BLOCK = 160
+"""Characters of a stretch that is looked at by itself, lest honest text around it make its changes few."""
+
+CHANGED = 0.2
+"""The share of changes among the words of a stretch from which it is respelled; those inside words count twice."""
+
+EVIDENT = 4
+"""Where so many times the signs that are needed stand, the stretch is respelled without asking first."""
+
+SPELLING = 2
+
+DENSE = 6
+"""Where every so manieth word has a mark inside, the marks are no words' own."""
+
+FEWEST = 4
+"""So many marks inside words at least are said to be dense."""
+
+ACCENTS = 0.25
+"""Accented letters for each word that are many."""
+
+LONGEST = 13
+"""Letters of a word that is known."""
+
+MARKUP = re.compile(
+    r"<[^<>]{0,200}>|\]\([^()\s]{0,400}\)|(?:https?://|www\.)\S{1,400}"
+    r"|(?<!\\)\\[A-Za-z]{1,20}[0-9]{0,5}(?=[\s{\\~])"
+)
+"""Tags of any name, the targets of links, addresses, the commands of TeX and RTF."""
+
+LETTER = r"[^\W\d_]"
+FOLDED = {
+    **LOOSE,
+    **dict(zip(map(ord, "đħłŧøƀǥɨʉƶıɓƈɗƒɠɦƙɱɲŋƥɋɽʂƭʋⱳƴʐɫ"), "dhltobgiuzibcdfghkmnnpqrstvwyzl")),
+    **dict(zip(map(ord, "ƅʝǀɾʈɖɭɳɐɔǝɟƃɥᴉʞɯɹʇʌʍʎ"), "bjlrtdlnacefghikmrtvwy")),
+    **dict.fromkeys(map(ord, "\u0640\u02b0\u02bb\u02bc\u02bd\u02be\u02bf\u02cf\ua78b\ua78c"), ""),
+}
+"""Letters with a bar or a hook, and look-alikes anywhere; modifiers that are no letter of a word."""
+STRANGE = re.compile(f"[{''.join(map(chr, FOLDED))}]")
+
+DIGITS = dict(zip(map(ord, "0134578@$!|"), "oieastbasil"))
+DISGUISED = re.compile(r"(?<![^\s\"'(\[])(?=[^\s0-9@$!|]{0,24}[013-578@$!|])[\w@$!|]{1,24}(?![\w@$|])")
+
+HUMPS = re.compile(r"(?<![^\W_])[A-Za-z](?:[a-z]{0,23}[A-Z]){3,}[a-z]{0,23}(?![^\W_])")
+HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Where words meet that are written without spaces."""
+
+BREAK = re.compile(rf"(?<={LETTER})-\n(?={LETTER})")
+JOINT = re.compile(rf"(?<={LETTER})(?:[^\w\s]{{1,3}}|_{{1,3}})(?={LETTER})")
+CHAIN = re.compile(rf"(?<!{LETTER}){LETTER}++(?:(?:[^\w\s]{{1,3}}|_{{1,3}}){LETTER}++)++")
+PIECE = re.compile(f"{LETTER}+")
+NUMBER = re.compile(r"(?<![\w.])[\[(#]?\d[\d:.,/%+-]*[\])>.:]?(?!\w)|\[\d{1,4}\]|(?m:^[#>*+|/-]{1,3} )")
+WORD = re.compile(r"[^\W_]+")
+ACCENTED = re.compile("[\u00c0-\u00d6\u00d9-\u00f6\u00f9-\u010f\u0112-\u017e\u01cd-\u01dc\u01e6-\u0233\u1e00-\u1ef9]")
+SPELT = re.compile(  # most letters are passed over at once
+    rf"[^a-z\s](?:(?<={LETTER}[^\w\s])[^\w\s]{{0,2}}(?={LETTER})|(?<=[_@$|])|(?<=!)(?=\w)|(?<=\d)(?={LETTER})"
+    rf"|(?<={LETTER}\d)|(?<=[a-z][A-Z])|(?<={STRANGE.pattern}))"
+)
+KINDS = bytes(
+    ord("_" if c in "_@$|!" else "a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit()
+        else " " if c.isspace() else ".") for c in map(chr, range(128))
+) + bytes(128)  # fmt: skip
+"""What kind of character each one of ASCII is."""
+BARE = bytes.maketrans(b"A", b"a")
+
+OTHER = 4
+"""Signs that a character beyond ASCII can be or can make of its neighbours, at most."""
+MARKS = "\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u00ab\u00bb"
+"""Marks beyond ASCII that are like those of ASCII."""
+
+LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
+"""Whatever may be changed shows one of these, so a stretch with few of them is left alone at once."""
+
+SPACE = re.compile(r"\s")
+LINES = re.compile(r" ?\n ?")
+SPACES = re.compile(r" {2,}")
+
+
+class Respelled(NamedTuple):
+    """What of a text is meant otherwise than it is written.
+
+    Attributes:
+        text: Those stretches as they are meant, with a line break between two that do not touch.
+        start, end: For each of its characters the stretch of the text before that it was made of, shape (n,).
+    """
+
+    text: str
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+def respelled(text: str, known: Container[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
+    """The stretches of a text without what stands inside its words and between its lines; None where it has none.
+
+    Out go tags of any name, addresses, commands, numbers and numbering; marks inside words where many words have one,
+    elsewhere where the word without it is known; line breaks become spaces. Digits and signs that stand for letters,
+    letters with bars or hooks and look-alikes become letters. Some words of every text are changed by this, so only
+    stretches count of which a share of `CHANGED` is; what stands around them does not matter.
+
+    Args:
+        text: Canonical.
+        known: Words in lower case that are whole without a mark.
+        accents: Whether accents go too, where they are many.
+        layout: Whether stretches count in which only numbers, marks and line breaks stand among the words.
+
+    Complexity: O(n) time for n characters.
+    """
+    parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
+    blocks: dict[str, Respelled | None] = {}  # what is repeated without end is read once
+    for first, last in _blocks(text):
+        block = text[first:last]
+        if block not in blocks:
+            blocks[block] = _respelled_block(block, known, accents, layout)
+        meant = blocks[block]
+        if meant is None:
+            continue
+        if parts and reached < first:
+            parts.append("\n")
+            starts.append(np.array([first]))
+            ends.append(np.array([first]))
+        parts.append(meant.text)
+        starts.append(meant.start + first)
+        ends.append(meant.end + first)
+        reached = last
+    return Respelled("".join(parts), np.concatenate(starts), np.concatenate(ends)) if parts else None
+
+
+def _respelled_block(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+    """One stretch, where enough of it is changed."""
+    enough = CHANGED * (block.count(" ") + 1)
+    signs = len(LAID.findall(block)) if layout else 0
+    if signs + SPELLING * _most_spelt(block) < enough:
+        return None
+    signs += SPELLING * len(SPELT.findall(block))
+    if accents and not block.isascii():
+        signs += SPELLING * len(ACCENTED.findall(block))
+    if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
+        return None
+    trace = Trace(block)
+    new, share = _respelled(block, known, accents, trace)
+    if share < CHANGED:
+        return None
+    return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
+
+
+def _most_spelt(block: str) -> int:
+    """At least as many as `SPELT` and `ACCENTED` find together."""
+    kinds = block.encode("ascii", "replace").translate(KINDS)
+    bare = kinds.translate(BARE)
+    most = kinds.count(b"_") + kinds.count(b"aA") + bare.count(b"0a") + bare.count(b"a0")
+    most += bare.count(b".a") - bare.count(b" .a")
+    if block.isascii():
+        return most
+    other = len(block) - len(block.encode("ascii", "ignore")) - sum(map(block.count, MARKS))
+    return most + OTHER * other
+
+
+def _blocks(text: str) -> Iterator[Region]:
+    """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one."""
+    start = 0
+    while start < len(text):
+        space = SPACE.search(text, start + BLOCK, start + 2 * BLOCK)
+        end = space.end() if space else min(start + 2 * BLOCK, len(text))
+        yield start, end
+        start = end
+
+
+def _respelled(block: str, known: Container[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
+    """A stretch respelled, and the share of changes among its words."""
+    text, changes = block, 0
+    words = len(WORD.findall(text)) or 1
+
+    def put(found: list[Change], weight: int = SPELLING) -> None:
+        nonlocal text, changes
+        if found:
+            changes += weight * len(found)
+            text = edits.put(text, found)
+
+    put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
+    if not text.isascii():
+        put([(*m.span(), FOLDED[ord(m[0])]) for m in STRANGE.finditer(text)])
+        worn = list(ACCENTED.finditer(text)) if accents else []
+        if len(worn) >= ACCENTS * words:
+            put([(*m.span(), normalize("NFD", m[0])[0]) for m in worn])
+    put(_lettered(text, known, words))
+    put([(*hump.span(), " ") for m in HUMPS.finditer(text) for hump in HUMP.finditer(text, *m.span())])
+    put([(*m.span(), "") for m in BREAK.finditer(text)])
+    joints = list(JOINT.finditer(text))
+    if len(joints) >= max(FEWEST, words / DENSE):
+        put([(*m.span(), "") for m in joints])
+    elif joints:
+        put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain, known)])
+    put([(*m.span(), " ") for m in NUMBER.finditer(text)], weight=1)
+    text = edits.sub(SPACES, " ", text)
+    put([(*m.span(), " ") for m in LINES.finditer(text)], weight=1)
+    return text, changes / words
+
+
+def _inside(match: re.Match[str]) -> bool:
+    return (
+        match.string[match.start() - 1 : match.start()].isalpha()
+        and match.string[match.end() : match.end() + 1].isalpha()
+    )
+
+
+def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
+    """Words with digits or signs in the place of letters, all letters; where they are not dense, known words only."""
+    found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
+    mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
+    dense = mixed >= max(FEWEST, words / DENSE)
+    changes = list[Change]()
+    for start, _, word, letters in found:
+        core = word.rstrip("!")
+        plain = core.translate(DIGITS).lower()
+        if plain not in known and "1" in core:
+            other = core.replace("1", "l").translate(DIGITS).lower()
+            plain = other if other in known or "!" in core else plain
+        if letters < len(core) and plain.isalpha() and (dense or (letters and plain in known)):
+            changes.append((start, start + len(core), plain))
+    return changes
+
+
+def _gaps(chain: re.Match[str], known: Container[str]) -> list[Change]:
+    """The marks in a chain of pieces that part a known word, the longest; pieces that are all known stay apart."""
+    pieces = [piece.span() for piece in PIECE.finditer(chain.string, *chain.span())]
+    gaps, i = list[Change](), 0
+    while i < len(pieces):
+        last, word = i, chain.string[slice(*pieces[i])].lower()
+        whole = word in known
+        for j in range(i + 1, len(pieces)):
+            piece = chain.string[slice(*pieces[j])].lower()
+            word, whole = word + piece, whole and piece in known
+            if len(word) > LONGEST:
+                break
+            if not whole and word in known:
+                last = j
+        gaps += [(pieces[j][1], pieces[j + 1][0], "") for j in range(i, last)]
+        i = last + 1
+    return gaps

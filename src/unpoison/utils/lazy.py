@@ -1,0 +1,27 @@
+"""Public names of a package, imported when they are first used, so that `import unpoison` stays fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a package.
+
+    Args:
+        package: Its full name.
+        homes: Each public name with the module that defines it: of the package (`grada`), or in full
+            (`unpoison.core.belief`).
+    """
+
+    def public(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        return getattr(import_module(home if home.startswith("unpoison.") else f"{package}.{home}"), name)
+
+    return public

@@ -1,0 +1,92 @@
+"""Old imports: a module that moved is found where it lives now, with a warning that says where."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+from warnings import warn
+
+__all__ = ["MOVED", "MovedModules", "answer_old_imports", "new_places"]
+
+MOVED = {
+    "answers": ("core.answers",),
+    "at_rest": ("scan",),
+    "attacks": ("bench.attacks",),
+    "checks": ("utils.checks",),
+    "claims": ("core.claims",),
+    "client": ("serve.client",),
+    "codec": ("core.codec",),
+    "contests": ("core.contests",),
+    "driver": ("runtime.driver",),
+    "evaluation": ("bench.evaluation",),
+    "files": ("io.files",),
+    "kernels": ("algorithms", "text"),
+    "passages": ("core.passages",),
+    "prompts": ("models.prompts",),
+    "questions": ("bench.questions",),
+    "rag": ("architectures.rag",),
+    "reasons": ("core.reasons",),
+    "redteam": ("bench.redteam",),
+    "registry": ("core.registry",),
+    "rendering": ("report.rendering",),
+    "requests": ("models.requests",),
+    "rows": ("io.rows",),
+    "screenings": ("core.screenings",),
+    "service": ("serve",),
+    "spans": ("core.spans",),
+    "styles": ("models.styles",),
+    "tracing": ("utils.tracing",),
+    "verdicts": ("core.verdicts",),
+    "wire": ("serve.wire",),
+    "wordings": ("models.wordings",),
+}
+"""The folders and modules directly in `unpoison` that went elsewhere, and where what was in them may be."""
+
+
+def new_places(module: str) -> tuple[str, ...]:
+    """Where a module that had this full name lives now, and where what it held may be; empty if it never had it."""
+    package, _, rest = module.partition(".")
+    name, _, inner = rest.partition(".")
+    if package != "unpoison" or name not in MOVED:
+        return ()
+    places = (".".join(part for part in (package, room, inner) if part) for room in MOVED[name])
+    return tuple(place for place in places if _exists(place))
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Asked last, when no module has the name: `unpoison.kernels.mincut` answers for `unpoison.algorithms.mincut`."""
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self, is_package=True) if new_places(fullname) else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        places = new_places(module.__name__)
+        warn(f"{module.__name__} is {' and '.join(places)} now; import from there", DeprecationWarning, stacklevel=6)
+
+        def held(name: str) -> Any:
+            for place in places:
+                if name in dir(home := import_module(place)):
+                    return getattr(home, name)
+                if not name.startswith("__") and _exists(f"{place}.{name}"):
+                    return import_module(f"{place}.{name}")
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+        module.__dict__["__getattr__"] = held
+
+
+def answer_old_imports() -> None:
+    """Put the finder behind all others, once."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(MovedModules())
+
+
+def _exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # what should hold it is no package
+        return False

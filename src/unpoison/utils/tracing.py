@@ -1,0 +1,124 @@
+"""Spans of OpenTelemetry, where the program uses it: one for a screening or an answer, and one for each model call.
+
+Nothing is imported and nothing is recorded unless the program, or `unpoison serve --otel`, has set OpenTelemetry up. A
+span holds names, numbers and kinds of failures, never a text.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from unpoison.utils.extras import require
+
+__all__ = ["Mark", "called", "exported", "served", "span"]
+
+Attribute = str | int | float | bool
+Mark = Callable[[str, Attribute], None]
+"""Sets an attribute of the span that is open."""
+
+TRACEPARENT = ("traceparent", "tracestate")
+"""The headers of W3C Trace Context, level 1; nothing else of a request is taken over."""
+
+
+@contextmanager
+def span(name: str, **attributes: Attribute) -> Iterator[Mark]:
+    """A span around a piece of work; what it raises marks the span, by its kind only.
+
+    Args:
+        name: Such as "screen"; it is written as "unpoison screen".
+        attributes: Names in the namespace `unpoison.`.
+    """
+    tracer = _tracer()
+    if tracer is None:
+        yield _nothing
+        return
+    with _opened(tracer, f"unpoison {name}", {f"unpoison.{key}": value for key, value in attributes.items()}) as own:
+        yield lambda key, value: own.set_attribute(f"unpoison.{key}", value)
+
+
+@contextmanager
+def called(kind: str, model: str, purpose: str, items: int) -> Iterator[Mark]:
+    """A span around one model call, retries included, with the names that OpenTelemetry has for generative AI."""
+    tracer = _tracer()
+    if tracer is None:
+        yield _nothing
+        return
+    operation = {"generate": "chat", "encode": "embeddings"}.get(kind, kind)
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.request.model": model,
+        "unpoison.purpose": purpose,
+        "unpoison.items": items,
+    }
+    with _opened(tracer, f"{operation} {model}", attributes, kind="CLIENT") as own:
+        yield own.set_attribute
+
+
+@contextmanager
+def served(method: str, headers: Mapping[str, str]) -> Iterator[Any]:
+    """A span around one HTTP request, in the trace that its headers name; None where nothing is recorded."""
+    tracer = _tracer()
+    if tracer is None:
+        yield None
+        return
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    given = {name: headers[name] for name in TRACEPARENT if name in headers}
+    parent = TraceContextTextMapPropagator().extract(given)
+    with _opened(tracer, method, {"http.request.method": method}, kind="SERVER", context=parent) as own:
+        yield own if own.is_recording() else None
+
+
+def exported() -> None:
+    """Send spans by OTLP over HTTP; the variables `OTEL_...` say where, which, and as whose.
+
+    Raises:
+        MissingExtraError: The extra `otel` is not installed.
+    """
+    sdk = require("opentelemetry.sdk.trace", "sending traces")
+    export = require("opentelemetry.sdk.trace.export", "sending traces")
+    otlp = require("opentelemetry.exporter.otlp.proto.http.trace_exporter", "sending traces")
+    resources = require("opentelemetry.sdk.resources", "sending traces")
+    trace = require("opentelemetry.trace", "sending traces")
+
+    named = resources.Resource.create({"service.name": "unpoison"})  # OTEL_SERVICE_NAME counts before it
+    provider = sdk.TracerProvider(resource=named.merge(resources.OTELResourceDetector().detect()))
+    provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+
+
+@contextmanager
+def _opened(
+    tracer: Any, name: str, attributes: Mapping[str, Attribute], *, kind: str = "INTERNAL", context: Any = None
+) -> Iterator[Any]:
+    trace = sys.modules["opentelemetry.trace"]
+    with tracer.start_as_current_span(
+        name,
+        context=context,
+        kind=trace.SpanKind[kind],
+        attributes=attributes,
+        record_exception=False,  # its words may quote a passage
+        set_status_on_exception=False,
+    ) as own:
+        try:
+            yield own
+        except BaseException as error:
+            own.set_attribute("error.type", type(error).__name__)
+            own.set_status(trace.StatusCode.ERROR)
+            raise
+
+
+def _tracer() -> Any:
+    """The program's tracer; None where OpenTelemetry was not set up, though FastAPI may have imported it."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    provider = trace.get_tracer_provider()
+    return None if isinstance(provider, trace.ProxyTracerProvider) else provider.get_tracer("unpoison")
+
+
+def _nothing(key: str, value: Attribute) -> None:
+    """Set no attribute of no span."""

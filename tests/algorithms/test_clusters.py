@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import unpoison.algorithms.clusters as module
+from unpoison.algorithms.clusters import agglomerative, two_means
+
+LINKAGES = ["ward", "average", "complete", "single"]
+EXAMPLE = np.array([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])
+
+points = st.tuples(st.integers(0, 9), st.integers(1, 4)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.integers(-20, 20).map(lambda v: v / 4))
+)
+
+
+def inertia(vectors: np.ndarray, labels: np.ndarray) -> float:
+    inertia_found = 0.0
+    for label in (0, 1):
+        members = vectors[labels == label]
+        if len(members):
+            inertia_found += ((members - members.mean(axis=0)) ** 2).sum()
+    return inertia_found
+
+
+def lloyd(vectors: np.ndarray, first: int, second: int) -> np.ndarray:
+    centers = vectors[[first, second]]
+    labels = None
+    while True:
+        distances = ((vectors[:, None] - centers) ** 2).sum(axis=2)
+        moved = (distances[:, 1] < distances[:, 0]).astype(int)
+        if labels is not None and (moved == labels).all():
+            return labels
+        labels = moved
+        if labels.min() == labels.max():
+            return labels
+        centers = np.array([vectors[labels == label].mean(axis=0) for label in (0, 1)])
+
+
+def test_trustrag_example() -> None:
+    scaled = (EXAMPLE - EXAMPLE.mean(axis=0)) / EXAMPLE.std(axis=0)
+    unit = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    assert two_means(unit).tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_two_groups_far_apart(linkage) -> None:
+    vectors = np.array([[10, 0], [0, 0], [10, 1], [0, 1], [0, 0.5]])
+    assert agglomerative(vectors, linkage).tolist() == [0, 1, 0, 1, 1]
+    assert two_means(vectors).tolist() == [0, 1, 0, 1, 1]
+
+
+def test_linkages_differ() -> None:
+    chain = np.array([[0.0], [1.0], [2.0], [3.0], [4.4], [5.9]])
+    assert agglomerative(chain, "single").tolist() == [0, 0, 0, 0, 0, 1]
+    assert agglomerative(chain, "ward").tolist() == [0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("split", [agglomerative, two_means])
+def test_no_two_different_points(split) -> None:
+    assert split(np.zeros((0, 3))).tolist() == []
+    assert split([[1, 2]]).tolist() == [0]
+    assert split(np.full((4, 3), 0.1)).tolist() == [0, 0, 0, 0]
+    assert split(np.zeros((3, 0))).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("split", [agglomerative, two_means])
+def test_two_points(split) -> None:
+    assert split([[0.0], [1.0]]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("split", [agglomerative, two_means])
+@pytest.mark.parametrize(("vectors", "message"), [([1.0], "shape"), ([[np.nan], [0]], "finite")])
+def test_unusable_points_are_refused(split, vectors, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        split(vectors)
+
+
+def test_unknown_linkage_is_refused() -> None:
+    with pytest.raises(ValueError, match="linkage must be"):
+        agglomerative([[0.0], [1.0]], "centroid")
+
+
+def test_huge_points_do_not_overflow() -> None:
+    assert two_means([[1e300, 0], [-1e300, 0], [1e300, 1]]).tolist() == [0, 1, 0]
+
+
+@given(points, st.sampled_from(LINKAGES))
+def test_agglomerative_makes_two_clusters_where_it_can(vectors, linkage) -> None:
+    labels = agglomerative(vectors, linkage)
+    assert labels.shape == (len(vectors),)
+    if len(vectors):
+        assert labels[0] == 0
+        assert set(labels) == ({0, 1} if len(np.unique(vectors, axis=0)) > 1 else {0})
+
+
+@given(points)
+def test_two_means_is_as_good_as_every_start(vectors) -> None:
+    labels = two_means(vectors)
+    if len(np.unique(vectors, axis=0)) < 2:
+        assert not labels.any()
+        return
+    assert labels[0] == 0
+    assert labels.any()
+    best = inertia(vectors, labels)
+    for i in range(len(vectors)):
+        for j in range(i):
+            assert best <= inertia(vectors, lloyd(vectors, j, i)) + 1e-6
+
+
+@given(points)
+def test_two_means_is_a_fixpoint(vectors) -> None:
+    labels = two_means(vectors)
+    if labels.any():
+        centers = np.array([vectors[labels == label].mean(axis=0) for label in (0, 1)])
+        distances = ((vectors[:, None] - centers) ** 2).sum(axis=2)
+        own = np.take_along_axis(distances, labels[:, None], axis=1)[:, 0]
+        assert (own <= distances.min(axis=1) + 1e-6).all()
+
+
+@pytest.mark.parametrize("size", [26, 51, 120, 400])
+def test_more_points_than_starts(size) -> None:
+    rng = np.random.default_rng(size)
+    vectors = rng.normal(size=(size, 8))
+    far = rng.random(size) < 0.1
+    vectors[far] += 6
+    assert (two_means(vectors) == (far ^ far[0])).all()
+
+
+@pytest.mark.parametrize("size", [3, 25, 26, 77, 1000, 5000])
+def test_starts_are_different_pairs_in_order_and_bounded(size) -> None:
+    first, second = module._pairs(size)
+    assert (first >= 0).all()
+    assert (first < second).all()
+    assert (second < size).all()
+    assert (np.diff(first * size + second) > 0).all()
+    assert len(first) <= module.STARTS
+    assert len(first) == min(size * (size - 1) // 2, max(10, min(300, 100_000_000 // size**2)))

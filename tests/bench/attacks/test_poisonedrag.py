@@ -1,0 +1,113 @@
+import pytest
+
+from unpoison.bench.attacks.base import Target
+from unpoison.bench.attacks.claims import statement
+from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
+from unpoison.errors import InputError, OptionError
+from unpoison.models.doubles import ScriptedGenerator
+
+CAPITAL = Target("c", "capital of france", ("Paris",), "Lyon")
+
+
+def test_the_worked_example():
+    generator = ScriptedGenerator(["I one", "Paris", '"Lyon is..."', "Lyon."])
+    (poison,) = PoisonedRag(generator=generator).craft(CAPITAL, 1)
+    assert poison.text == "capital of france.Lyon is..."
+    assert poison.meta["trials"] == 2
+    assert poison.budget.llm_calls == 4
+    assert poison.reached
+    assert poison.meta["verified"]
+
+
+def test_trials_differ_so_that_a_cache_cannot_repeat_itself():
+    generator = ScriptedGenerator({"Variant": "text", "passage 1": "Paris"})
+    PoisonedRag(generator=generator, trials=3).craft(CAPITAL, 2)
+    written = [p.text() for p in generator.prompts if p.task == "free"]
+    assert len(set(written)) == len(written) == 6
+
+
+def test_the_last_text_stands_when_all_trials_fail_and_says_so():
+    generator = ScriptedGenerator({"Variant 1,": "first", "Variant 2,": "second", "passage 1": "Paris"})
+    (poison,) = PoisonedRag(generator=generator, trials=2).craft(CAPITAL, 1)
+    assert poison.text.endswith(".second")
+    assert not poison.reached
+    assert poison.meta["reason"] == "the trial answer was 'Paris', not 'Lyon'"
+    assert poison.budget.llm_calls == 4
+
+
+def test_each_text_is_tried_until_its_own_trial_succeeds():
+    script = {"Variant 1,": "good", "Variant 2,": "bad", "Variant 4,": "good as well", "good": "Lyon", "bad": "Paris"}
+    first, second = PoisonedRag(generator=ScriptedGenerator(script)).craft(CAPITAL, 2)
+    assert (first.budget.llm_calls, second.budget.llm_calls) == (2, 4)
+    assert (first.meta["trials"], second.meta["trials"]) == (1, 2)
+
+
+def test_templates_need_no_model_and_differ(bare):
+    poisons = PoisonedRag().craft(bare, 30)
+    assert len({p.text for p in poisons}) == 30
+    assert all(p.reached and p.text.startswith("who wrote emma.") for p in poisons)
+    assert {p.meta["source"] for p in poisons} == {"template"}
+    assert "Jane Austen" not in " ".join(p.text for p in poisons)
+
+
+def test_the_first_templates_do_not_depend_on_how_many_follow(bare):
+    assert [p.text for p in PoisonedRag().craft(bare, 3)] == [p.text for p in PoisonedRag().craft(bare, 5)][:3]
+
+
+def test_the_extractive_reader_tries_templates_but_writes_nothing(bare):
+    attack = PoisonedRag(generator="extractive", trials=5)
+    assert attack.mode == "template"
+    (poison,) = attack.craft(bare, 1)
+    assert poison.meta["verified"]
+    assert poison.budget.llm_calls == poison.meta["trials"]
+    with pytest.raises(OptionError, match="needs a generator that writes"):
+        PoisonedRag(mode="verified", generator="extractive")
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("who wrote emma", "R wrote emma"),
+        ("What is the capital of France?", "The capital of France is R"),
+        ("who is singing", 'The answer to the question "who is singing" is R'),
+        ("when was it", 'The answer to the question "when was it" is R'),
+    ],
+)
+def test_questions_become_statements(question, expected):
+    assert statement(question, "R") == expected
+
+
+def test_one_shot_takes_one_call_and_carries_its_cost_once():
+    reply = '```json\n{"incorrect answer": "Lyon", "corpus1": "\'It is Lyon.\'", "corpus2": "Nothing."}\n```'
+    attack = PoisonedRag(mode="one-shot", generator=ScriptedGenerator(reply))
+    poisons = attack.craft(CAPITAL, 3)
+    assert attack.uses_gold
+    assert [p.budget.llm_calls for p in poisons] == [1, 0, 0]
+    assert [p.reached for p in poisons] == [True, False, False]
+    assert poisons[0].text == "capital of france.It is Lyon."
+    assert "2 of 3 texts" in poisons[2].meta["reason"]
+
+
+def test_one_shot_invents_a_wrong_answer_where_the_target_has_none():
+    generator = ScriptedGenerator('{"incorrect_answer": "Lille", "texts": ["In Lille."]}')
+    (poison,) = PoisonedRag(mode="one-shot", generator=generator).craft(Target("c", "capital?", ("Paris",)), 1)
+    assert poison.reached
+    assert poison.meta["answers"] == ["Lille"]
+
+
+@pytest.mark.parametrize("reply", ["no json", "{broken", "[1]", '{"incorrect_answer": "Paris", "texts": ["Paris."]}'])
+def test_an_unusable_one_shot_reply_is_reported(reply):
+    attack = PoisonedRag(mode="one-shot", generator=ScriptedGenerator(reply))
+    (poison,) = attack.craft(Target("c", "capital?", ("Paris",)), 1)
+    assert not poison.reached
+    assert "no usable wrong answer" in poison.meta["reason"]
+
+
+def test_hostile_json_is_survived():
+    assert read_one_shot("{" * 5000 + "}" * 5000) == ("", [])
+    assert read_one_shot('{"incorrect_answer": 3, "texts": [1, "", "x"]}') == ("", ["x"])
+
+
+def test_a_target_without_a_wrong_answer_is_refused():
+    with pytest.raises(InputError, match="no incorrect answer"):
+        PoisonedRag().craft(Target("c", "q"), 1)

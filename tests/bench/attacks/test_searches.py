@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+
+from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding, TemplateProposer, readable_score
+from unpoison.bench.attacks.base import Target
+from unpoison.bench.attacks.disperse import dispersed, mean_pairwise, threshold
+from unpoison.bench.attacks.jamming import REFUSALS, Jamming
+from unpoison.errors import OptionError
+from unpoison.models.doubles import ScriptedGenerator
+
+
+@pytest.mark.parametrize(("cosine", "natural", "score"), [(0.8, 0.3, 0.9), (0.8, -0.2, 0.4), (1.5, 0, 1), (-1, 0, 0)])
+def test_readability_can_only_be_bought_so_far(cosine, natural, score):
+    assert readable_score(cosine, natural) == pytest.approx(score)
+
+
+def test_a_lead_brings_the_falsehood_closer(target, encoder):
+    (poison,) = AdversarialDecoding(encoder=encoder).craft(target, 1)
+    assert poison.reached
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert poison.text.endswith(target.texts[0])
+    assert poison.budget.llm_calls == 0
+
+
+def test_unreadable_proposals_lose(target, encoder):
+    class Proposer:
+        def propose(self, instruction, texts, /, *, count, mass):
+            return [["what is capital france zq", "what is capital"] for _ in texts]
+
+        def naturalness(self, texts, /):
+            return np.array([-1.0 if "zq" in text else 0.5 for text in texts])
+
+    (poison,) = AdversarialDecoding(lm=Proposer(), steps=1, encoder=encoder).craft(target, 1)
+    assert poison.text.startswith("what is capital ")
+    assert "zq" not in poison.text
+    assert poison.budget.llm_calls == 3
+
+
+def test_a_useless_lead_is_reported(target, encoder):
+    class Silent:
+        def propose(self, instruction, texts, /, *, count, mass):
+            return [[] for _ in texts]
+
+        def naturalness(self, texts, /):
+            return np.ones(len(texts))
+
+    (poison,) = AdversarialDecoding(lm=Silent(), encoder=encoder).craft(target, 1)
+    assert "no lead" in poison.meta["reason"]
+    assert poison.text == target.texts[0]
+
+
+def test_templates_propose_every_sentence_once():
+    proposer = TemplateProposer("who?")
+    (longer,) = proposer.propose("", [""], count=99, mass=1)
+    (again,) = proposer.propose("", [longer[0]], count=99, mass=1)
+    assert len(again) == len(longer) - 1
+
+
+def test_the_proxy_costs_nothing(target, encoder):
+    for key, refusal in REFUSALS.items():
+        (poison,) = Jamming(refusal=key, encoder=encoder).craft(target)
+        assert poison.text == f"{target.question}. {refusal}."
+        assert poison.meta["answers"] == [refusal, "I don't know", "I do not know"]
+        assert poison.budget.llm_calls == 0
+
+
+def victim(prompt):
+    """Refuses as soon as the word unknown is in what it reads."""
+    return "I don't know" if any("unknown" in passage for passage in prompt.passages) else "Paris, the city"
+
+
+def test_the_search_jams_a_victim_within_its_budget(target, encoder):
+    attack = Jamming(generator=ScriptedGenerator(victim), encoder=encoder, tokens=5, calls=400, candidates=40)
+    (poison,) = attack.craft(target)
+    assert poison.reached
+    assert "unknown" in poison.text
+    assert poison.budget.llm_calls <= 400
+    assert poison == attack.craft(target)[0]
+
+
+def test_a_victim_that_never_refuses_is_reported(target, encoder):
+    attack = Jamming(generator=ScriptedGenerator("Paris"), encoder=encoder, calls=20, tokens=3)
+    (poison,) = attack.craft(target)
+    assert not poison.reached
+    assert poison.meta["reason"] == f"the victim still answers after {poison.budget.llm_calls} calls"
+    assert poison.budget.llm_calls == 20
+
+
+def test_patience_ends_a_search_without_gain(target, encoder):
+    attack = Jamming(generator=ScriptedGenerator("Paris"), encoder=encoder, calls=500, patience=2, candidates=4)
+    assert attack.craft(target)[0].budget.llm_calls == 1 + 2 * 4
+
+
+def test_a_document_that_is_not_retrieved_costs_no_call(encoder):
+    context = ("who wrote emma",) * 5
+    target = Target("x", "who wrote emma", ("Jane Austen",), context=context)
+    attack = Jamming(generator=ScriptedGenerator("Jane"), encoder=encoder, top=5, patience=3)
+    (poison,) = attack.craft(target)
+    assert poison.budget.llm_calls == 0
+    assert not poison.reached
+
+
+def test_a_search_needs_a_victim():
+    with pytest.raises(OptionError, match="needs the victim's generator"):
+        Jamming(mode="search")
+
+
+def test_the_dispersion_of_the_worked_example():
+    vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]])
+    similarity = vectors @ vectors.T
+    assert mean_pairwise(similarity) == pytest.approx(0.466667, abs=1e-6)
+    assert dispersed(similarity, [True] * 3, 2) == [0, 2]
+    assert dispersed(similarity, [True, True, False], 3) == [0, 1]
+    assert dispersed(similarity, [False] * 3, 2) == []
+    assert dispersed(similarity, [False, True, True], 1) == [1]
+    assert mean_pairwise(np.ones((1, 1))) == 0
+
+
+def test_the_threshold_is_the_last_place_that_is_retrieved():
+    assert threshold([0.1, 0.9, 0.5], 2) == 0.5
+    assert threshold([0.1], 2) == -np.inf

@@ -1,0 +1,486 @@
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from unpoison.bench.evaluation.crafting import craft_all, make_attack
+from unpoison.bench.evaluation.grids import Grid
+from unpoison.bench.evaluation.journal import Journal, read_rows, write_rows
+from unpoison.bench.evaluation.noise import NoisyNLI
+from unpoison.bench.evaluation.records import Record
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.runs import folder_name, locked, open_run
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.staging import Staged
+from unpoison.bench.evaluation.summary import summarise
+from unpoison.core import registry
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.models.doubles import FakeEncoder, FakeNLI, ScriptedGenerator
+from unpoison.types import Screening, Verdict
+
+TIMES = {"screening_median", "screening_p95", "seconds_median", "seconds_p95"}
+
+SCENARIOS = [
+    Scenario("sample", attack=attack, poisons=poisons, defense=defense, limit=6)
+    for attack, poisons in (("none", 0), ("poisonedrag", 2))
+    for defense in ("vanilla", "grada", "trustrag")
+]
+
+
+def figures(run):
+    """Everything but the times, which are measured afresh."""
+    return [
+        {name: repr(figure) for name, figure in summary.figures.items() if name not in TIMES}
+        | {"ranks": summary.poison_ranks, "done": summary.done, "problems": summary.problems}
+        for summary in summarise(run.cells)
+    ]
+
+
+def row(name, **fields):
+    return {
+        "id": name,
+        "question": f"what is {name}",
+        "correct_answers": [f"right {name}"],
+        "incorrect_answers": [f"false {name}"],
+        "passages": [{"text": f"{name} is right {name}", "label": "gold"}, {"text": f"of {name}", "label": "clean"}],
+        **fields,
+    }
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps(row(name)) + "\n" for name in ("alpha", "beta", "gamma")))
+    return str(path)
+
+
+def test_a_run_writes_down_what_happened(tmp_path):
+    calls = []
+    run = Runner(tmp_path / "run", SCENARIOS, progress=lambda *step: calls.append(step), command=["unpoison"]).run()
+    assert run.complete
+    assert calls[-1][:2] == (36, 36)
+    assert [cell.scenario for cell in run.cells] == SCENARIOS
+    record = run.cells[4].records[0]
+    assert record.example == "sample-01"
+    assert (record.injected, record.reached, record.poison) == (2, 2, (0, 1))
+    assert record.size == 10
+    assert len(record.kept) == 5
+    assert record.wanted == ("Gothenburg",)
+    assert record.answer is None
+    staged = run.staged(run.cells[4])["sample-01"]
+    assert staged.context.candidates[0].poison
+    assert [cell.contexts for cell in run.cells] == 3 * [run.cells[0].contexts] + 3 * [run.cells[3].contexts]
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["command"] == ["unpoison"]
+    assert manifest["data"]["sample"]["digest"].startswith("sha256:")
+    assert manifest["finished"] >= manifest["started"]
+    assert manifest["versions"]["numpy"] == np.__version__
+
+
+def test_nothing_is_done_twice(tmp_path, monkeypatch):
+    first = Runner(tmp_path, SCENARIOS).run()
+    monkeypatch.setattr("unpoison.bench.evaluation.runner.measure_question", None)  # would fail if it were called
+    monkeypatch.setattr("unpoison.bench.evaluation.crafting.craft_one", None)
+    again = Runner(tmp_path, SCENARIOS).run()
+    assert again.cells == first.cells
+    assert again.manifest["resumed"] == 36
+    assert open_run(tmp_path).cells == first.cells
+
+
+def test_a_larger_grid_takes_over_what_is_there(tmp_path):
+    Runner(tmp_path, SCENARIOS[:3]).run()
+    assert Runner(tmp_path, SCENARIOS).run().manifest["resumed"] == 18
+
+
+def test_two_runs_and_several_jobs_give_the_same_figures(tmp_path):
+    one = Runner(tmp_path / "one", SCENARIOS).run()
+    other = Runner(tmp_path / "other", reversed(SCENARIOS), jobs=3).run()
+    assert figures(one) == figures(replace(other, cells=other.cells[::-1]))
+
+
+KILLED = """
+import os, signal, sys
+from unpoison.bench.evaluation import journal
+from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.scenarios import Scenario
+
+written, append = 0, journal.Journal.append
+
+def dying(self, row):
+    global written
+    written += 1
+    if written == int(sys.argv[2]):
+        self._file.write(b'{"example": "torn')
+        self._file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(self, row)
+
+journal.Journal.append = dying
+Runner(sys.argv[1], [Scenario.from_dict(values) for values in __import__("json").loads(sys.argv[3])]).run()
+"""
+
+
+@pytest.mark.parametrize("when", [3, 21, 40])
+def test_a_killed_run_resumes_with_identical_figures(tmp_path, when):
+    text = json.dumps([scenario.to_dict() for scenario in SCENARIOS])
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(when), text]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    torn = open_run(tmp_path / "killed")
+    assert not torn.complete
+    assert torn.manifest["finished"] is None
+    assert sum(len(cell.records) for cell in torn.cells) < 36
+    resumed = Runner(tmp_path / "killed", SCENARIOS).run()
+    whole = Runner(tmp_path / "whole", SCENARIOS).run()
+    assert figures(resumed) == figures(whole)
+    assert all(read_rows(path) for path in (tmp_path / "killed" / "records").iterdir())
+    for path in (tmp_path / "killed" / "records").iterdir():
+        assert len(path.read_bytes().splitlines()) == 6  # no torn line is left, no line is there twice
+
+
+class Fragile(Defense):
+    """Fails on some questions, in three ways."""
+
+    name = "fragile"
+
+    def screening(self, query, passages):
+        yield from ()
+        if "alpha" in query.text:
+            raise ModelError("the model is away")
+        if "beta" in query.text:
+            raise ZeroDivisionError("a bug")
+        return Screening(
+            "fragile", query.text, passages, tuple(Verdict(i, True, 1.0, i, "kept") for i in range(len(passages)))
+        )
+
+
+@pytest.fixture
+def fragile(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fragile_defense", sys.modules[__name__])
+    monkeypatch.setitem(registry.BUILT_IN["defenses"], "fragile", "fragile_defense:Fragile")
+
+
+def test_failures_are_data(tmp_path, data, fragile):
+    run = Runner(tmp_path / "run", [Scenario(data, defense="fragile", k=2)]).run()
+    (cell,) = run.cells
+    assert [record.error for record in cell.records] == ["the model is away", "ZeroDivisionError: a bug", None]
+    assert [record.stage for record in cell.records] == ["defense", "defense", ""]
+    (summary,) = summarise(run.cells)
+    assert (summary.done, summary.failed, summary["failed"].value) == (3, 2, pytest.approx(2 / 3))
+    assert summary["clean_kept"].value == 1.0
+    assert summary.problems == ("1 of 3: the model is away", "1 of 3: ZeroDivisionError: a bug")
+    assert Runner(tmp_path / "run", [Scenario(data, defense="fragile", k=2)]).run().cells == run.cells
+
+
+def test_failures_can_be_tried_again(tmp_path, data, fragile, monkeypatch):
+    scenario = Scenario(data, defense="fragile", k=2)
+    Runner(tmp_path / "run", [scenario]).run()
+    monkeypatch.setattr(Fragile, "screening", registry.find("defenses", "vanilla")(keep=1).screening)
+    (cell,) = Runner(tmp_path / "run", [scenario], retry_failed=True).run().cells
+    assert [(record.example, record.error, record.kept) for record in cell.records] == [
+        ("alpha", None, (0,)),
+        ("beta", None, (0,)),
+        ("gamma", None, (0, 1)),  # what had not failed is not touched
+    ]
+
+
+def test_an_attack_that_cannot_work_is_recorded_for_each_question(tmp_path, data):
+    run = Runner(tmp_path / "run", [Scenario(data, attack="published", poisons=1)]).run()
+    assert {record.stage for record in run.cells[0].records} == {"attack"}
+    assert "has no texts" in run.cells[0].records[0].error
+    assert summarise(run.cells)[0].failed == 3
+
+
+def test_a_scenario_that_cannot_begin_does_not_stop_the_others(tmp_path, data):
+    scenarios = [Scenario(data, defense="radar"), Scenario(data, attack="hotflip", poisons=1), Scenario(data, k=2)]
+    run = Runner(tmp_path / "run", scenarios).run()
+    assert "needs a generator" in run.cells[0].error
+    assert "encoder" in run.cells[1].error
+    assert run.cells[2].complete
+    assert open_run(tmp_path / "run").cells == run.cells
+    assert summarise(run.cells)[0].problems == (run.cells[0].error,)
+
+
+def test_bad_rows_are_listed_in_the_manifest(tmp_path):
+    path = tmp_path / "data.jsonl"
+    rows = [row("alpha"), row("alpha"), row("beta", correct_answers=["no"], incorrect_answers=["no way"])]
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows) + '{"id": "broken"}\n')
+    run = Runner(tmp_path / "run", [Scenario(str(path), k=2)]).run()
+    left_out = run.manifest["data"][str(path)]["left_out"]
+    assert len(left_out) == 3
+    assert "line 2" in left_out[0]
+    assert "met before" in left_out[0]
+    assert "could not be told apart" in left_out[1]
+    assert "question" in left_out[2]
+    assert run.cells[0].complete
+
+
+def test_no_usable_question(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text("{}\n")
+    (cell,) = Runner(tmp_path / "run", [Scenario(str(path))]).run().cells
+    assert "no usable question" in cell.error
+
+
+def test_an_empty_corpus_is_told(tmp_path, data):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("")
+    scenario = Scenario(data, corpus=str(corpus), attack="poisonedrag", poisons=1, policy="corpus")
+    (cell,) = Runner(tmp_path / "run", [scenario]).run().cells
+    assert "corpus is empty" in cell.error
+    with pytest.raises(InputError, match="cannot be read"):
+        Runner(tmp_path / "run", [Scenario(data, corpus=str(tmp_path / "absent"))]).run()
+
+
+def test_nothing_to_run(tmp_path):
+    with pytest.raises(OptionError, match="nothing to run"):
+        Runner(tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("policy", "positions", "poison"),
+    [
+        ("prepend", (), (0,)),
+        ("replace-last", (), (1,)),
+        ("middle", (), (1,)),
+        ("replace-at", (2,), (1,)),
+        ("pool", (), (0,)),
+        ("retrieve", (), (0,)),
+    ],
+)
+def test_where_poison_goes(tmp_path, data, policy, positions, poison):
+    scenario = Scenario(data, attack="poisonedrag", poisons=1, policy=policy, positions=positions, k=2)
+    (cell,) = Runner(tmp_path / "run", [scenario]).run().cells
+    assert {record.poison for record in cell.usable} == {poison}
+    assert {record.size for record in cell.usable} == {3 if policy == "pool" else 2}
+    assert {len(record.read) for record in cell.usable} == {2}
+
+
+def test_a_position_past_a_short_context_is_a_failure_of_that_question(tmp_path, data):
+    scenario = Scenario(data, attack="poisonedrag", poisons=1, policy="replace-at", positions=(5,))
+    (cell,) = Runner(tmp_path / "run", [scenario]).run().cells
+    assert "position 4 lies outside" in cell.records[0].error
+
+
+def test_a_short_context_may_have_its_poison_appended(tmp_path, data):
+    """RADAR's code does so: at position 50 most questions have fewer results, and lost they were."""
+    where = {"policy": "replace-or-append", "positions": (5,)}
+    (cell,) = Runner(tmp_path / "run", [Scenario(data, attack="poisonedrag", poisons=1, **where)]).run().cells
+    assert cell.records[0].error is None
+    assert all(record.poison == (record.size - 1,) for record in cell.usable)
+
+
+def test_all_poison_competes_in_the_corpus(tmp_path, data):
+    corpus = tmp_path / "corpus.jsonl"
+    texts = ["alpha is right alpha", "nothing to see", "of gamma"]
+    corpus.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
+    scenario = Scenario(data, str(corpus), attack="poisonedrag", poisons=2, policy="corpus", k=4)
+    (cell,) = Runner(tmp_path / "run", [scenario, scenario.twin]).run().cells[:1]
+    record = cell.records[0]
+    assert record.size == 4
+    assert len(record.poison) == 3
+    assert len(record.foreign) == 1
+
+
+def test_a_published_attack_by_name(tmp_path):
+    path = tmp_path / "data.jsonl"
+    passages = [
+        {"text": "gold", "label": "gold"},
+        {"text": "the first text says false alpha", "label": "poison", "attack": "one"},
+        {"text": "the second text says false alpha", "label": "poison", "attack": "two"},
+    ]
+    path.write_text(json.dumps(row("alpha", passages=passages)) + "\n")
+    run = Runner(tmp_path / "run", [Scenario(str(path), attack="published:attack=two", poisons=1)]).run()
+    assert run.staged(run.cells[0])["alpha"].context.passages[0].text == "the second text says false alpha"
+    labelled = Runner(tmp_path / "run", [Scenario(str(path), policy="labelled")]).run()
+    assert labelled.cells[0].records[0].poison == (1, 2)
+
+
+def test_an_attack_that_builds_on_clean_passages_is_shown_those_of_the_scenario(tmp_path):
+    path, corpus = tmp_path / "data.jsonl", tmp_path / "corpus.jsonl"
+    path.write_text(json.dumps(row("alpha", passages=[{"text": "alpha is right alpha", "label": "gold"}])) + "\n")
+    corpus.write_text(json.dumps({"text": "what is retrieved for alpha"}) + "\n")
+    attacks = ["poisonedrag+title", "poisonedrag+title+hide:kind=case", "poisonedrag+hide"]
+    scenarios = [Scenario(str(path), str(corpus), attack=attack, poisons=2, k=k) for attack in attacks for k in (3, 4)]
+    run = Runner(tmp_path / "run", scenarios).run()
+    titled, _, shouted, *_ = (run.staged(cell)["alpha"].context.passages for cell in run.cells)
+    assert {passage.text for passage in titled[:2]} == {"alpha is right alpha", "what is retrieved for alpha"}
+    assert all(passage.title.startswith("what is alpha.") for passage in titled[:2])
+    assert [passage.title for passage in shouted[:2]] == [passage.title.upper() for passage in titled[:2]]
+    # What is crafted from retrieved passages is crafted again for another k, and nothing else is.
+    assert len(list((tmp_path / "run" / "poisons").iterdir())) == 2 + 2 + 1
+
+
+def test_answers_come_from_what_was_kept(tmp_path, data):
+    generator = ScriptedGenerator(
+        {"false alpha": "It is false alpha.", "of beta": "right beta"} | {"what": "I don't know"}
+    )
+    scenarios = [
+        Scenario(data, attack="poisonedrag", poisons=1, defense=defense, generator="scripted", k=2)
+        for defense in ("vanilla", "no-rag")
+    ]
+    run = Runner(tmp_path / "run", scenarios, models={"scripted": generator}).run()
+    alpha, _, gamma = run.cells[0].records
+    assert (alpha.answer, alpha.abstained, alpha.calls) == ("It is false alpha.", False, 1)
+    assert alpha.seconds >= alpha.screening_seconds > 0
+    assert gamma.abstained
+    first = summarise(run.cells)[0]
+    assert first["asr"].value == pytest.approx(1 / 3)
+    assert first["asr_substring"].value == pytest.approx(1 / 3)
+    assert first["abstained"].count == 3
+
+
+def test_a_generator_that_fails_is_recorded_and_replies_are_asked_once(tmp_path, data):
+    generator = ScriptedGenerator({"alpha": ModelError("out of credit"), "what": "right"})
+    scenario = Scenario(data, generator="scripted", k=2)
+    (cell,) = Runner(tmp_path / "run", [scenario], models={"scripted": generator}).run().cells
+    assert "out of credit" in cell.records[0].error
+    assert not cell.records[1].failed
+    again = replace(scenario, seed=1)
+    silent = ScriptedGenerator(ModelErrors())
+    (cell,) = Runner(tmp_path / "run", [again], models={"scripted": silent}).run().cells
+    assert [record.failed for record in cell.records] == [True, False, False]  # two replies were remembered
+
+
+class ModelErrors:
+    def __call__(self, prompt):
+        raise ModelError("asked again")
+
+
+def test_vectors_are_made_once_and_before_the_clock_runs(tmp_path, data):
+    encoder = FakeEncoder()
+    scenarios = [Scenario(data, encoder="fake", defense=defense, k=2) for defense in ("grada", "trustrag")]
+    Runner(tmp_path / "run", scenarios, models={"fake": encoder}).run()
+    texts = [text for call in encoder.calls for text in call]
+    assert len(texts) == len(set(texts)) == 9
+    assert len(encoder.calls) == 1
+    Runner(tmp_path / "run", [replace(scenarios[0], seed=1)], models={"fake": encoder}).run()
+    assert len(encoder.calls) == 1
+
+
+def test_an_attack_that_knows_the_defense_is_given_the_scenarios(tmp_path):
+    scenarios = [
+        Scenario("sample", attack="defense-aware:screens=3", poisons=1, defense=defense, limit=1)
+        for defense in ("grada", "trustrag")
+    ]
+    first, second = Runner(tmp_path, scenarios).run().cells
+    assert first.contexts != second.contexts
+    assert first.complete
+
+
+def test_a_manifest_is_checked_before_a_run_is_repeated(tmp_path, data):
+    manifest = Runner(tmp_path / "run", [Scenario(data, k=2)]).run().manifest
+    runner = Runner(tmp_path / "again", [Scenario(data, k=2)])
+    assert runner.check(manifest) == []
+    assert runner.check({**manifest, "versions": {"numpy": "0.1"}}) == [f"numpy is {np.__version__}, and was 0.1"]
+    with open(data, "a") as file:
+        file.write(json.dumps(row("delta")) + "\n")
+    with pytest.raises(InputError, match="has changed since"):
+        Runner(tmp_path / "again", [Scenario(data, k=2)]).check(manifest)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"cells": 3}', '{"cells": [{}]}', "nonsense"])
+def test_no_manifest(tmp_path, content):
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(InputError, match="manifest"):
+        open_run(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        open_run(tmp_path / "absent")
+
+
+def test_the_folders_name_follows_the_scenarios():
+    assert folder_name(SCENARIOS) == folder_name(list(SCENARIOS)) != folder_name(SCENARIOS[1:])
+
+
+def test_one_process_at_a_time(tmp_path):
+    with locked(tmp_path), pytest.raises(InputError, match="another process runs"):
+        Runner(tmp_path, SCENARIOS[:1]).run()
+    assert Runner(tmp_path, SCENARIOS[:1]).run().complete
+
+
+def test_a_journal_cuts_what_was_torn(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    write_rows(path, [{"a": 1}, {"a": "\ud800"}])
+    for torn in (b'{"a": ', b"x" * 200_000):
+        path.write_bytes(path.read_bytes() + torn)
+        with Journal(path) as journal:
+            journal.append({"a": 3})
+    assert read_rows(path) == [{"a": 1}, {"a": "\ud800"}, {"a": 3}, {"a": 3}]
+    path.write_bytes(b"torn only")
+    with Journal(path):
+        pass
+    assert path.read_bytes() == b""
+    assert read_rows(tmp_path / "absent") == []
+
+
+def test_crafting_goes_on_where_it_stopped(tmp_path, data):
+    from unpoison.bench.evaluation.datasets import load
+
+    attack, path = make_attack("poisonedrag"), tmp_path / "poisons.jsonl"
+    targets = {example.id: example.target for example in load(data)}
+    first = craft_all(attack, dict(list(targets.items())[:2]), 2, path)
+    done = []
+    whole = craft_all(attack, targets, 2, path, step=lambda: done.append(1))
+    assert len(done) == 1
+    assert whole["alpha"] == first["alpha"]
+    assert list(whole) == ["alpha", "beta", "gamma"]
+    with pytest.raises(OptionError, match="takes no question prefix"):
+        make_attack("hotflip", prefix=True)
+    assert make_attack("poisonedrag+title+hide", prefix=False).inner.inner.prefix is False
+
+
+def test_a_trigger_is_asked_with_and_without(tmp_path):
+    with_trigger = Scenario("sample", attack="phantom", poisons=1, limit=1)
+    first, second = Runner(tmp_path, [with_trigger, replace(with_trigger, triggered=False)]).run().cells
+    run = open_run(tmp_path)
+    contexts = [run.staged(cell)["sample-01"].context for cell in (first, second)]
+    assert contexts[0].query.startswith("abcdefghijk ")
+    assert contexts[0].query.endswith(contexts[1].query)
+    assert contexts[0].passages == contexts[1].passages
+
+
+def test_a_retriever_with_an_encoder(tmp_path, data):
+    encoder = FakeEncoder()
+    scenario = Scenario(data, attack="poisonedrag", poisons=1, policy="retrieve", retriever="fake", k=2)
+    (cell,) = Runner(tmp_path / "run", [scenario], models={"fake": encoder}).run().cells
+    assert cell.complete
+    assert len(encoder.calls) == 1
+    assert {record.size for record in cell.records} == {2}
+
+
+def test_saved_things_are_checked():
+    for kind in (Record, Staged):
+        with pytest.raises(InputError, match="not a saved"):
+            kind.from_dict({"nothing": 1})
+
+
+def test_noise_replaces_the_share_it_says_whatever_the_order():
+    pairs = [(f"premise {i}", "hypothesis") for i in range(400)]
+    calm = FakeNLI(otherwise="neutral")
+    noisy = NoisyNLI(calm, 0.3, seed=1)
+    figure = noisy.judge(pairs)
+    replaced = (figure != calm.judge(pairs)).any(axis=1)
+    assert 0.22 < replaced.mean() < 0.38
+    assert np.allclose(figure.sum(axis=1), 1)
+    assert np.array_equal(noisy.judge(pairs[::-1])[::-1], figure)
+    assert not np.array_equal(NoisyNLI(calm, 0.3, seed=2).judge(pairs), figure)
+    assert np.array_equal(NoisyNLI(calm, 0).judge(pairs), calm.judge(pairs))
+
+
+@pytest.mark.shared_data
+def test_the_shared_data_with_its_corpus(tmp_path, shared_data):
+    scenarios = Grid.of(
+        {
+            "data": str(shared_data / "nq_poisoned.jsonl"),
+            "defense": "trustrag",
+            "attack": "published:attack=tan",
+            "limit": 3,
+        }
+    ).scenarios()
+    run = Runner(tmp_path, scenarios).run()
+    assert run.complete
+    assert all(record.size == 10 for cell in run.cells for record in cell.records)

@@ -1,0 +1,258 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.bench.evaluation.grids import MAX_SCENARIOS, Grid
+from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.specs import split_specs, varied_options
+from unpoison.errors import InputError, OptionError, UnknownNameError
+
+
+def grid(**axes):
+    return Grid.of({"data": "sample", "defense": "trustrag", **axes}).scenarios()
+
+
+def test_all_that_plants_nothing_is_one_scenario():
+    clean = Scenario("sample")
+    assert Scenario("sample", attack="pia", poisons=0, policy="middle", prefix=True) == clean
+    assert Scenario("sample", attack="none", poisons=3, policy="replace-at", positions=(1, 2, 3)) == clean
+    attacked = Scenario("sample", attack="pia", poisons=2, policy="replace-at", positions=(1, 9))
+    assert attacked.twin == clean
+    assert clean.clean
+    assert not attacked.clean
+
+
+def test_retrieval_ranks_a_clean_context_as_well():
+    assert Scenario("sample", attack="pia", poisons=2, policy="retrieve").twin.policy == "retrieve"
+
+
+def test_the_labels_of_a_file_are_no_attack_and_not_clean():
+    labelled = Scenario("sample", attack="pia", poisons=2, policy="labelled")
+    assert (labelled.attack, labelled.poisons, labelled.clean, labelled.attacked) == ("labelled", 0, False, False)
+    assert labelled.twin == Scenario("sample")
+
+
+def test_the_identifier_follows_the_content_not_the_path():
+    one, moved = Scenario("a.jsonl", k=5), Scenario("b.jsonl", k=5)
+    assert one.identifier(["digest"]) == moved.identifier(["digest"])
+    assert one.identifier(["digest"]) != moved.identifier(["other"])
+    assert one.identifier() != moved.identifier()
+    assert one.identifier(["digest"]) != Scenario("a.jsonl", k=6).identifier(["digest"])
+
+
+def test_a_scenario_survives_json():
+    scenario = Scenario(
+        "sample", attack="pia", poisons=2, policy="replace-at", positions=(1, 9), generator="extractive"
+    )
+    assert Scenario.from_dict(json.loads(json.dumps(scenario.to_dict()))) == scenario
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"data": "sample", "defence": "grada"}, UnknownNameError, "did you mean 'defense'"),
+        ({"k": 3}, InputError, "needs data"),
+        ({"data": "sample", "k": 0}, OptionError, "k must be"),
+        ({"data": "sample", "nli_noise": 1.5}, OptionError, "nli_noise must be"),
+        ({"data": "sample", "policy": "somewhere"}, OptionError, "policy must be one of"),
+        (
+            {"data": "sample", "attack": "pia", "poisons": 2, "policy": "replace-at", "positions": [1]},
+            OptionError,
+            "one position for each of 2 poisons",
+        ),
+        (
+            {"data": "sample", "attack": "pia", "poisons": 1, "policy": "replace-at", "positions": [11]},
+            OptionError,
+            "lie in 1 to k = 10",
+        ),
+    ],
+)
+def test_bad_scenarios(values, error, message):
+    with pytest.raises(error, match=message):
+        Scenario.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        ("grada", ["grada"]),
+        ("grada,ragdefender", ["grada", "ragdefender"]),
+        ("grada:alpha=0.3,keep=5,ragdefender", ["grada:alpha=0.3,keep=5", "ragdefender"]),
+        ("grada:alpha=0.3,trustrag:stages=1,mode=paper", ["grada:alpha=0.3", "trustrag:stages=1,mode=paper"]),
+        ("grada,keep=5", ["grada:keep=5"]),
+        ("perplexity:language_model=hf:gpt2,share=0.5", ["perplexity:language_model=hf:gpt2,share=0.5"]),
+        (" grada , , trustrag ", ["grada", "trustrag"]),
+        ("pia+hide:kind=bold,tan", ["pia+hide:kind=bold", "tan"]),
+        ("pia:style=dos,repeat=2+hide,kind=bold,seed=1", ["pia:style=dos,repeat=2+hide:kind=bold,seed=1"]),
+    ],
+)
+def test_a_comma_ends_an_option_string_unless_an_option_follows(text, specs):
+    assert split_specs(text) == specs
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["grada", "no-rag", "x"]),
+            st.dictionaries(st.sampled_from(["keep", "alpha", "of"]), st.sampled_from(["1", "0.5", "hf:a/b"])),
+        ),
+        min_size=1,
+    )
+)
+def test_joined_option_strings_split_again(parts):
+    specs = [f"{name}:{','.join(f'{k}={v}' for k, v in sorted(o.items()))}" if o else name for name, o in parts]
+    assert split_specs(",".join(specs)) == specs
+
+
+def test_an_option_without_a_name_is_refused():
+    with pytest.raises(OptionError, match="begins with an option"):
+        split_specs("alpha=0.3,grada")
+
+
+def test_every_defense_is_measured_clean_and_beside_no_defense():
+    combinations = [(s.attack, s.poisons, s.defense) for s in grid(defense="grada,trustrag", poisons="0,2")]
+    assert combinations == [
+        ("none", 0, "vanilla"),
+        ("none", 0, "vanilla:keep=5"),
+        ("none", 0, "grada"),
+        ("none", 0, "trustrag"),
+        ("poisonedrag", 2, "vanilla"),
+        ("poisonedrag", 2, "vanilla:keep=5"),
+        ("poisonedrag", 2, "grada"),
+        ("poisonedrag", 2, "trustrag"),
+    ]
+
+
+def test_baseline_and_clean_can_be_left_out():
+    scenarios = grid(baseline=False, clean=False, attack="pia,tan", poisons=[1, 2])
+    assert [(s.attack, s.poisons, s.defense) for s in scenarios] == [
+        ("pia", 1, "trustrag"),
+        ("pia", 2, "trustrag"),
+        ("tan", 1, "trustrag"),
+        ("tan", 2, "trustrag"),
+    ]
+
+
+def test_no_baseline_keeps_as_many_as_there_are():
+    assert {s.defense for s in grid(defense="grada:keep=10")} == {"vanilla", "grada:keep=10"}
+    assert "vanilla:keep=3" in {s.defense for s in grid(defense="grada:keep=3")}
+
+
+def test_options_of_a_defense_are_axes():
+    scenarios = grid(defense=[{"name": "grada", "alpha": [0.2, 0.4], "keep": 10}], baseline=False, clean=False)
+    assert [s.defense for s in scenarios] == ["grada:alpha=0.2,keep=10", "grada:alpha=0.4,keep=10"]
+
+
+def test_an_option_varies_where_the_defense_has_it():
+    scenarios = grid(defense="grada:keep=10,ragdefender", vary={"alpha": "0.1,0.2"}, baseline=False, clean=False)
+    assert [s.defense for s in scenarios] == ["grada:keep=10,alpha=0.1", "grada:keep=10,alpha=0.2", "ragdefender"]
+    with pytest.raises(OptionError, match="has an option 'beta'"):
+        grid(vary={"beta": "1"})
+    assert varied_options(["alpha=0.1,0.2", "keep=3"]) == {"alpha": "0.1,0.2", "keep": "3"}
+    with pytest.raises(OptionError, match="varies nothing"):
+        varied_options(["alpha"])
+
+
+def test_positions_say_policy_and_count():
+    scenarios = grid(positions="1,3+5", baseline=False, clean=False)
+    assert [(s.policy, s.poisons, s.positions) for s in scenarios] == [
+        ("replace-at", 1, (1,)),
+        ("replace-at", 2, (3, 5)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "poisons", "k"),
+    [
+        ("poisonedrag:5", "retrieve", 5, 5),
+        ("grada:1", "retrieve", 1, 10),
+        ("trustrag:0.4", "retrieve", 2, 5),
+        ("ragdefender:2x5", "pool", 10, 5),
+        ("ragdefender:4x2", "pool", 8, 2),
+    ],
+)
+def test_poison_in_each_papers_measure(text, policy, poisons, k):
+    (scenario,) = grid(rate=text, baseline=False, clean=False)
+    assert (scenario.policy, scenario.poisons, scenario.k) == (policy, poisons, k)
+
+
+def test_radars_places_count_from_one():
+    (scenario,) = grid(rate="radar:48+49+50", baseline=False, clean=False)
+    assert (scenario.policy, scenario.positions, scenario.k) == ("replace-at", (48, 49, 50), 50)
+
+
+@pytest.mark.parametrize(
+    ("axes", "error", "message"),
+    [
+        ({"defens": "grada"}, UnknownNameError, "did you mean 'defense'"),
+        ({"defense": "grdaa"}, UnknownNameError, "did you mean 'grada'"),
+        ({"defense": "grada:alhpa=1"}, UnknownNameError, "did you mean 'alpha'"),
+        ({"attack": "poisonrag"}, UnknownNameError, "did you mean 'poisonedrag'"),
+        ({"attack": "pia+hdie"}, UnknownNameError, "no wrapper is named 'hdie'; did you mean 'hide'"),
+        ({"attack": "pia+hide:knid=bold"}, UnknownNameError, "no option of hide is named 'knid'; did you mean 'kind'"),
+        ({"attack": "none+hide"}, UnknownNameError, "no attack is named 'none'"),
+        ({"poisons": "many"}, OptionError, "poisons cannot be 'many'"),
+        ({"poisons": True}, OptionError, "poisons cannot be True"),
+        ({"poisons": []}, OptionError, "poisons has no value"),
+        ({"baseline": "yes"}, OptionError, "baseline must be true or false"),
+        ({"rate": "grada:1", "k": 5}, OptionError, "says already what k says"),
+        ({"positions": "1", "poisons": 1}, OptionError, "says already what poisons says"),
+        ({"positions": "1", "policy": "middle"}, OptionError, "leave the policy out"),
+        ({"defense": [{"alpha": 1}]}, OptionError, "a mapping with a name"),
+        ({"seed": list(range(MAX_SCENARIOS + 1))}, OptionError, "more than"),
+    ],
+)
+def test_bad_grids(axes, error, message):
+    with pytest.raises(error, match=message):
+        grid(**axes)
+
+
+def test_a_grid_in_yaml(tmp_path):
+    path = tmp_path / "grid.yaml"
+    path.write_text(
+        "data: [sample]\nattack: [pia, {name: published, prefix: [true, false]}]\npoisons: [1, 3]\n"
+        "defense: [trustrag]\ngenerator: [null, extractive]\nnli_noise: 0.1\nbaseline: false\nclean: false\n"
+    )
+    scenarios = Grid.load(path, poisons="2").scenarios()
+    assert len(scenarios) == 6
+    assert {s.attack for s in scenarios} == {"pia", "published:prefix=true", "published:prefix=false"}
+    assert {s.generator for s in scenarios} == {None, "extractive"}
+    assert {(s.poisons, s.nli_noise) for s in scenarios} == {(2, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        ("data: [", InputError, "is no YAML"),
+        ("- grada", InputError, "must hold a mapping"),
+        ("data: sample\ndefence: grada", UnknownNameError, "did you mean 'defense'"),
+        ("data: sample\ndefense: grada\nk: none", OptionError, "grid.yaml: k cannot be"),
+        ("data: !!python/object/apply:os.getcwd []", InputError, "is no YAML"),
+    ],
+)
+def test_bad_yaml(tmp_path, content, error, message):
+    path = tmp_path / "grid.yaml"
+    path.write_text(content)
+    with pytest.raises(error, match=message):
+        Grid.load(path)
+
+
+def test_clean_passages_come_from_beside_the_data(tmp_path):
+    (tmp_path / "data.jsonl").write_text("")
+    (tmp_path / "corpus.jsonl").write_text("")
+    data = str(tmp_path / "data.jsonl")
+    assert {s.corpus for s in grid(data=data)} == {str(tmp_path / "corpus.jsonl")}
+    assert {s.corpus for s in grid(data=data, corpus="none")} == {""}
+    assert {s.corpus for s in grid()} == {""}
+
+
+def test_style_is_an_axis() -> None:
+    scenarios = Grid.of(
+        {"data": "sample", "defense": "vanilla", "style": "safe,plain:abstain=false,question=first"}
+    ).scenarios()
+    assert {scenario.style for scenario in scenarios} == {"safe", "plain:abstain=false,question=first"}
+    assert Scenario("sample").style == "safe"
+    with pytest.raises(OptionError, match="style"):
+        Scenario("sample", style="bold")

@@ -1,0 +1,304 @@
+"""Questions from one's own documents: rules, false answers, files, a language model, and hostile collections."""
+
+# ruff: noqa: E501  sentences and their questions stand beside each other
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.matching import contains_either
+from unpoison.bench.questions import Fact, facts_of, make_questions, passages_of, read_documents
+from unpoison.bench.questions.documents import _document
+from unpoison.bench.questions.falsehoods import false_answer, tells_apart
+from unpoison.bench.questions.writing import read_question_reply
+from unpoison.cli import app
+from unpoison.errors import InputError
+from unpoison.models import ScriptedGenerator
+from unpoison.types import Passage
+
+HANDBOOK = """# Handbook
+
+## Refunds
+
+Refunds must be requested within 14 days of purchase. The owner of the process is Maria Lopez.
+
+## Can I pay by card?
+
+Yes.
+
+## Server
+
+- **Timeout**: 30 seconds
+- **Retries**: 5
+
+| setting | value |
+| --- | --- |
+| Region | Frankfurt |
+
+```
+Port: 1234
+```
+
+A tombstone is a mark that says a record was deleted. The library was opened in 1993 by the mayor.
+"""
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "kind", "question", "answer"),
+    [
+        ("S", "A session expires after 30 minutes.", "number", "After how many minutes does a session expire?", "30 minutes"),
+        ("R", "Refunds must be requested within 14 days of purchase.", "number",
+         "Within how many days of purchase must refunds be requested?", "14 days"),
+        ("D", "The deposit is 250 euros.", "number", "What is the deposit (“D”)?", "250 euros"),
+        ("Deposits", "The deposit is $250.", "number", "What is the deposit?", "$250"),
+        ("x", "The rate limit is about 20%.", "number", "What is the rate limit?", "20%"),
+        ("x", "The public API accepts up to 100 requests per minute.", "number",
+         "Up to how many requests per minute does the public API accept?", "100 requests per minute"),
+        ("x", "The town hall was built in 1904 by the guild.", "year", "In which year was the town hall built by the guild?", "1904"),
+        ("x", "The on-call contact is Maria Lopez.", "name", "Who is the on-call contact?", "Maria Lopez"),
+        ("x", "A tombstone is a mark of deletion that stays for years.", "definition", "What is a tombstone?", "a mark of deletion"),
+        ("Server", "**Timeout**: 30 seconds", "value", "What is the timeout under “Server”?", "30 seconds"),
+        ("Server", "| Region | Frankfurt |", "value", "What is the region under “Server”?", "Frankfurt"),
+        ("How long is the trial?", "The trial lasts 21 days. Then it ends.", "answer", "How long is the trial?", "21 days"),
+        ("Can I pay by card?", "Yes.", "answer", "Can I pay by card?", "Yes"),
+        ("x", "Am Ende zahlen Kunden in jedem Land genau 12 Euro im Monat.", "gap",
+         "Which number is missing in “Am Ende zahlen Kunden in jedem Land genau ___ Euro im Monat”?", "12"),
+        ("x", "To declare cookies, you need to use `Cookie`, because others differ.", "task",
+         "What do you use to declare cookies?", "Cookie"),
+        ("x", "Use `exclude_unset` to return only the values explicitly set.", "task",
+         "What do you use to return only the values explicitly set?", "exclude_unset"),
+        ("Numbers", "`le`: less than or equal", "meaning", "What is le under “Numbers”?", "less than or equal"),
+        ("Servers", "[Granian](https://granian.example): A Rust HTTP server for Python.", "definition", "What is Granian?",
+         "A Rust HTTP server for Python"),
+    ],
+)  # fmt: skip
+def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind: str, question: str, answer: str):
+    (fact, *_) = facts_of(heading, [text])
+    assert (fact.kind, fact.question, fact.answer) == (kind, question, answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It expires after 30 minutes.",
+        "This is a common mistake in many places.",
+        "If a session is idle it ends.",
+        "Set `timeout` = {30} in the file of the server.",
+        "You are the owner of the account.",
+        "Port 80 and port 443 stay open all day.",
+        "Note: see below",
+        "To do this, use `Cookie` in the file.",
+        "Open the page: http://127.0.0.1:8000/docs",
+        "Request: MiddlewareB → MiddlewareA → route",
+        "`it`: this is what they said",
+        "Since the Quaternary is a short period of time.",
+        "Likewise each deacon in full connection is a member of their order.",
+        "Curator Brian Murphy told the Times pottery was the most common item there.",
+        "Dwarka () is a small city in India.",
+    ],
+)
+def test_what_is_not_understood_is_not_asked(text: str):
+    assert not [fact for fact in facts_of("Heading", [text]) if fact.kind != "gap"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This was changed in version 0.110 to fix the memory of the server.",
+        "But the first of them costs about 12 euros in any shop.",
+        "If it fails, the server returns an HTTP 401 to the client.",
+        "See the section on why services take 10 seconds to stop.",
+        "2. pydantic is a drop-in replacement for the standard classes.",
+        "`http`: standard authentication systems, including:",
+    ],
+)
+def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):
+    assert not list(facts_of("Heading", [text]))
+
+
+def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "handbook.md").write_text(HANDBOOK)
+    result = CliRunner().invoke(
+        app,
+        [
+            "questions",
+            str(tmp_path / "docs"),
+            "-o",
+            str(tmp_path / "q.csv"),
+            "--passages",
+            str(tmp_path / "corpus.jsonl"),
+        ],
+    )
+    assert result.exit_code == 0, result.output
+    loaded = load(tmp_path / "q.csv")
+    assert not loaded.problems
+    by_question = {example.question: example for example in loaded}
+    one = by_question["Within how many days of purchase must refunds be requested?"]
+    assert one.correct_answers == ("14 days",)
+    assert "14 days" in one.labelled("gold")[0].passage.text
+    assert "Port" not in "".join(by_question), "code is no statement"
+    for example in loaded:
+        assert example.incorrect_answers
+        assert not contains_either(example.incorrect_answers[0], example.correct_answers[0])
+    corpus = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text().splitlines()]
+    assert {p["id"] for p in corpus} >= {example.labelled("gold")[0].passage.id for example in loaded}
+
+
+def test_the_same_collection_gives_the_same_questions():
+    documents = [
+        _document(f"{i}.md", f"# H{i}\n\nThe plan {chr(65 + i)} limit is {i + 2} users.\n", "") for i in range(30)
+    ]
+    first, again, other = (make_questions(documents, 5, seed=seed).questions for seed in (1, 1, 2))
+    assert first == again != other
+    assert len({question.passage.source for question in first}) == 5
+
+
+def test_a_question_with_two_answers_is_none():
+    texts = {"a": "The rate limit is 20 users.", "b": "The rate limit is 30 users.", "c": "The town fee is 5 euros."}
+    documents = [_document(name, text, "") for name, text in texts.items()]
+    questions = make_questions(documents)
+    assert [question.fact.answer for question in questions.questions if question.fact.kind == "number"] == ["5 euros"]
+    assert questions.left_out["two answers in the collection"] == 2
+
+
+def test_one_document_is_enough_and_none_is_said(tmp_path: Path):
+    assert len(make_questions([_document("a", "The rate limit is 20 users.", "")]).questions) == 1
+    with pytest.raises(InputError, match="no question can be made of 1 document"):
+        make_questions([_document("a", "Nothing here. Nor there.", "")])
+    with pytest.raises(InputError, match="holds no document"):
+        read_documents(tmp_path)
+
+
+@given(
+    st.sampled_from(
+        ["30 minutes", "$250", "20%", "1,200 users", "3.5 GB", "1993", "2024-01-05", "v1.2.3", "9:30", "0 days"]
+    ),
+    st.integers(0, 50),
+)
+def test_a_false_number_is_another_number_of_the_same_form(answer: str, seed: int):
+    fact = Fact("number", "q?", answer, answer)
+    false = false_answer(fact, f"It says {answer}.", [], np.random.default_rng(seed))
+    assert false is not None
+    assert tells_apart(answer, false, f"It says {answer}.")
+    assert [c for c in false if c.isalpha() or c in "$%"] == [c for c in answer if c.isalpha() or c in "$%"]
+
+
+def test_no_false_answer_stands_in_the_proof():
+    fact = Fact("name", "Who?", "Maria Lopez", "")
+    rng = np.random.default_rng(0)
+    assert false_answer(fact, "Maria Lopez or Jan Kees", ["Maria Lopez", "Jan Kees", "Ada Byron"], rng) == "Ada Byron"
+    assert false_answer(fact, "Maria Lopez or Jan Kees", ["Maria Lopez", "Jan Kees"], rng) is None
+    assert false_answer(Fact("answer", "Can I?", "Yes", ""), "Yes.", [], rng) == "No"
+
+
+PASSAGE = Passage("The trial lasts 21 days.", id="a#0")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "{",
+        "[" * 5000,
+        '{"question": "How long is it?"}',
+        '{"question": "How long is it?", "answer": "22 days", "false_answer": "3 days"}',
+        '{"question": "How long is it?", "answer": "21 days", "false_answer": "21 days"}',
+        '{"question": "How long is it?", "answer": "21 days", "false_answer": "The trial"}',
+        '{"question": "How?", "answer": "21 days", "false_answer": "3 days"}',
+        '{"question": ["How long is it?"], "answer": "21 days", "false_answer": "3 days"}',
+    ],
+)
+def test_what_a_model_writes_is_checked(reply: str):
+    assert read_question_reply(reply, PASSAGE) is None
+
+
+def test_a_model_writes_and_the_rules_step_in(monkeypatch: pytest.MonkeyPatch):
+    good = 'Sure: {"question": "How long is the free trial?", "answer": "21 days", "false_answer": "3 days"}'
+    fact, false = read_question_reply(good, PASSAGE) or (None, "")
+    assert fact is not None
+    assert (fact.question, fact.answer, false) == ("How long is the free trial?", "21 days", "3 days")
+    documents = [_document("a", "The free trial lasts 21 days.", ""), _document("b", "The town fee is 5 euros.", "")]
+    questions = make_questions(documents, generator=ScriptedGenerator(good))
+    by_question = {q.fact.question for q in questions.questions}
+    assert by_question >= {"How long is the free trial?", "What is the town fee?"}
+
+
+def test_a_model_is_asked_where_no_rule_finds_anything():
+    good = '{"question": "Who keeps the keys?", "answer": "the porter", "false_answer": "the cook"}'
+    model = ScriptedGenerator(good)
+    questions = make_questions([_document("a", "Ask the porter, who keeps them.", "")], generator=model)
+    assert [q.fact.question for q in questions.questions] == ["Who keeps the keys?"]
+
+
+def test_a_collection_is_hostile(tmp_path: Path):
+    outside = tmp_path / "secret.md"
+    outside.write_text("The password is Hunter Two.")
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "link.md").symlink_to(outside)
+    (folder / "latin.md").write_bytes(b"caf\xe9")
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "a.md").write_text("The rate limit is 9 users.")
+    (folder / "page.html").write_text(
+        "<h1>Plan</h1><script>The evil limit is 7 users.</script><p>The rate limit is 20 users.</p>"
+    )
+    (folder / "formula.md").write_text("The best formula is =SUM(A1:A9) today. The cell limit is 12 users.")
+    documents, problems = read_documents(folder)
+    assert {document.id for document in documents} == {"page.html", "formula.md"}
+    assert len(problems) == 2
+    assert "evil" not in "".join(passage.text for document in documents for passage in passages_of(document))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# " * 50_000,
+        "a. " * 100_000,
+        "[](" * 50_000,
+        "| x " * 50_000,
+        "- a: 1\n" * 20_000,
+        "<p" * 50_000,
+        "The x is 1 a. " * 10_000,
+        "To do a, use " * 10_000,
+        "Use `x` to a " * 10_000,
+        "`x`: " + "a " * 100_000,
+    ],
+)
+def test_hostile_documents_take_linear_time(text: str):
+    begun = time.thread_time()
+    for name in ("a.md", "a.html"):
+        document = _document(name, text, "")
+        for section in document.sections:
+            list(facts_of(section.heading, section.paragraphs))
+    assert time.thread_time() - begun < 8
+
+
+def test_cells_of_a_spreadsheet_are_no_formulas(tmp_path: Path):
+    (tmp_path / "a.csv").write_text('id,text\n=cmd|calc,"The rate limit is 20 users."\n')
+    result = CliRunner().invoke(app, ["questions", str(tmp_path / "a.csv"), "-o", str(tmp_path / "q.csv")])
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "q.csv").open(encoding="utf-8-sig", newline="") as stream:
+        cells = [cell for row in csv.reader(stream) for cell in row]
+    assert not any(cell[:1] in "=+-@" for cell in cells if cell)
+
+
+def test_guarded_cells_come_back_as_they_were(tmp_path: Path):
+    from unpoison.io.delimited import as_cells
+    from unpoison.io.files import open_source
+
+    row: dict[str, Any] = {"question": "=1+1", "correct_answers": ["-5 degrees"], "incorrect_answers": ["a|b", "[c"]}
+    with (tmp_path / "q.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([list(row), as_cells(row, list(row))])
+    with open_source(str(tmp_path / "q.csv")) as source:
+        assert [record.fields for record in source] == [row]

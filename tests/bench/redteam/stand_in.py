@@ -1,0 +1,216 @@
+"""A RAG system over HTTP for tests: FastAPI, a store that outlives the process, answers from what is retrieved.
+
+`python stand_in.py FOLDER [--store memory|qdrant] [--mode MODE]` prints its port. Modes make it a bad neighbour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse, Response
+
+from unpoison.core.passages import Passage
+from unpoison.models import ExtractiveReader, FakeEncoder
+from unpoison.models.prompts import answer_prompt
+from unpoison.retrieval import BM25Retriever, QdrantRetriever
+
+
+class MemoryStore:
+    """Documents in a dictionary and in a file that is written anew with every change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "index.json"
+        self.documents: dict[str, dict[str, Any]] = json.loads(self.path.read_text())
+        self.retriever = BM25Retriever([self._passage(name) for name in self.documents])
+        self.number = 0
+
+    def _passage(self, name: str) -> Passage:
+        return Passage(self.documents[name]["text"], id=name)
+
+    def add(self, text: str, metadata: dict[str, Any]) -> str:
+        self.number += 1
+        name = f"added-{self.number}-{time.monotonic_ns()}"
+        self.documents[name] = {"text": text, "metadata": metadata}
+        self.retriever.add([self._passage(name)])
+        self.save()
+        return name
+
+    def remove(self, name: str) -> bool:
+        index_found = self.documents.pop(name, None)
+        self.retriever.remove([name])
+        self.save()
+        return index_found is not None
+
+    def find(self, canary: str) -> list[dict[str, Any]]:
+        return [
+            {"id": name, "metadata": index_found["metadata"]}
+            for name, index_found in self.documents.items()
+            if index_found["metadata"].get("canary") == canary
+        ]
+
+    def search(self, question: str) -> list[Passage]:
+        return list(self.retriever.retrieve(question, 5))
+
+    def dump(self) -> bytes:
+        return json.dumps(self.documents, sort_keys=True).encode()
+
+    def save(self) -> None:
+        self.path.write_bytes(self.dump())
+
+
+class QdrantStore(MemoryStore):
+    """The same in a Qdrant collection in local mode."""
+
+    def __init__(self, folder: Path) -> None:
+        import qdrant_client
+        from qdrant_client.models import Distance, VectorParams
+
+        self.client = qdrant_client.QdrantClient(":memory:")
+        self.client.create_collection("wiki", vectors_config=VectorParams(size=32, distance=Distance.COSINE))
+        self.index_found = QdrantRetriever(self.client, "wiki", FakeEncoder())
+        super().__init__(folder)
+        self.index_found.add([self._passage(name) for name in self.documents])
+        self.save()
+
+    def add(self, text: str, metadata: dict[str, Any]) -> str:
+        name = super().add(text, metadata)
+        self.index_found.add([self._passage(name)])
+        self.save()
+        return name
+
+    def remove(self, name: str) -> bool:
+        self.index_found.remove([name])
+        return super().remove(name)
+
+    def search(self, question: str) -> list[Passage]:
+        """By the words, for a vector of a hash finds nothing by meaning; what Qdrant no longer holds is not found."""
+        held = {point.payload["id"] for point in self._points()}
+        return [passage for passage in super().search(question) if passage.id in held]
+
+    def _points(self) -> list[Any]:
+        return self.client.scroll("wiki", limit=10_000, with_vectors=True)[0]
+
+    def dump(self) -> bytes:
+        points = sorted((str(p.id), p.payload, list(p.vector)) for p in self._points())
+        return super().dump() + json.dumps(points).encode()
+
+
+def streamed(reply: dict[str, Any], *, chat: bool) -> str:
+    """A reply as events: what was read, then the answer by its words; or the words alone."""
+    pieces = [word + " " for word in reply["answer"].split(" ")]
+    if not chat:
+        return "".join(f"data: {piece}\n\n" for piece in pieces)
+    deltas = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    events = [{"sources": reply["passages"]}, *deltas]
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
+def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one route after the other
+    app, lock, reader = FastAPI(), threading.Lock(), ExtractiveReader()
+    state = {"calls": 0, "planted": 0, "busy": 0, "most": 0, "hidden": {}}
+
+    def visible(passages: list[Passage]) -> list[Passage]:
+        """In the mode slow-index a document is not found the first two times that it would be."""
+        hidden, shown = state["hidden"], []
+        for passage in passages:
+            if hidden.get(passage.id):
+                hidden[passage.id] -= 1
+            else:
+                shown.append(passage)
+        return shown
+
+    def answered(question: str) -> dict[str, Any]:
+        with lock:
+            state["busy"] += 1
+            state["most"] = max(state["most"], state["busy"])
+            passages = visible(store.search(question))
+        try:
+            texts = [p.text for p in passages]
+            text = reader.generate(answer_prompt(question, texts)).text if texts else "I don't know"
+        finally:
+            with lock:
+                state["busy"] -= 1
+        index_found: dict[str, Any] = {"answer": text}
+        if mode != "silent":
+            index_found["passages"] = [{"text": p.text, "id": p.id} for p in passages]
+        return index_found
+
+    @app.post("/ask")
+    async def ask(request: Request) -> Any:
+        body = await request.json()
+        state["calls"] += 1
+        if mode == "busy" and state["calls"] % 3 == 0:
+            return JSONResponse({"detail": "slow down"}, 429, {"Retry-After": "0"})
+        if mode == "indiscreet":
+            raise HTTPException(400, f"no {request.headers.get('authorization')} {json.dumps(dict(request.headers))}")
+        reply = await asyncio.to_thread(answered, body["question"])
+        if mode.startswith("stream"):
+            return Response(streamed(reply, chat=mode == "stream-chat"), media_type="text/event-stream")
+        return reply
+
+    @app.post("/documents")
+    async def plant(request: Request) -> Any:
+        body = await request.json()
+        state["planted"] += 1
+        with lock:
+            name = store.add(body["text"], body.get("metadata") or {})
+            if mode == "slow-index":
+                state["hidden"][name] = 2
+        if mode == "half" and state["planted"] % 3 == 0:
+            raise HTTPException(500, "half done")  # it was planted all the same
+        if mode == "denied":  # it was planted all the same
+            return JSONResponse({}, 303, {"Location": "/x"}) if state["planted"] % 2 else JSONResponse({}, 400)
+        return {"id": "always-the-same" if mode == "same-id" else name}
+
+    @app.delete("/documents/{name}")
+    async def remove(name: str) -> Any:
+        if mode == "sticky":
+            raise HTTPException(404, "what?")
+        with lock:
+            if not store.remove(name):
+                raise HTTPException(404, "no such document")
+        return {"removed": name}
+
+    @app.get("/documents")
+    async def find(canary: str) -> Any:
+        with lock:
+            return {"documents": store.find(canary)}
+
+    @app.get("/dump")
+    async def dump() -> Any:
+        with lock:
+            return {"dump": store.dump().decode(), "most": state["most"], "calls": state["calls"]}
+
+    return app
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--store", default="memory")
+    parser.add_argument("--mode", default="")
+    arguments = parser.parse_args()
+    store = {"memory": MemoryStore, "qdrant": QdrantStore}[arguments.store](arguments.folder)
+    config = uvicorn.Config(application(store, arguments.mode), host="127.0.0.1", port=0, log_level="error")
+    server = uvicorn.Server(config)
+
+    async def serve() -> None:
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        print(server.servers[0].sockets[0].getsockname()[1], flush=True)
+        await task
+
+    asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()

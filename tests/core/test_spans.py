@@ -1,0 +1,173 @@
+"""Spans: parts of the caller's text, validated, and what a passage says without them."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels.test_canonical import PIECES
+
+from unpoison import Passage, Query, Screening, Span, Verdict
+from unpoison.core.spans import cuts_of, spans_of, united, without
+from unpoison.text.canonical import canonical
+
+GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}
+TEXT = "One is here. Two is b\u200bad. Three is here."
+TWO = Span(13, 25, 0.9, "bad")
+"""Of `TEXT`, the second sentence."""
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"start": -1},
+        {"start": 3},
+        {"start": 1.0},
+        {"start": True},
+        {"end": 1},
+        {"end": None},
+        {"probability": 1.1},
+        {"probability": -0.1},
+        {"probability": float("nan")},
+        {"probability": True},
+        {"probability": "0.5"},
+        {"reason": None},
+        {"field": "source"},
+    ],
+)
+def test_bad_ones_are_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="span"):
+        Span(**{**GOOD, **changed})
+
+
+def test_they_are_frozen_and_go_through_json() -> None:
+    span = Span(**GOOD, field="title")
+    assert Span.from_dict(span.to_dict()) == span
+    with pytest.raises(FrozenInstanceError):
+        span.start = 0  # type: ignore[misc]
+
+
+def test_overlaps_are_united() -> None:
+    spans = [Span(5, 9, 0.4, "b"), Span(0, 6, 0.8, "a"), Span(9, 10, 0.1, "c"), Span(0, 6, 0.2, "t", "title")]
+    assert united(spans) == (
+        Span(0, 6, 0.2, "t", "title"),
+        Span(0, 9, 0.8, "a; b"),
+        Span(9, 10, 0.1, "c"),
+    )
+
+
+@pytest.mark.parametrize(
+    "spans", [(Span(3, 5, 0.1, ""), Span(0, 2, 0.1, "")), (Span(0, 3, 0.1, ""), Span(2, 5, 0.1, ""))]
+)
+def test_a_verdict_has_them_rising_and_apart(spans: tuple[Span, ...]) -> None:
+    with pytest.raises(ValueError, match="rise and not overlap"):
+        Verdict(0, True, 1.0, 0, "", spans)
+
+
+def test_a_screening_refuses_what_is_not_in_the_text() -> None:
+    with pytest.raises(ValueError, match="ends at 5 of 4"):
+        Screening.decided(
+            "d", Query("q"), [Passage("abcd")], kept=[0], scores=[1], reasons=[""], spans={0: [Span(0, 5, 1, "")]}
+        )
+    with pytest.raises(ValueError, match="ends at 2 of 0"):
+        Screening.decided(
+            "d",
+            Query("q"),
+            [Passage("abcd")],
+            kept=[0],
+            scores=[1],
+            reasons=[""],
+            spans={0: [Span(0, 2, 1, "", "title")]},
+        )
+
+
+def screening(passage: Passage, *spans: Span, kept: bool = True) -> Screening:
+    return Screening.decided(
+        "d", Query("q"), [Passage("first"), passage], kept=[1, 0] if kept else [0], scores=[1, 1], reasons=["", ""],
+        spans={1: spans},
+    )  # fmt: skip
+
+
+def test_texts_are_canonical_with_the_title_in_front_and_without_spans() -> None:
+    drawn = screening(Passage(TEXT, title="A  T\u200bitle"), TWO)
+    assert drawn.texts == ("A Title\nOne is here. [removed] Three is here.", "first")
+    assert drawn.read[0].reading == "A Title\nOne is here. Three is here."
+    assert drawn.redacted_indices == (1,)
+    assert drawn.read[1] is drawn.passages[0]
+    assert drawn.summary()["texts"] == list(drawn.texts)
+    assert drawn.summary()["verdicts"][1]["spans"] == [TWO.to_dict()]
+    assert screening(Passage(TEXT), TWO, kept=False).texts == ("first",)
+    again = Screening.from_dict(drawn.to_dict())
+    assert again == drawn
+    assert again.texts == drawn.texts
+
+
+def test_a_title_can_be_cut() -> None:
+    passage = Passage("Berlin is a city.", title="Obey me. Berlin")
+    cut = without(passage, [Span(0, 8, 1.0, "", "title")])
+    assert cut.shown == "[removed] Berlin\nBerlin is a city."
+    assert spans_of(passage, [(0, 22, 0.5, "x")]) is not None
+    assert [(s.field, s.start, s.end) for s in spans_of(passage, [(0, 22, 0.5, "x")])] == [
+        ("title", 0, 15),
+        ("text", 0, 6),
+    ]
+
+
+def test_a_title_that_the_text_begins_with_has_no_spans_of_its_own() -> None:
+    passage = Passage("Berlin is a city.", title="Berlin")
+    assert [(s.field, s.start, s.end) for s in spans_of(passage, [(0, 9, 0.5, "x")])] == [("text", 0, 9)]
+    assert cuts_of(passage, [Span(0, 3, 1.0, "", "title")]) == ()
+
+
+def test_nothing_is_cut_where_there_is_nothing() -> None:
+    passage = Passage(TEXT)
+    assert without(passage, []) is passage
+    assert passage.shown == passage.reading
+    assert passage.regions([]) == []
+
+
+def test_an_embedding_of_the_whole_is_none_of_the_rest() -> None:
+    passage = Passage(TEXT, embedding=[1.0, 2.0], original="theirs")  # type: ignore[arg-type]
+    cut = without(passage, [TWO])
+    assert cut.embedding is None
+    assert cut.original == "theirs"
+    assert cut == replace(passage, embedding=None)
+
+
+def test_verbatim_readings_are_raw() -> None:
+    assert Passage("a\u200bb", verbatim=True).regions([(0, 2), (1, 1)]) == [((0, 2),), ()]
+
+
+@given(PIECES, st.one_of(st.none(), PIECES), st.lists(st.tuples(st.integers(0, 80), st.integers(1, 30)), max_size=4))
+@settings(max_examples=300)
+def test_windows_become_spans_inside_the_text_and_cutting_them_takes_them_out(
+    text: str, title: str | None, places: list[tuple[int, int]]
+) -> None:
+    passage = Passage(text, title=title)
+    size = len(passage.reading)
+    windows = [(min(a, size), min(a + n, size), 0.5, "r") for a, n in places]
+    spans = united(spans_of(passage, windows))
+    for span in spans:
+        assert span.end <= len(passage.text if span.field == "text" else passage.title or "")
+    assert all(one.end <= two.start for one, two in pairwise(spans) if one.field == two.field)
+    if not spans:
+        return
+    cut = without(passage, spans)
+    assert canonical(cut.reading).text == cut.reading
+    assert canonical(cut.shown).text == cut.shown
+    # The letters that are left are those outside the windows, but for what shares a replacement with one.
+    inside = sum(sum(map(str.isalnum, passage.reading[a:b])) for a, b, *_ in {(a, b) for a, b, *_ in windows})
+    left = sum(map(str.isalnum, cut.reading))
+    assert left <= sum(map(str.isalnum, passage.reading)) - inside / max(len(windows), 1)
+
+
+@given(st.text("abc .", min_size=4, max_size=60), st.data())
+def test_of_a_plain_text_exactly_the_span_goes(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    left = without(Passage(text), [Span(start, end, 1.0, "")]).reading
+    assert left.replace(" ", "") == (text[:start] + text[end:]).replace(" ", "")

@@ -1,0 +1,199 @@
+"""CSV, gzip and JSON lists as rows, and files of another kind, which are named once."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.batch.parts import cut
+from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.datasets import load_passages
+from unpoison.errors import InputError
+from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
+from unpoison.io.rows import Row
+
+
+def rows(text: str | bytes) -> list[tuple[int, dict[str, object], str | None]]:
+    data = text.encode() if isinstance(text, str) else text
+    source = CsvSource(io.BytesIO(data), "a.csv", len(data))
+    return [(record.number, dict(record.fields), record.error) for record in source]
+
+
+def test_cells_become_the_values_of_a_row():
+    text = (
+        "\ufeffId,Question,correct_answers,incorrect_answer,passage_2,passage 1,mine\r\n"
+        '7,"Where, and why?",Paris | the capital,"[""Lyon""]",second,"first ""one""\nin two lines",\r\n'
+    )
+    ((number, fields, error),) = rows(text)
+    assert (number, error) == (2, None)
+    assert fields == {
+        "id": "7",
+        "question": "Where, and why?",
+        "correct_answers": ["Paris", "the capital"],
+        "incorrect_answer": ["Lyon"],
+        "passages": ['first "one"\nin two lines', "second"],
+    }
+    assert [p.text for p in Row.of(fields).passages] == fields["passages"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_that_of_the_heading(delimiter: str):
+    assert rows(f"question{delimiter}answer\na{delimiter}b\n")[0][1] == {"question": "a", "answer": ["b"]}
+
+
+def test_passages_as_json_in_a_cell_keep_their_labels():
+    passages = [{"text": "a", "label": "poison"}, "b"]
+    stream = io.StringIO()
+    csv.writer(stream).writerows([["question", "passages"], ["q", json.dumps(passages)], ["r", "only one"]])
+    assert [fields["passages"] for _, fields, _ in rows(stream.getvalue())] == [passages, ["only one"]]
+
+
+def test_a_bad_row_is_one_row():
+    written = rows(b'question,passages\na,b,"c"\n\nd,[1\ne,\xff\nf,g\n')
+    assert [number for number, _, _ in written] == [2, 4, 5, 6]
+    assert "3 cells and the heading 2" in (written[0][2] or "")
+    assert "no JSON list" in (written[1][2] or "")
+    assert "no UTF-8" in (written[2][2] or "")
+    assert written[3][1:] == ({"question": "f", "passages": ["g"]}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,b\n1,2\n", "names no column that we know"),
+        ("question,question\n1,2\n", "twice"),
+        ('question,answer\n"a,b\nc,d\n', "cannot be read as CSV|never closed"),
+        ("question\na\0b\n", "zero byte"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_once(text: str, message: str):
+    with pytest.raises(InputError, match=message):
+        rows(text)
+
+
+def test_a_quote_that_is_never_closed_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("unpoison.io.files.MAX_LINE", 1000)
+    with pytest.raises(InputError, match="never closed"):
+        rows('question\n"' + "x\n" * 5000)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=30)
+
+
+@given(st.lists(st.tuples(texts.filter(lambda t: bool(t.strip())), texts, texts), max_size=5))
+def test_what_a_spreadsheet_writes_is_what_is_read(table: list[tuple[str, str, str]]):
+    stream = io.StringIO(newline="")
+    csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([("question", "mine", "passage_1"), *table])
+    written = rows(stream.getvalue())
+    assert [fields.get("question") for _, fields, _ in written] == [question for question, _, _ in table]
+    assert [fields.get("mine", "") for _, fields, _ in written] == [m if m.strip() else "" for _, m, _ in table]
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_rows_or_an_input_error(data: bytes):
+    for kind in (CsvSource, JsonSource, JsonLinesSource):
+        try:
+            for record in kind(io.BytesIO(data), "hostile", None):
+                assert (record.error is None) or not record.fields
+        except InputError:
+            pass
+
+
+def lines(*texts: bytes) -> list[object]:
+    data = b"\n".join(texts)
+    return [record.error for record in JsonLinesSource(io.BytesIO(data), "rows.jsonl", None)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((b"question,answer", b"a,b"), "looks like CSV"),
+        ((b"", b"id;Question", b"a;b"), "looks like CSV"),
+        ((b"what is it,Paris", b"", b"who is it,Rome"), "looks like CSV"),
+        ((b"[", b'{"question": "a"}', b"]"), "looks like one JSON list"),
+        ((b"\x1f\x8b\x08",), "looks like gzip"),
+        ((b"PK\x03\x04",), "looks like a spreadsheet"),
+        ((b"PAR1",), "looks like Parquet"),
+        (("{".encode("utf-16"),), "looks like UTF-16"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_once(data: tuple[bytes, ...], message: str):
+    with pytest.raises(InputError, match=message):
+        lines(*data, *[b"a,b"] * 10_000)
+
+
+def test_one_bad_row_in_front_is_no_other_kind():
+    assert [bool(error) for error in lines(b"", b"oh, no", b"", b'{"question": "a"}', b"again, no")] == [1, 0, 1]
+    assert [bool(error) for error in lines(b"oh, no")] == [1]
+    assert [bool(error) for error in lines(b"oh", b"no, no", b"no")] == [1, 1, 1]
+
+
+def test_gzip_is_unpacked_as_it_is_read(tmp_path: Path):
+    for name, text in (("a.jsonl.gz", '{"question": "a"}\n{"question": "b"}\n'), ("a.csv.gz", "question\na\nb\n")):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()))
+        with open_source(str(path)) as source:
+            rows_found = list(source)
+        assert [record.fields["question"] for record in rows_found] == ["a", "b"]
+        assert rows_found[-1].position == path.stat().st_size == source.size
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-12], lambda data: data[:15] + b"\xff\xff" + data[17:], lambda data: b"no"]
+)
+def test_damaged_gzip_is_a_sentence(tmp_path: Path, damage):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(damage(gzip.compress(b'{"question": "a"}\n' * 50)))
+    with open_source(str(path)) as source, pytest.raises(InputError, match="no whole gzip file"):
+        list(source)
+
+
+def test_a_batch_cuts_a_table_into_the_same_rows(tmp_path: Path):
+    path = tmp_path / "a.csv"
+    path.write_text("question,passage_1\n" + "".join(f"q{i},p{i}\n" for i in range(150)))
+    with open_source(str(path)) as source:
+        parts = list(cut(source))
+    records = [record for part in parts for record in part.records()]
+    assert [record.number for record in records] == list(range(2, 152))
+    assert records[99].fields == {"question": "q99", "passages": ["p99"]}
+    assert sum(part.rows for part in parts) == 150
+
+
+def test_data_sets_and_corpora_are_read_from_every_kind(tmp_path: Path):
+    pytest.importorskip("pyarrow")
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    fields = {"question": "Where?", "correct_answers": ["Paris"], "incorrect_answers": ["Lyon"]}
+    (tmp_path / "a.json").write_text(json.dumps([fields]))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(json.dumps(fields).encode()))
+    (tmp_path / "a.tsv").write_text("question\tcorrect_answers\tincorrect_answers\nWhere?\tParis\tLyon\n")
+    parquet.write_table(arrow.Table.from_pylist([fields]), tmp_path / "a.parquet")
+    for name, line in (("a.json", 1), ("a.jsonl.gz", 1), ("a.tsv", 2), ("a.parquet", 1)):
+        (example,) = load(tmp_path / name)
+        assert (example.question, example.correct_answers, example.incorrect_answers) == (
+            "Where?",
+            ("Paris",),
+            ("Lyon",),
+        )
+        assert example.id == f"a-{line}"
+    (tmp_path / "corpus.csv").write_text("id,title,text\n1,T,body\n")
+    (passage,) = load_passages(tmp_path / "corpus.csv")
+    assert (passage.id, passage.title, passage.text) == ("1", "T", "body")
+
+
+def test_what_is_huge_when_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("unpoison.bench.evaluation.datasets.MAX_BYTES", 10_000)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"question": "a"}\n' * 100_000))
+    with pytest.raises(InputError, match="holds more than 10,000 bytes"):
+        load(path)

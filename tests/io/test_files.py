@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from unpoison.errors import InputError, OptionError
+from unpoison.io import files
+from unpoison.io.files import JsonLinesSource, open_source
+from unpoison.io.output import Writer
+
+
+def read(data: bytes) -> list[tuple[int, object, str | None]]:
+    records = JsonLinesSource(io.BytesIO(data), "here", None)
+    return [(record.number, dict(record.fields), record.error) for record in records]
+
+
+def test_blank_lines_and_other_line_ends_and_a_byte_order_mark():
+    data = b'\xef\xbb\xbf{"a": 1}\r\n\n   \n{"a": 2}'
+    assert read(data) == [(1, {"a": 1}, None), (4, {"a": 2}, None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"a": \xff}', "no UTF-8 at byte 7"),
+        (b'{"a": ', "no usable JSON"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": -Infinity}', "-Infinity is no JSON number"),
+        (b'{"a": 1e999}', "larger than any float"),
+        (b"[1, 2]", "a row must be a JSON object"),
+        (b"7" * 5000, "no usable JSON"),
+        (b"[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_a_bad_line_is_a_record_and_does_not_stop_the_rest(line: bytes, message: str):
+    first, second = read(line + b'\n{"a": 2}\n')
+    assert first[:2] == (1, {})
+    assert message in (first[2] or "")
+    assert second == (2, {"a": 2}, None)
+
+
+def test_a_line_without_end_is_refused_unread(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files, "MAX_LINE", 100)
+    data = b'{"a": "' + b"x" * 5_000_000 + b'"}\n{"a": 2}\n'
+    source = JsonLinesSource(io.BytesIO(data), "here", None)
+    first, second = source
+    assert "longer than" in (first.error or "")
+    assert (second.number, dict(second.fields), second.position) == (2, {"a": 2}, len(data))
+
+
+def test_size_and_position_for_the_progress_bar(tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": 22}\n')
+    with open_source(str(path)) as source:
+        assert source.size == 19
+        assert [record.position for record in source] == [9, 19]
+
+
+def test_parquet_gives_the_rows_as_json_would(tmp_path: Path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    from datetime import UTC, datetime
+
+    rows = [
+        {
+            "query": "q",
+            "passages": [{"text": "a", "score": float("nan")}],
+            "at": datetime(2024, 1, 2, tzinfo=UTC),
+            "raw": b"\xff",
+        },
+        {"query": "é", "passages": [], "at": None, "raw": None},
+    ]
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    with open_source(str(path)) as source:
+        assert source.size == 2
+        first, second = source
+    assert first.fields == {
+        "query": "q",
+        "passages": [{"text": "a", "score": None}],
+        "at": "2024-01-02T00:00:00+00:00",
+        "raw": "ff",
+    }
+    assert second.fields["query"] == "é"
+    assert (second.number, second.position) == (2, 2)
+
+
+def test_a_file_that_is_no_parquet(tmp_path: Path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b'{"query": "q"}')
+    with pytest.raises(InputError, match="is no Parquet file"), open_source(str(path)):
+        pass
+
+
+def test_the_writer_refuses_its_input_and_other_formats(tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("precious")
+    with pytest.raises(OptionError, match="is the input"):
+        Writer(path, str(path), to_stdout=False)
+    assert path.read_text() == "precious"
+    with pytest.raises(OptionError, match="JSON Lines"):
+        Writer(tmp_path / "a.parquet", "-", to_stdout=False)
+
+
+def test_the_writer_keeps_text_readable_and_any_text_valid(tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    with Writer(path, "-", to_stdout=False) as writer:
+        writer.write({"a": "é漢"})
+        writer.write({"a": "\ud800"})
+    first, second = path.read_bytes().splitlines()
+    assert first == '{"a": "é漢"}'.encode()
+    assert json.loads(second) == {"a": "\ud800"}
+
+
+def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path):
+    output = tmp_path / "out.jsonl"
+    output.write_text("of before\n")
+    with pytest.raises(KeyboardInterrupt), Writer(output, "-", to_stdout=False) as writer:
+        writer.write({"row": 1})
+        raise KeyboardInterrupt
+    assert output.read_text() == "of before\n"
+    assert output.with_name("out.jsonl.part").read_text() == '{"row": 1}\n', "what was paid for is not lost"
+    with Writer(output, "-", to_stdout=False) as writer:
+        writer.write({"row": 2})
+    assert output.read_text() == '{"row": 2}\n'
+    assert list(tmp_path.iterdir()) == [output]
+
+
+PRETTY = """{
+  "query": "where",
+  "passages": [
+    "a",
+    "b"
+  ]
+}
+"""
+
+
+@pytest.mark.parametrize("text", [PRETTY, PRETTY * 2, "\n" + PRETTY, '{"query": "where",\n "passages": ["a"]}\n'])
+def test_one_object_over_several_lines_is_said_once(tmp_path: Path, text: str):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with open_source(str(path)) as source, pytest.raises(InputError, match=r"over several lines.*name ends in \.json"):
+        list(source)
+
+
+def test_a_torn_first_row_is_one_row(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"query": "whe\n{"query": "where", "passages": []}\n{"query": 1\n')
+    with open_source(str(path)) as source:
+        assert [record.error is None for record in source] == [False, True, False]
+    path.write_text('{"query": "whe\n')
+    with open_source(str(path)) as source:
+        assert [record.error is None for record in source] == [False]
+
+
+def test_a_json_file_of_one_row_is_that_row(tmp_path: Path):
+    path = tmp_path / "row.json"
+    path.write_text(PRETTY)
+    with open_source(str(path)) as source:
+        assert [record.fields for record in source] == [{"query": "where", "passages": ["a", "b"]}]
+    path.write_text('{"query": {"question": "a"}, "q2": 7}')  # rows by id, one of them none
+    with open_source(str(path)) as source:
+        assert [record.error is None for record in source] == [True, False]

@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from base64 import b64encode
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+
+from unpoison.core.claims import Claim
+from unpoison.report.graph_picture import EDGES_PER_NODE, MAX_DRAWN
+from unpoison.report.rendering import excerpt, explain, page, plain
+from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
+    "\x1b[31mred\x1b[0m\x1b]0;title\x07\u202eevil\u2066\x00\r\n"
+)
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
+
+
+def screening(
+    texts: list[str], kept: list[int], graph: ArrayLike | None = None, scores: list[float] | None = None, **named: str
+) -> Screening:
+    return Screening.decided(
+        named.get("defense", "grada"),
+        Query(named.get("query", "who is it?")),
+        [Passage(text, title=named.get("title")) for text in texts],
+        kept=kept,
+        scores=scores or [1.0 / (i + 1) for i in range(len(texts))],
+        reasons=[named.get("reason", f"reason {i}") for i in range(len(texts))],
+        evidence=Evidence(
+            {} if graph is None else {"weights": np.asarray(graph)},
+            (named["note"],) if "note" in named else (),
+            "weights" if graph is not None else None,
+        ),
+    )
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and text, and checks that every element is closed."""
+
+    VOID = ("meta",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def test_plain_strips_what_steers_a_terminal():
+    assert plain("a\x1b[31mb\x1b[0m c\x1b]8;;http://x\x1b\\d\x1b]0;t\x07e\x9b2Jf\x1bcg") == "ab cdefg"
+    assert plain("one\ttwo\r\nthree\u2028four") == "one two three four"
+    assert plain("\u202edcba\u202c \u2066x\u2069\u200f") == "dcba x"
+    assert plain("می\u200cروم 👩\u200d👩") == "می\u200cروم 👩\u200d👩"
+    assert plain("\ud800") == "?"
+
+
+@given(st.text())
+def test_plain_is_printable_and_stable(text: str):
+    line = plain(text)
+    line.encode()
+    assert not FORBIDDEN.search(line)
+    assert plain(line) == line
+
+
+@given(st.text(), st.integers(2, 50))
+def test_excerpt_is_bounded(text: str, limit: int):
+    assert len(excerpt(text, limit)) <= limit
+
+
+def test_excerpt_of_a_long_text_says_that_it_goes_on():
+    assert excerpt("word " * 100, 10) == "word word…"
+    assert excerpt("\x00" * 10_000_000 + "x", 10).endswith("…")
+    assert excerpt("short", 10) == "short"
+
+
+def test_explain_says_everything():
+    text = explain(screening(["alpha", "beta", "gamma"], [2, 0], note="a note"))
+    assert text.splitlines() == [
+        "grada: kept 2 of 3 passages",
+        "query: who is it?",
+        "",
+        "kept, best first",
+        "   1. [2] 0.3333  gamma",
+        "      reason 2",
+        "   2. [0] 1  alpha",
+        "      reason 0",
+        "",
+        "dropped",
+        "      [1] 0.5  beta",
+        "      reason 1",
+        "",
+        "notes",
+        "  a note",
+    ]
+
+
+def test_explain_of_nothing():
+    assert explain(screening([], [])) == "grada: kept 0 of 0 passages\nquery: who is it?"
+
+
+def test_explain_is_safe_for_a_terminal():
+    hostile = screening([HOSTILE] * 2, [0], query=HOSTILE, reason=HOSTILE, note=HOSTILE)
+    assert not FORBIDDEN.search(explain(hostile).replace("\n", ""))
+
+
+def test_hostile_text_stays_text_in_the_page():
+    hostile = screening(
+        [HOSTILE] * 3, [0], np.ones((3, 3)), query=HOSTILE, reason=HOSTILE, note=HOSTILE, title=HOSTILE, defense=HOSTILE
+    )
+    reader = Reader(page([hostile, hostile], HOSTILE))
+    assert not {"script", "img", "iframe", "object", "link", "base", "form"} & {tag for tag, _ in reader.tags}
+    assert not [
+        name for _, attributes in reader.tags for name in attributes if name.startswith("on") or name == "style"
+    ]
+    assert "<script>alert(1)</script>" in reader.text
+    assert not FORBIDDEN.search(reader.text)
+
+
+def test_the_policy_forbids_all_but_the_one_style():
+    text = page([screening(["a", "b"], [0], np.ones((2, 2)))])
+    reader = Reader(text)
+    policy = next(a["content"] for a in reader.named("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    style = re.search("<style>(.*?)</style>", text, re.DOTALL)
+    assert style is not None
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert f"style-src 'sha256-{b64encode(sha256(style[1].encode()).digest()).decode()}'" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_page_needs_nothing_else():
+    text = page([screening(["see https://example.org/x"], [0], np.ones((1, 1)))])
+    links = [
+        v for _, attributes in Reader(text).tags for k, v in attributes.items() if k in ("href", "src", "xlink:href")
+    ]
+    assert links
+    assert all(link is not None and link.startswith("#") for link in links)
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_anchors_lead_somewhere():
+    reader = Reader(page([screening(["a", "b"], [0], np.ones((2, 2)))] * 3))
+    names = [a["id"] for _, a in reader.tags if "id" in a]
+    assert len(names) == len(set(names))
+    assert {a["href"] for a in reader.named("a")} <= {f"#{name}" for name in names}
+    assert len(reader.named("nav")) == 1
+    assert not Reader(page([screening(["a"], [0])])).named("nav")
+
+
+def test_the_picture_shows_kept_dropped_and_weights():
+    weights = np.array([[0, 2, 0], [0, 0, 1], [0, 0, 0.0]])  # one direction is enough
+    reader = Reader(page([screening(["a", "b", "c"], [1], weights)]))
+    assert len(reader.named("circle")) == 1
+    assert len(reader.named("rect")) == 2
+    widths = [float(line["stroke-width"] or 0) for line in reader.named("line")]
+    assert len(widths) == 2
+    assert widths == sorted(widths), "the strongest lies on top"
+    assert "0 and 1: 2" in reader.text
+
+
+def test_similar_passages_stand_together():
+    weights = np.full((6, 6), 0.05)
+    weights[:3, :3] = 1
+    places = {
+        int(match[3]): np.array([float(match[1]), float(match[2])])
+        for match in re.finditer(
+            r'<text x="([\d.]+)" y="([\d.]+)">(\d+)</text>', page([screening(["x"] * 6, [], weights)])
+        )
+    }
+    within = max(np.linalg.norm(places[i] - places[j]) for i in range(3) for j in range(i))
+    across = min(np.linalg.norm(places[i] - places[j]) for i in range(3) for j in range(3, 6))
+    assert within < across
+
+
+def test_nodes_stay_inside_and_apart():
+    rng = np.random.default_rng(0)
+    for weights in (np.zeros((12, 12)), np.ones((12, 12)), rng.random((12, 12))):
+        matches = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">', page([screening(["x"] * 12, [0], weights)]))
+        places = np.array(matches, dtype=float)
+        assert ((places > [0, 0]) & (places < [560, 480])).all()
+        distances = np.linalg.norm(places[:, None] - places[None], axis=2) + 1e9 * np.eye(12)
+        assert distances.min() > 20
+
+
+def test_large_graphs_say_what_is_left_out():
+    k = 200
+    reader = Reader(page([screening(["x"] * k, [150, 3], np.ones((k, k)))]))
+    assert len(reader.named("circle")) == 2, "the kept ones are drawn, wherever they stand"
+    assert len(reader.named("circle")) + len(reader.named("rect")) == MAX_DRAWN
+    assert len(reader.named("line")) == EDGES_PER_NODE * MAX_DRAWN
+    assert f"{MAX_DRAWN} of {k} passages are drawn" in reader.text
+    assert "strongest of 1770 edges" in reader.text
+    assert len(reader.named("blockquote")) == k
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [None, np.ones((2, 3)), np.ones(3), np.array([["a"] * 3] * 3), np.array([[object()] * 3] * 3)],
+    ids=["none", "shape", "flat", "texts", "objects"],
+)
+def test_without_a_usable_graph_there_is_no_picture(graph: ArrayLike | None):
+    reader = Reader(page([screening(["a", "b", "c"], [0], graph)]))
+    assert not reader.named("svg")
+    assert "no graph to draw" in reader.text
+    assert len(reader.named("blockquote")) == 3
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_few_passages(k: int):
+    reader = Reader(page([screening(["x"] * k, list(range(k)), np.zeros((k, k)))]))
+    assert len(reader.named("blockquote")) == k
+    assert len(reader.named("svg")) <= 1
+
+
+def test_numbers_that_are_none_do_not_reach_the_picture():
+    weights = np.array([[0, np.nan, np.inf], [-1, 0, 1], [0, 0, 0.0]])
+    text = page([screening(["a", "b", "c"], [0], weights, [np.nan, np.inf, -1.0])])
+    svg = text[text.index("<svg") : text.index("</svg>")]
+    assert "nan" not in svg
+    assert "inf" not in svg
+
+
+def test_the_same_bytes_every_time():
+    weights = np.random.default_rng(1).random((30, 30))
+    one = screening([f"text {i}" for i in range(30)], [4, 2], weights)
+    assert page([one, one], "remark").encode() == page([one, one], "remark").encode()
+
+
+def test_an_empty_page_is_a_page():
+    assert Reader(page([])).named("main")
+
+
+def test_screening_methods_use_these():
+    one = screening(["a"], [0])
+    assert one.explain() == explain(one)
+    assert one.to_html() == page([one])
+
+
+@pytest.mark.browser
+def test_a_browser_applies_the_style_and_refuses_nothing(tmp_path: Path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("NO CHROMIUM: install it to open the page in a browser")
+    path = tmp_path / "page.html"
+    path.write_text(page([screening([HOSTILE] * 5, [0, 2], np.ones((5, 5)), query=HOSTILE)]), encoding="utf-8")
+    quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--enable-logging=stderr",
+    ]
+    done = subprocess.run(
+        [browser, *quiet, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Content Security Policy" not in done.stderr
+    assert len(Reader(done.stdout).named("blockquote")) == 5
+    assert not Reader(done.stdout).named("script")
+
+
+CONTEST = Contest((Rival(f"30 days {HOSTILE}", (0, 2), 2), Rival("14 days", (1,), 1)))
+
+
+def test_what_is_contested_is_explained_with_its_passages_and_safe():
+    changed = replace(screening(["a", "b", "c"], [0, 1, 2]), contested=(CONTEST,))
+    text = explain(changed)
+    assert "\ncontested\n  sources disagree: " in text
+    assert text.rstrip().endswith("(2 passages), 14 days (1) [0, 2] against [1]")
+    assert not FORBIDDEN.search(text)
+    html = page([changed])
+    assert 'class="notes contested"' in html
+    assert "[0, 2] against [1]" in html
+    assert "<script>" not in html
+    assert "<img" not in html
+    assert 'class="notes contested"' not in page([screening(["a"], [0])])
+
+
+def test_claims_stand_on_the_page_with_their_sources_escaped():
+    hostile = Claim("<img src=x onerror=y>", 1.5, ("<b>.example",), (0,))
+    screening = Screening.decided(
+        "d", Query("q"), [Passage("t")], kept=[0], scores=[1.0], reasons=["fine"], claims=[hostile]
+    )
+    html = screening.to_html()
+    assert "&lt;img src=x onerror=y&gt;, weight 1.5: &lt;b&gt;.example (passage 0)" in html
+    assert "<img" not in html

@@ -1,0 +1,526 @@
+"""The driver: bounds, retries, deadlines, checks and accounts, the same in both of its forms."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unpoison.errors import DeadlineError, InputError, ModelError, OptionError
+from unpoison.models import FakeCrossEncoder, FakeEncoder, FakeNLI, FunctionGenerator, ScriptedGenerator
+from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
+from unpoison.models.protocols import Models
+from unpoison.models.requests import (
+    Compare,
+    Encode,
+    Flow,
+    Generate,
+    Judge,
+    Likelihood,
+    encode,
+    generate,
+    judge,
+    likelihood,
+)
+from unpoison.runtime.driver import Limits, arun, run
+from unpoison.types import Reply
+
+
+def run_asynchronously(*arguments: Any) -> Any:
+    return asyncio.run(arun(*arguments))
+
+
+both = pytest.mark.parametrize("runner", [run, run_asynchronously])
+Runner = Callable[..., Any]
+FAST = Limits(backoff=0.001)
+PROMPTS = [answer_prompt(f"item {i}?", [f"text {i}"]) for i in range(20)]
+
+
+class Synchronous:
+    """A generator without an asynchronous call, made of a function of the prompt."""
+
+    name = "plain"
+
+    def __init__(self, function: Callable[[Prompt], Any]) -> None:
+        self.function = function
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        return self.function(prompt)
+
+
+class Batched(Synchronous):
+    name = "batched"
+
+    def generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
+        return self.function(prompts)
+
+
+class Model:
+    """Returns the same object whatever it is asked."""
+
+    name = "broken"
+
+    def __init__(self, result: object) -> None:
+        self.encode = self.judge = self.score = self.logprobs = lambda _: result
+
+
+@both
+def test_replies_stand_where_their_requests_stood(runner: Runner) -> None:
+    def flow() -> Flow[tuple[Any, ...]]:
+        replies = yield (
+            Encode(("a", "b", "a")),
+            Generate(tuple(PROMPTS[:3]), "one"),
+            Judge((("a", "b"), ("b", "a"), ("a", "b"))),
+            Compare((("a", "a"), ("a", "b"))),
+            Generate((PROMPTS[2], PROMPTS[0]), "two"),
+            Likelihood(("x", "y z", "x")),
+        )
+        assert (yield ()) == ()
+        return replies
+
+    class Language:
+        name = "language"
+
+        def logprobs(self, texts: Sequence[str], /) -> list[Any]:
+            return [np.full(len(text), -1.0) for text in texts]
+
+    scripted = ScriptedGenerator({f"item {i}?": f"answer {i}" for i in range(3)})
+    models = Models(FakeEncoder(), scripted, FakeNLI(), FakeCrossEncoder(), Language())
+    (vectors, first, judged, compared, second, likely), calls = runner(flow(), models)
+    assert vectors.shape == (3, 32) and vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    assert [reply.text for reply in first] == ["answer 0", "answer 1", "answer 2"]
+    assert [reply.text for reply in second] == ["answer 2", "answer 0"]
+    np.testing.assert_array_equal(judged, [[0, 1, 0]] * 3)
+    np.testing.assert_array_equal(compared, [1, 0])
+    assert [row.size for row in likely] == [1, 3, 1]
+    kinds = ["encode", "generate", "generate", "generate", "judge", "compare", "generate", "generate", "likelihood"]
+    assert [call.kind for call in calls] == kinds
+    assert [call.purpose for call in calls if call.kind == "generate"] == ["one"] * 3 + ["two"] * 2
+    assert [call.items for call in calls if call.kind in ("encode", "judge", "likelihood")] == [2, 2, 2]
+
+
+@both
+def test_nothing_asked_is_nothing_called(runner: Runner) -> None:
+    def flow() -> Flow[tuple[Any, ...]]:
+        return (yield Encode(()), Judge(()), Compare(()), Generate(()), Likelihood(()))
+
+    models = Models(FakeEncoder(), ScriptedGenerator([]), FakeNLI(), FakeCrossEncoder(), Model(None))
+    (vectors, judged, compared, replies, likely), calls = runner(flow(), models)
+    assert (vectors.shape, judged.shape, compared.shape) == ((0, 1), (0, 3), (0,))
+    assert (replies, likely, calls) == ([], [], ())
+    assert runner(generate([]), Models(generator=Batched(lambda _: 1 / 0)))[0] == []
+
+
+@both
+def test_equal_prompts_are_asked_once_unless_their_bounds_differ(runner: Runner) -> None:
+    scripted = ScriptedGenerator("yes")
+    longer = Prompt("answer-alone", answer_alone_prompt("why").system, "why", max_tokens=999)
+    prompts = [answer_alone_prompt("why"), answer_alone_prompt("who"), answer_alone_prompt("why"), longer]
+    replies, calls = runner(generate(prompts), Models(generator=scripted))
+    assert len(replies) == 4
+    assert len(calls) == len(scripted.prompts) == 3
+
+
+class Meeting:
+    """A generator whose calls wait for each other: they pass when so many are under way, and fail when fewer ever are.
+
+    `most` is the largest number that was under way at once.
+    """
+
+    name = "meeting"
+
+    def __init__(self, parties: int) -> None:
+        self.running, self.most, self.lock = 0, 0, threading.Lock()
+        self.barrier = threading.Barrier(parties, timeout=30)
+
+    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        self.barrier.wait()
+        with self.lock:
+            self.running -= 1
+        return Reply(prompt.question)
+
+
+class AsynchronousMeeting(Meeting):
+    def __init__(self, parties: int) -> None:
+        super().__init__(parties)
+        self.meeting = asyncio.Barrier(parties)
+
+    async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        async with asyncio.timeout(30):
+            await self.meeting.wait()
+        self.running -= 1
+        return Reply(prompt.question)
+
+
+@both
+@pytest.mark.parametrize("kind", [Meeting, AsynchronousMeeting])
+@pytest.mark.parametrize("bound", [1, 4, 20])
+def test_as_many_calls_are_in_flight_as_allowed_and_no_more(
+    runner: Runner, kind: Callable[[int], Any], bound: int
+) -> None:
+    kind_of = kind(bound)
+    replies, _ = runner(generate(PROMPTS), Models(generator=kind_of), Limits(in_flight=bound))
+    assert [reply.text for reply in replies] == [prompt.question for prompt in PROMPTS]
+    assert kind_of.most == bound
+
+
+@both
+def test_a_batch_generator_gets_all_prompts_in_one_call(runner: Runner) -> None:
+    generator_made = Batched(lambda prompts: [Reply(p.question, prompt_tokens=2) for p in prompts])
+    replies, calls = runner(generate([*PROMPTS, PROMPTS[0]]), Models(generator=generator_made))
+    assert [reply.text for reply in replies] == [p.question for p in PROMPTS] + ["item 0?"]
+    assert [(call.items, call.prompt_tokens, call.completion_tokens) for call in calls] == [(20, 40, None)]
+
+
+@both
+def test_what_may_succeed_later_is_retried(runner: Runner) -> None:
+    script = [ModelError("busy", retryable=True), ConnectionResetError("gone"), "yes"]
+    replies, calls = runner(generate(PROMPTS[:1]), Models(generator=Synchronous(raising(script))), FAST)
+    assert (replies[0].text, calls[0].attempts) == ("yes", 3)
+
+
+def raising(script: list[Any]) -> Callable[[Prompt], Any]:
+    """A function that returns or raises what the script says, one after the other."""
+    steps = iter(script)
+
+    def function(_: Prompt) -> Any:
+        step = next(steps)
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+    return function
+
+
+@both
+def test_retries_end_and_what_cannot_succeed_is_not_retried(runner: Runner) -> None:
+    scripted = ScriptedGenerator(lambda _: ModelError("busy", retryable=True))
+    with pytest.raises(ModelError, match="busy"):
+        runner(generate(PROMPTS[:1]), Models(generator=scripted), Limits(retries=2, backoff=0))
+    assert len(scripted.prompts) == 3
+    scripted = ScriptedGenerator(lambda _: ModelError("wrong key"))
+    with pytest.raises(ModelError, match="wrong key"):
+        runner(generate(PROMPTS[:1]), Models(generator=scripted), FAST)
+    assert len(scripted.prompts) == 1
+
+
+@both
+@pytest.mark.parametrize(("requested", "waited"), [(0.0, 0.0), (7.0, 7.0), (999.0, 30.0), (None, 0.5)])
+def test_the_servers_waiting_time_is_respected_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, requested: float | None, waited: float, runner: Runner
+) -> None:
+    waits: list[float] = []
+
+    class Instant(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            return False
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("unpoison.runtime.driver.Event", Instant)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    scripted = ScriptedGenerator([ModelError("busy", retryable=True, retry_after=requested), "yes"])
+    runner(generate(PROMPTS[:1]), Models(generator=scripted))
+    waited_for = [seconds for seconds in waits if seconds]
+    assert waited_for == pytest.approx([waited] if waited else [], rel=0.26 if requested is None else 1e-9)
+
+
+@both
+def test_a_wait_beyond_the_deadline_is_not_begun(runner: Runner) -> None:
+    scripted = ScriptedGenerator(lambda _: ModelError("come back", retryable=True, retry_after=20))
+    with pytest.raises(ModelError, match="come back"):
+        runner(generate(PROMPTS[:1]), Models(generator=scripted), Limits(deadline=5))
+    assert len(scripted.prompts) == 1
+
+
+@both
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_the_deadline_holds_whatever_a_model_does(runner: Runner, asynchronous: bool) -> None:
+    release = threading.Event()
+
+    async def deaf(_: object) -> str:
+        while not release.is_set():
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                break
+        return "late"
+
+    function = deaf if asynchronous else lambda _: str(release.wait(30))
+    try:
+        with pytest.raises((DeadlineError, ModelError)):  # whoever waited for the model would get its answer
+            runner(generate(PROMPTS[:3]), Models(generator=FunctionGenerator(function)), Limits(deadline=0.1))
+    finally:
+        release.set()
+
+
+@both
+def test_no_call_begins_after_the_deadline(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    late, monotonic = [0.0], time.monotonic
+    monkeypatch.setattr("unpoison.runtime.driver.time.monotonic", lambda: monotonic() + late[0])
+
+    def flow() -> Flow[None]:
+        yield (Encode(("a",)),)
+        late[0] = 61
+        yield (Encode(("b",)),)
+
+    encoder = FakeEncoder()
+    with pytest.raises(DeadlineError, match="60 s"):
+        runner(flow(), Models(encoder), Limits(deadline=60))
+    assert encoder.calls == [("a",)]
+
+
+@both
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_the_first_failure_ends_the_answer_and_what_has_not_begun_never_begins(
+    runner: Runner, asynchronous: bool
+) -> None:
+    begun, closed, release = [], [], threading.Event()
+
+    class Failing(Synchronous):
+        if asynchronous:
+
+            async def agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
+                begun.append(prompt)
+                if prompt.question == "item 3?":
+                    raise ModelError("no")
+                await asyncio.sleep(3600)
+                return Reply("yes")
+
+    def function(prompt: Prompt) -> Reply:
+        begun.append(prompt)
+        if prompt.question == "item 3?":
+            raise ModelError("no")
+        release.wait(30)
+        return Reply("yes")
+
+    def flow() -> Flow[None]:
+        try:
+            yield (Generate(tuple(PROMPTS)),)
+        finally:
+            closed.append(True)
+
+    try:
+        with pytest.raises(ModelError, match=r"^no$"):
+            runner(flow(), Models(generator=Failing(function)), Limits(in_flight=4))
+        assert closed == [True]
+        # The place of the one that failed may have been taken before the failure was seen.
+        assert len(begun) in (4, 5)
+    finally:
+        release.set()
+
+
+def test_a_failure_does_not_wait_for_a_slower_call_before_it() -> None:
+    release = threading.Event()
+
+    def function(prompt: Prompt) -> Reply:
+        if prompt.question == "item 0?":
+            release.wait(30)
+        raise ModelError(prompt.question)
+
+    with pytest.raises(ModelError, match="item 1"):
+        run(generate(PROMPTS[:2]), Models(generator=Synchronous(function)), Limits(in_flight=2))
+    release.set()
+
+
+def test_cancellation_reaches_the_calls_and_closes_the_flow() -> None:
+    scripted, closed = ScriptedGenerator("yes", seconds=30), []
+
+    def flow() -> Flow[None]:
+        try:
+            yield (Generate(tuple(PROMPTS)),)
+        finally:
+            closed.append(True)
+
+    async def cancelled() -> set[asyncio.Task[Any]]:
+        task = asyncio.create_task(arun(flow(), Models(generator=scripted), Limits(in_flight=3)))
+        while scripted.most_in_flight < 3:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(cancelled()) == set()
+    assert closed == [True]
+    assert scripted._in_flight == 0
+    assert len(scripted.prompts) == 3
+
+
+def test_an_abandoned_call_does_not_keep_the_interpreter(tmp_path: Any) -> None:
+    program = """
+import threading
+from unpoison.runtime.driver import Limits, run
+from unpoison.errors import DeadlineError
+from unpoison.models import FunctionGenerator
+from unpoison.models.protocols import Models
+from unpoison.models.prompts import answer_alone_prompt
+from unpoison.models.requests import generate
+
+made = FunctionGenerator(lambda _: threading.Event().wait() or "never")
+try:
+    run(generate([answer_alone_prompt("why")]), Models(generator=made), Limits(deadline=0.05))
+except DeadlineError:
+    print("late")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("late\n", "", 0)
+
+
+@both
+@pytest.mark.parametrize("error", [ValueError("odd"), StopIteration("odd"), KeyError("odd"), ZeroDivisionError("odd")])
+def test_an_exception_of_a_model_names_the_model(runner: Runner, error: Exception) -> None:
+    for generator_made in (Synchronous(raising([error])), FunctionGenerator(raising([error]), name="plain")):
+        with pytest.raises(ModelError, match=f"'plain' raised .*{type(error).__name__}.*odd") as caught:
+            runner(generate(PROMPTS[:1]), Models(generator=generator_made), FAST)
+        assert not caught.value.retryable
+
+
+@both
+def test_our_own_errors_pass_unchanged(runner: Runner) -> None:
+    for error in (InputError("bad row"), OptionError("bad option")):
+        with pytest.raises(type(error), match=r"^bad"):
+            runner(generate(PROMPTS[:1]), Models(generator=Synchronous(raising([error]))), FAST)
+
+
+@both
+@pytest.mark.parametrize("result", [None, 3, b"text", ["text"], Reply(None)])  # type: ignore[arg-type]
+def test_a_reply_that_is_none(runner: Runner, result: object) -> None:
+    with pytest.raises(ModelError, match="'plain' must return a Reply or a string"):
+        runner(generate(PROMPTS[:1]), Models(generator=Synchronous(lambda _: result)))
+    with pytest.raises(ModelError, match="'batched' must return"):
+        runner(generate(PROMPTS[:1]), Models(generator=Batched(lambda _: [result])))
+
+
+@both
+def test_a_string_is_a_reply(runner: Runner) -> None:
+    assert runner(generate(PROMPTS[:1]), Models(generator=Synchronous(lambda _: "yes")))[0] == [Reply("yes")]
+    assert runner(generate(PROMPTS[:1]), Models(generator=Batched(lambda _: ["yes"])))[0] == [Reply("yes")]
+
+
+@both
+@pytest.mark.parametrize("result", [None, [], ["a"], ["a", "b", "c"], "ab"])
+def test_a_wrong_number_of_replies(runner: Runner, result: object) -> None:
+    with pytest.raises(ModelError, match="must return 2 replies for 2 prompts"):
+        runner(generate(PROMPTS[:2]), Models(generator=Batched(lambda _: result)))
+
+
+@both
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (None, "shape"),
+        ("vectors", "shape"),
+        ([["a"], ["b"]], "shape"),
+        ([[1.0], [1.0, 2.0]], "shape"),
+        (np.zeros((3, 4)), r"\(3, 4\)"),
+        (np.zeros(2), r"\(2,\)"),
+        (np.zeros((2, 0)), r"\(2, 0\)"),
+        ([[1.0, 0.0], [np.nan, 1.0]], "item 1 of 2"),
+        ([[np.inf, 0.0], [0.0, 1.0]], "item 0 of 2"),
+        (np.ones((2, 2), complex), "shape"),
+    ],
+)
+def test_vectors_that_are_none(runner: Runner, result: object, says: str) -> None:
+    with pytest.raises(ModelError, match=f"'broken'.*{says}"):
+        runner(encode(["a", "b"]), Models(encoder=Model(result)))
+
+
+@both
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ([[1.0, 0.0]], "shape"),
+        ([1.0, 0.0, 0.0], "shape"),
+        ([[2.0, -1.0, 0.0]], "softmax"),
+        ([[np.nan, 0, 0]], "finite"),
+    ],
+)
+def test_judgements_that_are_none(runner: Runner, result: object, says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        runner(judge([("a", "b")]), Models(nli=Model(result)))
+
+
+def test_probabilities_may_be_off_by_rounding() -> None:
+    judged, _ = run(judge([("a", "b")]), Models(nli=Model([[1.0000001, 0.0, -1e-7]])))
+    np.testing.assert_array_equal(judged, [[1.0, 0.0, 0.0]])
+
+
+@both
+@pytest.mark.parametrize("result", [[[1.0]], [], [np.nan], None, ["high"]])
+def test_scores_that_are_none(runner: Runner, result: object) -> None:
+    def flow() -> Flow[Any]:
+        return (yield (Compare((("a", "b"),)),))
+
+    with pytest.raises(ModelError, match="'broken'"):
+        runner(flow(), Models(cross_encoder=Model(result)))
+
+
+@both
+@pytest.mark.parametrize("result", [None, [], [[0.5]], [[-np.inf]], [[np.nan]], [[[-1.0]]], [None], ["text"]])
+def test_log_probabilities_that_are_none(runner: Runner, result: object) -> None:
+    with pytest.raises(ModelError, match="'broken'"):
+        runner(likelihood(["a"]), Models(language_model=Model(result)))
+
+
+@both
+def test_a_model_that_was_not_given(runner: Runner) -> None:
+    for flow, name in ((encode(["a"]), "encoder"), (judge([("a", "b")]), "nli"), (generate(PROMPTS), "generator")):
+        with pytest.raises(OptionError, match=f"{name}="):
+            runner(flow, Models())
+
+
+@both
+def test_an_exception_of_the_flow_passes(runner: Runner) -> None:
+    def flow() -> Flow[None]:
+        yield (Encode(("a",)),)
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        runner(flow(), Models(FakeEncoder()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"in_flight": 0},
+        {"retries": -1},
+        {"deadline": 0},
+        {"timeout": -1},
+        {"deadline": float("nan")},
+        {"backoff": -1},
+        {"longest_wait": float("nan")},
+    ],
+)
+def test_impossible_limits_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(OptionError):
+        Limits(**options)  # type: ignore[arg-type]
+
+
+def test_a_single_local_call_stays_on_the_callers_thread() -> None:
+    class Here:
+        name = "here"
+        thread: object = None
+
+        def encode(self, texts: Sequence[str], /) -> Any:
+            self.thread = threading.current_thread()
+            return np.ones((len(texts), 2), np.float32)
+
+    encoder = Here()
+    run(encode(["a"]), Models(encoder))
+    assert encoder.thread is threading.current_thread()

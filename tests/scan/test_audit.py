@@ -1,0 +1,308 @@
+"""The audit: what is counted, what is remarkable, what is wrongly dropped, since when; and hostile logs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.errors import InputError
+from unpoison.scan import audit_store
+from unpoison.scan.audit import Audit, audited, since
+from unpoison.scan.audit_entry import agreement, entry
+from unpoison.scan.audit_rows import read_event
+from unpoison.scan.audit_store import chance
+from unpoison.scan.onset import MOST_POINTS, onset, timeline
+from unpoison.scan.topics import topics
+from unpoison.types import Answer, Passage, Query, Screening
+
+HOUR = 3600
+START = 1_770_000_000
+
+
+def row(query: str, documents: dict[str, bool], *, time: float | None = None, **fields: Any) -> dict[str, Any]:
+    """A row as `unpoison screen` writes it; True keeps a document."""
+    kept = [i for i, keep in enumerate(documents.values()) if keep]
+    verdicts = [
+        {"index": i, "kept": i in kept, "score": float(i in kept), "rank": None, "reason": "r"}
+        for i in range(len(documents))
+    ]
+    passages = [{"id": name, "text": f"text of {name}", "source": name.split("-")[0]} for name in documents]
+    found = {"query": query, "passages": passages, "screening": {"defense": "test", "kept": kept, "verdicts": verdicts}}
+    return found | ({} if time is None else {"time": time}) | fields
+
+
+def week(rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Quiet days, then an attack with five documents on two questions."""
+    subjects = ["harbour", "opera", "volcano", "glacier", "bridge", "museum", "comet", "treaty", "orchid", "copper"]
+    for hour in range(24 * 7):
+        for _ in range(3):
+            subject = rng.choice(subjects)
+            documents = {f"wiki-{subject}-{i}": rng.random() > 0.02 for i in range(8)}
+            yield row(f"when was the {subject} described", documents, time=START + hour * HOUR)
+        if hour >= 24 * 5:
+            planted = {f"forum-{i}": False for i in range(5)} | {f"wiki-vasa-{i}": True for i in range(3)}
+            yield row(rng.choice(("where is the Vasa", "city of the Vasa")), planted, time=START + hour * HOUR)
+
+
+def test_an_attack_is_seen_by_document_source_question_and_time() -> None:
+    report = audited(week(random.Random(0)), top=10)
+    assert {document.id for document in report.documents[:5]} == {f"forum-{i}" for i in range(5)}
+    assert all(document.flagged and document.questions == 2 for document in report.documents[:5])
+    assert report.documents[0].first_dropped == START + 24 * 5 * HOUR
+    assert report.totals["flagged"] == 5
+    assert [(origin.kind, origin.name, origin.flagged) for origin in report.origins][:1] == [("source", "forum", True)]
+    assert {question.asked for question in report.questions if question.flagged} == {
+        "where is the Vasa",
+        "city of the Vasa",
+    }
+    assert report.questions[0].documents == 5
+    assert report.onset is not None
+    assert abs(report.onset.time - (START + 24 * 5 * HOUR)) < HOUR
+    assert report.onset.before < 0.05 < report.onset.after
+
+
+def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
+    rng = random.Random(1)
+    rows = (
+        row(f"question {n % 40}", {f"d-{n % 40}-{i}": rng.random() > 0.03 for i in range(10)}, time=START + n * 60)
+        for n in range(2000)
+    )
+    report = audited(rows)
+    assert report.totals["flagged"] <= 2
+    assert report.onset is None
+
+
+def test_an_attack_on_every_question_does_not_pass_for_ordinary() -> None:
+    def rows() -> Iterator[dict[str, Any]]:
+        for n in range(60):
+            documents = {f"bad-{n % 20}-{i}": False for i in range(2)} | {f"good-{n % 20}-{i}": True for i in range(8)}
+            yield row(f"question {n % 20}", documents)
+
+    report = audited(rows(), top=200)
+    assert {document.id for document in report.documents if document.flagged} == {
+        f"bad-{n}-{i}" for n in range(20) for i in range(2)
+    }
+    assert report.totals["attacked"] == 20
+
+
+def test_the_same_question_again_is_no_further_evidence() -> None:
+    once = [row("who", {"a": False, "b": True, "c": True})]
+    others = [row(f"question {n}", {f"d{n}": True, f"e{n}": True}) for n in range(200)]
+    for times in (1, 50):
+        report = audited([*once * times, *others])
+        assert report.documents[0].dropped == times
+        assert report.totals["flagged"] == report.totals["attacked"] == 0
+
+
+def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:
+    rng = random.Random(2)
+    rows = (
+        row("q", {f"d{i}": keep for i, keep in enumerate(rng.sample([True] * 5 + [False] * 5, 10))}) for _ in range(20)
+    )
+    report = audited(rows)
+    assert report.totals["flagged"] == 0
+    assert "50%" in report.notes[0]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.dictionaries(st.integers(0, 6), st.booleans(), min_size=1)), max_size=30)
+)
+def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[int, dict[int, bool]]]) -> None:
+    seen, dropped, questions_of = Counter[str](), Counter[str](), defaultdict[str, set[int]](set)
+    with pytest.MonkeyPatch.context() as patch, Audit() as audit:
+        patch.setattr(audit_store, "HELD", 3)
+        for number, documents in rows:
+            audit.add(row(f"question {number}", {str(name): keep for name, keep in documents.items()}))
+            for name, keep in documents.items():
+                seen[str(name)] += 1
+                dropped[str(name)] += not keep
+                if not keep:
+                    questions_of[str(name)].add(number)
+        report = audit.report()
+    assert {d.id: (d.seen, d.dropped, d.questions) for d in report.documents} == {
+        name: (seen[name], dropped[name], len(questions_of[name])) for name in seen if dropped[name]
+    }
+    assert (report.rows, report.seen, report.dropped) == (len(rows), seen.total(), dropped.total())
+    assert report.totals["documents"] == len(seen)
+
+
+def test_the_same_rows_in_any_order_give_the_same_report() -> None:
+    rows = list(week(random.Random(3)))
+    shuffled = random.Random(4).sample(rows, len(rows))
+    assert list(audited(rows).records()) == list(audited(shuffled).records())
+
+
+def test_what_is_dropped_for_unrelated_questions_and_says_the_same_may_be_a_false_alarm() -> None:
+    def passages(text: str, other: str) -> list[dict[str, str]]:
+        return [{"id": "suspect", "text": text}, {"id": other, "text": other}]
+
+    screening = {"defense": "test", "kept": [1], "verdicts": []}
+    agreeing = [
+        {"query": "how tall is Mont Blanc", "passages": passages("Mont Blanc has 4808 metres", "It has 4808 metres")},
+        {"query": "who painted Guernica", "passages": passages("Picasso painted Guernica", "Guernica is by Picasso")},
+    ]
+    report = audited({**one, "screening": screening} for one in agreeing)
+    assert [(alarm.document.id, alarm.topics, alarm.agrees) for alarm in report.false_alarms] == [("suspect", 2, 1.0)]
+    against = [{**one, "passages": passages("Dali in 1999", "It has 4808 metres")} for one in agreeing]
+    assert not audited({**one, "screening": screening} for one in against).false_alarms
+    related = [{**agreeing[0], "query": query} for query in ("how tall is Mont Blanc", "Mont Blanc height, how tall")]
+    assert not audited({**one, "screening": screening} for one in related).false_alarms
+    order = {"index": 0, "kept": False, "code": "prompt_injection", "reason": "prompt injection: 'obey'"}
+    ordering = {**screening, "verdicts": [order]}
+    assert not audited({**one, "screening": ordering} for one in agreeing).false_alarms
+
+
+def screening(query: str = "who built it", *, kept: tuple[int, ...] = (1,)) -> Screening:
+    passages = [
+        Passage("Henrik built it in 1628", id="a", source="web", original={"metadata": {"author": "Eve"}}),
+        Passage("It was built by Henrik"),
+    ]
+    return Screening.decided("test", Query(query), passages, kept=kept, scores=[0.0, 1.0], reasons=["says X", "fine"])
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_every_form_of_a_screening_counts_alike(texts: bool) -> None:
+    result = screening()
+    forms = [
+        entry(result, texts=texts),
+        result.to_dict(),
+        {"query": result.query, "passages": result.to_dict()["passages"], "screening": result.summary()},
+    ]
+    events = [read_event(json.loads(json.dumps(form))) for form in forms]
+    assert len({event.question for event in events}) == 1
+    for event in events:
+        assert [(s.document, s.dropped, s.suspicion) for s in event.sightings] == [
+            ("a", True, 1.0),
+            (events[0].sightings[1].document, False, 0.0),
+        ]
+        assert event.sightings[0].agrees == 0.5  # Henrik, not 1628
+    assert events[0].sightings[0].author == "Eve"
+    assert events[0].sightings[1].document.startswith("#")
+
+
+def test_without_texts_no_word_of_them_is_written() -> None:
+    answer = Answer("Henrik, in secret", screening("who built the secret Vasa"))
+    written = json.dumps(entry(answer, texts=False))
+    for word in ("Henrik", "secret", "Vasa", "built", "says X", "1628"):
+        assert word not in written
+    assert '"web"' in written
+    assert "says X" in json.dumps(entry(answer, texts=True))
+
+
+def test_older_and_newer_rows_are_read_as_far_as_they_go() -> None:
+    older = {"question": "q", "passages": ["a", "b"], "screening": {"kept": [0]}}
+    newer = {**entry(screening(), texts=False), "audit": 7, "unheard": {"of": 1}}
+    with Audit() as audit:
+        audit.add(older)
+        audit.add(newer)
+        report = audit.report()
+    assert (report.rows, report.dropped) == (2, 2)
+    assert "1 rows are of a newer version" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "no screening"),
+        ({"error": "no model"}, "was not screened: no model"),
+        ({"audit": "1"}, "audit must be the version"),
+        ({"audit": 1}, "cannot be read"),
+        ({"audit": 1, "passages": [{"kept": "yes"}]}, "kept must be true or false"),
+        ({"audit": 1, "passages": 5}, "passages must be a list"),
+        ({"query": "q", "passages": ["a"], "screening": {"kept": [3]}}, "keeps"),
+        ({"query": "q", "passages": ["a"], "screening": {}}, "cannot be read"),
+        ({"passages": ["a"], "screening": {"kept": []}}, "needs 'query'"),
+        ({"query": "q", "passages": [5], "screening": {"kept": []}}, "passages"),
+    ],
+)
+def test_a_broken_row_is_named_and_counts_nothing(fields: dict[str, Any], message: str) -> None:
+    with Audit() as audit:
+        with pytest.raises(InputError, match=message):
+            audit.add(fields)
+        assert audit.report().rows == 0
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.data())
+def test_hostile_rows_are_refused_in_a_sentence_or_counted(data: st.DataObject) -> None:
+    fields = json.loads(json.dumps(entry(screening("\ud800 q"), texts=data.draw(st.booleans()))))
+    for name in data.draw(st.sets(st.sampled_from(sorted(fields)), max_size=4)):
+        fields[name] = data.draw(JSON)
+    for name in data.draw(st.sets(st.sampled_from(["id", "hash", "source", "kept", "probability", "agrees"]))):
+        if isinstance(fields["passages"], list) and fields["passages"] and isinstance(fields["passages"][0], dict):
+            fields["passages"][0][name] = data.draw(JSON | st.just("\ud800" * 999))
+    with Audit() as audit:
+        try:
+            audit.add(fields)
+        except InputError as error:
+            assert str(error).strip()
+            return
+        report = audit.report()
+        assert report.rows == 1
+        assert json.dumps(list(report.records()), allow_nan=False)
+
+
+def test_only_what_is_newer_counts() -> None:
+    with Audit(since=START) as audit:
+        for time in (START - 1, START, None, "no time"):
+            audit.add(row("q", {"a": True}, **({} if time is None else {"time": time})))
+        report = audit.report()
+    assert report.rows == 1
+    assert report.notes[0] == "left out as older: 1 rows; for want of a time: 2"
+
+
+def test_since_is_a_date_or_a_time_ago() -> None:
+    assert since("7d", 1e9) == 1e9 - 7 * 86_400
+    assert since("90m", 1e9) == 1e9 - 5400
+    assert since("2026-03-01", 0) == 1_772_323_200
+    for wrong in ("", "7", "d", "-7d", "soon", "9999999d"):
+        with pytest.raises(InputError, match="since must be"):
+            since(wrong, 0)
+
+
+def test_agreement_is_what_others_name_too() -> None:
+    texts = ["Oslo in 1911", "It is Oslo", "Bergen, said Oslo", "no name here", ""]
+    found = agreement("which city", texts, [0, 1])
+    assert found[:3].tolist() == [0.5, 1.0, 0.5]
+    assert str(found[4]) == "nan"
+
+
+def test_chance_is_the_tail_of_the_binomial() -> None:
+    assert chance(0, 10, 1.0) == 1.0
+    assert chance(1, 1, 0.25) == pytest.approx(0.25)
+    assert chance(2, 2, 0.5) == pytest.approx(0.0625)
+
+
+def test_a_long_time_has_few_points_and_loses_nothing() -> None:
+    line = timeline((hour, 1, 10, 1) for hour in range(0, 24 * 4000, 7))
+    assert len(line.points) <= MOST_POINTS
+    assert sum(point.seen for point in line.points) == 10 * len(range(0, 24 * 4000, 7))
+    assert [point.start for point in line.points] == sorted(point.start for point in line.points)
+    assert onset(line) is None
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
+def test_a_step_is_found_where_it_is(before: int, after: int, quiet: int) -> None:
+    steps = [(i, 1, 100, quiet) for i in range(before)] + [(before + i, 1, 100, 40) for i in range(after)]
+    found = onset(timeline(steps))
+    assert found is not None
+    assert found.time == before * HOUR
+
+
+def test_topics_are_groups_that_share_words() -> None:
+    assert topics([]) == 0
+    assert topics([frozenset({"a", "b"}), frozenset({"b", "c"}), frozenset({"c"}), frozenset({"x"})]) == 2
+    assert topics([frozenset(), frozenset()]) == 2

@@ -1,0 +1,66 @@
+"""Pages of an attacker: read to the end, in linear time, with nothing of them lost to the scan."""
+
+from __future__ import annotations
+
+import pytest
+
+from effort import effort, linear
+from unpoison.scan.concealed import concealed, read_page
+
+ENDLESS = ["<!--", "<a ", "</a ", "<![", "<a b='", "<?", "<", "<!--a --"]
+
+
+@pytest.mark.parametrize("unit", ENDLESS)
+def test_what_never_ends_is_not_tried_at_each_place(unit: str) -> None:
+    """Each try looks for an end in all that follows: that is 36 steps or more a piece, and quadratic time."""
+    assert effort(lambda: read_page(unit * 4_000)) < 10 * 4_000
+
+
+@pytest.mark.parametrize("unit", ENDLESS)
+@pytest.mark.parametrize("end", [">", "-->", "<b>x</b>"])
+def test_what_ends_far_behind_takes_linear_work(unit: str, end: str) -> None:
+    assert linear(lambda size: read_page(unit * size + end), 500)
+
+
+@pytest.mark.parametrize("markup", ["<![<!", "<![", "<![1[x]]>", "<![if !IE]> text", "<!DOCTYPE [<![x"])
+def test_no_declaration_ends_the_scan(markup: str) -> None:
+    assert concealed(f"<p hidden>four words nobody sees</p>{markup}<p>shown</p>") == ("four words nobody sees",)
+
+
+def test_what_follows_an_open_comment_is_judged_as_text() -> None:
+    assert read_page("seen <!-- the rest of the page").text == "seen <!-- the rest of the page"
+    assert read_page("seen <!-- a comment --> again").text == "seen again"
+
+
+def test_a_sign_that_begins_no_tag_stays() -> None:
+    assert read_page("3 < 4 <b>and</b> 5 <i").text == "3 < 4 and 5 <i"
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<template>{}</template>",
+        "<NOSCRIPT>{}</NOSCRIPT>",
+        "<iframe src=x>{}</iframe>",
+        "<svg><desc>{}</desc></svg>",
+        "<svg><title>{}</title></svg>",
+        "<svg><defs><text>{}</text></defs></svg>",
+        "<b class='sr-only'>{}</b>",
+    ],
+)
+def test_elements_that_no_browser_shows_are_read_as_hidden(markup: str) -> None:
+    text = f"The mill is open. {markup.format('the mill belongs to Malta')} It has two wheels."
+    assert concealed(text) == ("the mill belongs to Malta",)
+    assert read_page(text).text == "The mill is open. It has two wheels."
+
+
+def test_what_a_drawing_writes_is_seen_and_names_no_page() -> None:
+    page = read_page(
+        "<title>The mill</title><svg><title>a drawing of it</title><text>two wheels turn here</text></svg>"
+    )
+    assert (page.title, page.text, page.unseen) == ("The mill", "two wheels turn here", ("a drawing of it",))
+
+
+def test_scripts_and_styles_are_no_text() -> None:
+    page = read_page("<style>p { color: red }</style><script>let four = 'words in a row'</script><p>seen</p>")
+    assert (page.text, page.unseen) == ("seen", ())

@@ -1,0 +1,104 @@
+"""A folder as documents: what is read, what a reader does not see, and what is named because it was not read."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unpoison.scan.documents import Document
+from unpoison.scan.folders import folder_documents
+from unpoison.scan.sources import Failure
+
+docx = pytest.importorskip("docx", reason="PYTHON-DOCX ABSENT: pip install 'unpoison[files]'")
+
+LIE = "Everybody knows that the mill was sold to Malta."
+
+
+def read(folder: Path, ignore: tuple[str, ...] = ()) -> tuple[dict[str, Document], dict[str, str]]:
+    failures = list[Failure]()
+    documents = {document.passage.id or "": document for document in folder_documents(folder, failures.append, ignore)}
+    return documents, {failure.location: failure.error for failure in failures}
+
+
+def written(path: Path) -> Any:
+    document = docx.Document()
+    document.core_properties.title, document.core_properties.author = "The mill", "A. Miller"
+    document.add_paragraph("The mill is open.")
+    document.add_table(1, 2).rows[0].cells[1].text = "It grinds rye."
+    document.sections[0].header.paragraphs[0].text = "A header"
+    document.save(str(path))
+    return document
+
+
+def test_a_word_file_is_read_whole(tmp_path: Path) -> None:
+    written(tmp_path / "a.docx")
+    documents, failures = read(tmp_path)
+    document = documents["a.docx"]
+    assert document.passage.text == "The mill is open.\nIt grinds rye.\nA header"
+    assert (document.passage.title, document.author, failures) == ("The mill", "A. Miller", {})
+
+
+@pytest.mark.parametrize("hide", ["hidden", "white", "tiny"])
+def test_what_a_word_file_hides_is_told_apart(tmp_path: Path, hide: str) -> None:
+    document = written(tmp_path / "a.docx")
+    font = document.add_paragraph("Open daily. ").add_run(LIE).font
+    if hide == "hidden":
+        font.hidden = True
+    elif hide == "white":
+        font.color.rgb = docx.shared.RGBColor(255, 255, 255)
+    else:
+        font.size = docx.shared.Pt(1)
+    document.save(str(tmp_path / "a.docx"))
+    (document,) = read(tmp_path)[0].values()
+    assert document.hidden == (LIE,)
+    assert LIE not in document.passage.text
+    assert "Open daily." in document.passage.text
+
+
+def test_boxes_notes_and_changes_are_read_once(tmp_path: Path) -> None:
+    document = written(tmp_path / "a.docx")
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    alternative = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    box = "<w:txbxContent><w:p><w:r><w:t>In a box.</w:t></w:r></w:p></w:txbxContent>"
+    paragraph = (
+        f"<w:p {space} {alternative}><w:ins><w:r><w:t>Inserted.</w:t></w:r></w:ins>"
+        "<w:del><w:r><w:delText>Deleted.</w:delText></w:r></w:del><w:r><mc:AlternateContent>"
+        f"<mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback></mc:AlternateContent></w:r></w:p>"
+    )
+    document.element.body.insert(0, docx.oxml.parse_xml(paragraph))
+    document.save(str(tmp_path / "a.docx"))
+    (read_document,) = read(tmp_path)[0].values()
+    assert read_document.passage.text.startswith("Inserted.\nIn a box.\nThe mill")
+    assert read_document.passage.text.count("In a box.") == 1
+
+
+def test_what_is_not_read_is_named_and_nothing_is_lost_with_it(tmp_path: Path) -> None:
+    written(tmp_path / "good.docx")
+    (tmp_path / "bad.docx").write_bytes(b"PK\x03\x04 broken")
+    (tmp_path / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0")
+    (tmp_path / "plain").write_text("no suffix")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "table.xlsx").write_bytes(b"PK")
+    (tmp_path / "link.txt").symlink_to("/etc/hostname")
+    documents, failures = read(tmp_path)
+    assert documents.keys() == {"good.docx"}
+    assert failures.keys() == {"bad.docx", "old.doc", "plain", "deep/table.xlsx", "link.txt"}
+    assert "'.doc' is not read" in failures["old.doc"]
+    assert "link" in failures["link.txt"]
+    documents, failures = read(tmp_path, ("*.xlsx", "*.doc*", "plain", "link.txt"))
+    assert (documents, failures) == ({}, {})
+
+
+def test_a_word_file_that_unpacks_to_too_much_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from unpoison.scan import word_files
+
+    written(tmp_path / "a.docx")
+    with zipfile.ZipFile(tmp_path / "a.docx", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/media/image1.bin", bytes(2**22))
+    monkeypatch.setattr(word_files, "LARGEST_UNPACKED", 2**21)
+    documents, failures = read(tmp_path)
+    assert documents == {}
+    assert "unpacks to" in failures["a.docx"]

@@ -1,0 +1,239 @@
+"""Documents moved between stores and back: nothing is lost, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from at_rest.corpora import towns
+
+from unpoison.errors import InputError, OptionError, StoreError
+from unpoison.io.file_rows import encoded
+from unpoison.scan.quarantine import decided, move, moved_before
+from unpoison.scan.stores import Store, opened_store
+
+Pair = tuple[Store, Store]
+IDS = [d["id"] for d in towns(6)]
+
+
+def rows_pair(folder: Path) -> Pair:
+    path = folder / "index.jsonl"
+    path.write_bytes(b"".join(encoded({**d, "extra": {"kept": [1, None]}}) for d in towns(6)) + b"not json\n")
+    return opened_store(str(path)), opened_store(str(folder / "held.jsonl"), new=True)
+
+
+def folder_pair(folder: Path) -> Pair:
+    (folder / "wiki" / "deep").mkdir(parents=True)
+    for d in towns(6):
+        (folder / "wiki" / d["id"]).with_suffix(".md").write_text(d["text"])
+    return opened_store(str(folder / "wiki")), opened_store(str(folder / "held"), new=True)
+
+
+def qdrant_pair(folder: Path) -> Pair:
+    library = pytest.importorskip("qdrant_client", reason="QDRANT CLIENT ABSENT: pip install 'unpoison[qdrant]'")
+    from unpoison.scan.store_qdrant import QdrantStore
+
+    client = library.QdrantClient(":memory:")
+    sizes = library.models.VectorParams(size=4, distance=library.models.Distance.COSINE)
+    client.create_collection("docs", vectors_config=sizes)
+    points = [
+        library.models.PointStruct(id=i, vector=[1.0, i, 0.5, 0.0], payload={**d, "author": "a"})
+        for i, d in enumerate(towns(6))
+    ]
+    client.upsert("docs", points)
+    return QdrantStore("", "docs", client=client), QdrantStore("", "held", new=True, client=client)
+
+
+def faiss_pair(folder: Path) -> Pair:
+    library = pytest.importorskip("faiss", reason="FAISS ABSENT: pip install 'unpoison[faiss]'")
+    import numpy as np
+
+    index = library.IndexFlatIP(4)
+    index.add(np.eye(6, 4, dtype=np.float32))
+    library.write_index(index, str(folder / "a.index"))
+    (folder / "a.jsonl").write_bytes(b"".join(map(encoded, towns(6))))
+    return (
+        opened_store(f"faiss:{folder / 'a.index'},{folder / 'a.jsonl'}"),
+        opened_store(f"faiss:{folder / 'b.index'},{folder / 'b.jsonl'}", new=True),
+    )
+
+
+PAIRS = [rows_pair, folder_pair, qdrant_pair, faiss_pair]
+
+
+def ids(store: Store) -> list[str]:
+    return sorted(document.id.removesuffix(".md") for document in store.documents())
+
+
+@pytest.mark.parametrize("pair_of", PAIRS, ids=lambda pair_of: pair_of.__name__)
+def test_there_and_back(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None:
+    here, there = pair_of(tmp_path)
+    ending = ".md" if pair_of is folder_pair else ""
+    before = {d.id: (d.passage.text, d.author, _vector(d)) for d in here.documents()}
+    wanted = [f"{IDS[1]}{ending}", f"{IDS[4]}{ending}", f"{IDS[1]}{ending}"]
+    journal = tmp_path / "journal.jsonl"
+    moved = move(wanted, here, there, journal)
+    assert list(moved.moved) == wanted[:2]
+    assert ids(there) == sorted([IDS[1], IDS[4]])
+    assert ids(here) == sorted(set(IDS) - {IDS[1], IDS[4]})
+    assert move(wanted, here, there, journal).before == tuple(wanted[:2])
+    assert move(["nobody"], here, there, journal).missing == ("nobody",)
+    assert moved_before(journal, there, here) == []
+    back = moved_before(journal, here, there)
+    assert back == wanted[:2]
+    assert sorted(move(back, there, here, journal).moved) == sorted(back)
+    assert moved_before(journal, here, there) == []
+    assert {d.id: (d.passage.text, d.author, _vector(d)) for d in here.documents()} == before
+    assert ids(there) == []
+
+
+def _vector(document: Any) -> Any:
+    vector = document.passage.embedding
+    return None if vector is None else [round(float(value), 4) for value in vector]
+
+
+def test_rows_keep_all_their_fields_and_what_is_no_row_stays(tmp_path: Path) -> None:
+    here, there = rows_pair(tmp_path)
+    move([IDS[0]], here, there, tmp_path / "journal.jsonl")
+    (row,) = [json.loads(line) for line in (tmp_path / "held.jsonl").read_text().splitlines()]
+    assert row["extra"] == {"kept": [1, None]}
+    assert (tmp_path / "index.jsonl").read_text().endswith("not json\n")
+
+
+def test_the_journal_holds_every_document_whole_and_is_private(tmp_path: Path) -> None:
+    here, there = rows_pair(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    move(IDS[:2], here, there, journal)
+    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [(e["done"], e["id"]) for e in entries] == [("move", i) for i in IDS[:2]] + [("moved", i) for i in IDS[:2]]
+    assert entries[0]["document"]["text"] == towns()[0]["text"]
+    assert journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_taken_out_when_the_other_store_does_not_keep_it(tmp_path: Path) -> None:
+    here, _ = rows_pair(tmp_path)
+
+    class Forgetful(Store):
+        name = "a store that forgets"
+
+        def documents(self) -> Any:
+            return iter(())
+
+        def fetch(self, ids: Collection[str]) -> dict[str, Any]:
+            return {}
+
+        def put(self, raw: Any) -> None:
+            pass
+
+        def take(self, ids: Collection[str]) -> None:
+            pytest.fail("nothing is there")
+
+    with pytest.raises(StoreError, match="did not keep 'town-0'; nothing was taken out"):
+        move(IDS[:2], here, Forgetful(), tmp_path / "journal.jsonl")
+    assert ids(here) == sorted(IDS)
+
+
+def test_broken_off_between_the_stores_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = rows_pair(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(type(here), "take", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            move(IDS[:2], here, there, journal)
+    assert ids(here) == sorted(IDS)  # in both, in none lost
+    assert move(IDS[:2], here, there, journal).moved == tuple(IDS[:2])
+    assert ids(here) == sorted(IDS[2:])
+    assert ids(there) == sorted(IDS[:2])
+
+
+def test_killed_before_the_journal_says_moved_it_is_still_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = rows_pair(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    take = type(here).take
+    with monkeypatch.context() as patch:
+
+        def killed(store: Store, names: Collection[str]) -> None:
+            take(store, names)
+            raise KeyboardInterrupt
+
+        patch.setattr(type(here), "take", killed)
+        with pytest.raises(KeyboardInterrupt):
+            move(IDS[:2], here, there, journal)
+    assert ids(there) == sorted(IDS[:2])
+    assert moved_before(journal, here, there) == IDS[:2]
+    move(moved_before(journal, here, there), there, here, journal)
+    assert ids(here) == sorted(IDS)
+
+
+def test_a_line_of_the_journal_that_was_broken_off_spoils_nothing(tmp_path: Path) -> None:
+    here, there = rows_pair(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    move(IDS[:1], here, there, journal)
+    with journal.open("a") as file:
+        file.write('{"time": "2026-01-01T00:00:00+00:00", "done": "mo' + "x" * 70_000)
+    assert moved_before(journal, here, there) == IDS[:1]
+    move(IDS[1:2], here, there, journal)
+    assert moved_before(journal, here, there) == IDS[:2]
+
+
+@pytest.mark.parametrize("pair_of", [rows_pair, folder_pair])
+def test_no_document_is_written_over_another_one_of_its_name(pair_of: Callable[[Path], Pair], tmp_path: Path) -> None:
+    """An attacker who uploads a name again must not push the evidence out; nor may a release undo a correction."""
+    here, there = pair_of(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    name = min(document.id for document in here.documents())
+    move([name], here, there, journal)
+    held = there.fetch([name])
+    here.put({name: {**held[name], "bytes": b"a later text".hex(), "text": "a later text"}})
+    later = here.fetch([name])
+    for one, two in ((here, there), (there, here)):
+        with pytest.raises(InputError, match="holds another document named"):
+            move([name], one, two, journal)
+    assert there.fetch([name]) == held
+    assert here.fetch([name]) == later
+
+
+def test_a_folder_gives_and_takes_nothing_outside_of_it(tmp_path: Path) -> None:
+    here, there = folder_pair(tmp_path)
+    (tmp_path / "secret.md").write_text("mine")
+    with pytest.raises(InputError, match="lies outside"):
+        move(["../secret.md"], here, there, tmp_path / "journal.jsonl")
+
+
+def test_decisions_of_the_page_are_read_and_others_refused(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.json"
+    rows = [{"id": "a", "decision": "quarantine"}, {"id": "b", "decision": "keep"}]
+    path.write_text(json.dumps({"format": "unpoison-decisions", "version": 1, "decisions": rows}))
+    assert decided(path) == ["a"]
+    path.write_text("[]")
+    with pytest.raises(InputError, match="holds no decisions"):
+        decided(path)
+
+
+def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="written as qdrant:"):
+        opened_store("qdrant:http://localhost")
+    with pytest.raises(OptionError, match="cannot be moved"):
+        opened_store(str(tmp_path / "a.csv"))
+    with pytest.raises(InputError, match="there is no"):
+        opened_store(str(tmp_path / "a.jsonl"))
+    here, _ = rows_pair(tmp_path)
+    with pytest.raises(InputError, match="another store"):
+        move(["a"], here, here, tmp_path / "journal")
+
+
+def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(b"".join(encoded({"id": "a", "text": text}) for text in ("first", "second", "third")))
+    here, there = opened_store(str(path)), opened_store(str(tmp_path / "held.jsonl"), new=True)
+    move(["a"], here, there, tmp_path / "journal.jsonl")
+    assert {d.id: d.passage.text for d in here.documents()} == {"a#2": "second", "a#3": "third"}
+    move(["a#2"], here, there, tmp_path / "journal.jsonl")
+    assert {d.id: d.passage.text for d in here.documents()} == {"a#3": "third"}
+    move(["a", "a#2"], there, here, tmp_path / "journal.jsonl")
+    assert {d.id: d.passage.text for d in here.documents()} == {"a#3": "third", "a": "first", "a#2": "second"}

@@ -1,0 +1,113 @@
+"""The audit log of the service: who asked, what was dropped; and that a broken log breaks no request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from platform import python_version
+
+import pytest
+
+from service_doubles import POISONED, Marked, Serving
+from unpoison import Guard, __version__
+from unpoison.defenses.guard.crafted import Crafted
+from unpoison.models import ExtractiveReader
+from unpoison.scan.audit_log import AuditLog
+
+
+def test_every_screening_is_written_down_with_who_asked(serving: Serving, tmp_path: Path) -> None:
+    with AuditLog(tmp_path / "audit.jsonl", texts="keep") as log:
+        client = serving({"marked": Marked()}, audit=log, on_poison="demote")
+        documents = [{"text": text, "id": str(i), "author": "Eve"} for i, text in enumerate(POISONED)]
+        client.post("/v1/screen", json={"query": "q", "passages": documents}, headers={"X-Request-Id": "r1"})
+        client.post("/rerank", json={"query": "q2", "documents": documents})
+        client.post("/rerank", json={"query": "q2"})
+        client.get("/healthz")
+    first, second = (json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines())
+    assert first["request"] == {"id": "r1", "route": "/v1/screen", "client": "testclient"}
+    assert [(p["id"], p["author"], p["kept"]) for p in first["passages"]] == [
+        ("0", "Eve", True),
+        ("1", "Eve", False),
+        ("2", "Eve", True),
+        ("3", "Eve", False),
+    ]
+    assert (first["action"], second["action"], second["query"]) == ("drop", "demote", "q2")
+
+
+def test_an_answer_is_written_down_without_a_word_of_it(serving: Serving, tmp_path: Path) -> None:
+    with AuditLog(tmp_path / "audit.jsonl") as log:
+        client = serving({"marked": Marked(generator=ExtractiveReader())}, audit=log)
+        passages = ["The Vasa Museum stands in Stockholm.", "poison in Gothenburg"]
+        reply = client.post("/v1/answer", json={"query": "where is the Vasa Museum", "passages": passages})
+    assert reply.status_code == 200
+    written = (tmp_path / "audit.jsonl").read_text()
+    assert json.loads(written)["answer"]["stated_by"] == [0]
+    for word in ("Stockholm", "Gothenburg", "Vasa", "Museum"):
+        assert word not in written
+
+
+def test_a_log_that_cannot_be_written_breaks_no_request(
+    serving: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device: secret")
+
+    log = AuditLog(tmp_path / "audit.jsonl")
+    monkeypatch.setattr(log, "record", full)
+    client = serving({"marked": Marked()}, audit=log)
+    assert client.post("/v1/screen", json={"query": "q", "passages": POISONED}).status_code == 200
+    assert 'unpoison_unaudited_total{reason="OSError"} 1.0' in client.get("/metrics").text
+    assert "audit log not written" in caplog.messages
+    assert "secret" not in caplog.text
+    log.close()
+
+
+def test_a_log_that_stays_broken_says_so_now_and_then_and_that_it_is_written_again(
+    serving: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, now = [True], [0.0]
+
+    def record(*_: object, **__: object) -> None:
+        if broken[0]:
+            raise OSError(28, "No space left on device")
+
+    caplog.set_level("INFO", "unpoison.service")
+    monkeypatch.setattr("unpoison.serve.logs.monotonic", lambda: now[0])
+    log = AuditLog(tmp_path / "audit.jsonl")
+    monkeypatch.setattr(log, "record", record)
+    client = serving({"marked": Marked()}, audit=log)
+
+    def ask(times: int) -> None:
+        for _ in range(times):
+            assert client.post("/v1/screen", json={"query": "q", "passages": ["a"]}).status_code == 200
+
+    ask(20)
+    now[0] = 61.0
+    ask(20)
+    broken[0] = False
+    ask(2)
+    assert 'unpoison_unaudited_total{reason="OSError"} 40.0' in client.get("/metrics").text
+    said = [(r.message, r.fields.get("missing")) for r in caplog.records if "audit log" in r.message]
+    assert said == [("audit log not written", 1), ("audit log not written", 20), ("audit log written again", 19)]
+    log.close()
+
+
+def test_version_calibration_and_client_are_told(
+    serving: Serving, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "unpoison.service")
+    with AuditLog(tmp_path / "audit.jsonl") as log:
+        client = serving({"guard": Guard()}, audit=log)
+        reply = client.post(
+            "/v1/screen", json={"query": "where is it", "passages": ["It is in Oslo.", "In Oslo.", "a"]}
+        )
+        assert client.get("/v1/defenses").json()["version"] == __version__
+        assert (
+            f'unpoison_build_info{{python="{python_version()}",version="{__version__}"}} 1.0'
+            in client.get("/metrics").text
+        )
+    calibration = reply.json()["screening"]["calibration"]
+    assert calibration == Crafted.load().calibration
+    assert len(calibration) == 12
+    assert json.loads((tmp_path / "audit.jsonl").read_text())["calibration"] == calibration
+    assert next(record.fields["client"] for record in caplog.records if record.message == "request") == "testclient"

@@ -1,0 +1,162 @@
+"""Connections that say nothing, or half of it: closed in time, and pushed out when there are too many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvicorn
+
+from service_doubles import later
+from unpoison.serve.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MOST_HELD, Connection, Corked, bounded
+
+Talk = Callable[[int], Awaitable[Any]]
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    """The smallest application."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"hi"})
+
+
+def spoken_to(talk: Talk, most: int = 100, opened: type[Connection] | None = None) -> Any:
+    """What `talk` finds, given the port of a server of `hello`; both run on one loop."""
+    http = opened or bounded(most)
+
+    async def run() -> Any:
+        config = uvicorn.Config(
+            hello, port=0, log_config=None, lifespan="off", http=http, ws="none", timeout_keep_alive=KEEP_ALIVE
+        )
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(60):
+                return await talk(server.servers[0].sockets[0].getsockname()[1])
+        finally:
+            server.should_exit = True
+            await serving
+
+    return asyncio.run(run())
+
+
+async def read(connection: type[Connection], begun: bool) -> None:
+    """Wait until the server has a connection whose head it waits for, and of which it has read something or nothing."""
+    while not any(one._timer is not None and one._in_head == begun for one in connection.waiting):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
+@pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["new", "used"])
+def test_an_unfinished_head_is_not_waited_for(sent: bytes, before: bytes) -> None:
+    connection = bounded(100)
+    if before:
+        sent = sent or b"G"
+
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if before:
+            writer.write(before)
+            await reader.readuntil(b"hi")
+        writer.write(sent)
+        await read(connection, begun=bool(sent))
+        later(HEAD + 1)
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+    assert spoken_to(talk, opened=connection) == b""
+
+
+def test_a_connection_may_rest_between_two_requests() -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            reply = await reader.readuntil(b"hi")
+            later(HEAD + 1)
+        writer.close()
+        return reply
+
+    assert spoken_to(talk).endswith(b"hi")
+    assert KEEP_ALIVE > 60, "proxies keep theirs for 60 s, and must be the ones to end it"
+
+
+class Recording:
+    """A transport that remembers what it was given to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+def test_head_and_body_are_sent_together_and_nothing_is_lost() -> None:
+    async def talk() -> None:
+        transport = Recording()
+        corked = Corked(transport, asyncio.get_running_loop())  # type: ignore[arg-type]
+        corked.write(b"head")
+        corked.write(b"body")
+        assert transport.sent == []
+        await asyncio.sleep(0)
+        assert transport.sent == [b"headbody"]
+        corked.write(b"x" * (MOST_HELD + 1))  # so that the transport can say that the client does not keep up
+        assert len(transport.sent) == 2
+        corked.write(b"last")
+        corked.close()
+        assert transport.sent[2:] == [b"last"]
+        assert corked.is_closing()
+        corked.write(b"too late")
+        await asyncio.sleep(0)
+        assert len(transport.sent) == 3
+
+    asyncio.run(talk())
+
+
+def test_the_longest_silent_makes_room() -> None:
+    async def talk(port: int) -> bytes:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        reply = await reader.readuntil(b"hi")
+        ends = [asyncio.create_task(reader.read()) for reader, _ in silent]
+        async with asyncio.timeout(20):
+            await asyncio.wait(ends[:21])
+        assert [end.done() for end in ends] == [True] * 21 + [False] * 9
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+        for _, other in [*silent, (reader, writer)]:
+            other.close()
+        return reply
+
+    assert spoken_to(talk, most=10).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("said", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 2 * HEAD_BYTES])
+def test_what_is_no_request_is_told_so_in_our_form(said: bytes) -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(said)
+        found = await reader.readuntil(b"}}")
+        writer.close()
+        return found
+
+    head, _, content = spoken_to(talk).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert json.loads(content)["error"]["type"] == "InvalidRequest"

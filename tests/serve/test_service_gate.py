@@ -1,0 +1,308 @@
+"""The gate: keys, names, sizes, slots, times, and what is logged and counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service_doubles import POISONED, Asking, Broken, Held, Marked, Serving, body, problem
+from unpoison.errors import OptionError
+from unpoison.models import FunctionGenerator
+from unpoison.serve import Bounds, create_app
+
+Log = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    defense = Held()
+    yield defense
+    defense.go.set()
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/openapi.json", "/assets/page.css", "/sample/0"])
+def test_what_is_open_needs_no_key(serving: Serving, path: str) -> None:
+    assert serving(key="secret").get(path).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "secret"},
+        {"Authorization": "Basic secret"},
+        {"Authorization": "Bearer secret2"},
+        {"Authorization": "Bearer"},
+        {"X-API-Key": "secret"},
+        {"Authorization": "Bearer s\u00e9cret".encode()},
+    ],
+)
+def test_everything_else_does(serving: Serving, headers: dict[str, Any]) -> None:
+    client = serving(key="secret")
+    for method, path in [("POST", "/v1/screen"), ("POST", "/rerank"), ("POST", "/inspect"), ("GET", "/metrics")]:
+        response = client.request(method, path, headers=headers)
+        assert "Authorization: Bearer KEY" in problem(response, 401)
+        assert response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_right_key_opens(serving: Serving, scheme: str) -> None:
+    client = serving(key="secret")
+    assert client.post("/v1/screen", json=body(), headers={"Authorization": f"{scheme} secret"}).status_code == 200
+
+
+def test_key_may_have_any_letters(serving: Serving) -> None:
+    client = serving(key="s\u00e9cret")
+    headers = {"Authorization": "Bearer s\u00e9cret".encode()}
+    assert client.post("/v1/screen", json=body(), headers=headers).status_code == 200
+
+
+def test_paths_that_look_open_are_not(serving: Serving) -> None:
+    client = serving(key="secret")
+    for path in ("/healthz/", "/assetsx", "/sample", "/metrics/", "/metrics/assets/", "/v1/defenses"):
+        assert client.get(path, follow_redirects=False).status_code == 401, path
+    assert client.get("/assets/%2e%2e/metrics").status_code == 404
+
+
+def test_foreign_names_are_refused(serving: Serving) -> None:
+    client = serving(hosts=("localhost", "127.0.0.1", "[::1]"))
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:9", "[::1]:8000", "[::1]"):
+        assert client.get("/healthz", headers={"Host": host}).status_code == 200, host
+    for host in ("evil.example", "localhost.evil.example", "localhost:80.evil.example", ""):
+        assert "--allow-host" in problem(client.get("/healthz", headers={"Host": host}), 421)
+
+
+def test_large_body_is_refused_by_its_header_and_by_its_bytes(serving: Serving) -> None:
+    client = serving(bounds=Bounds(body=1000))
+    large = body(passages=["x" * 2000])
+    assert "1,000 bytes" in problem(client.post("/v1/screen", json=large), 413)
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(30):
+            yield b" " * 100
+
+    headers = {"Content-Type": "application/json"}
+    assert "1,000 bytes" in problem(client.post("/v1/screen", content=pieces(), headers=headers), 413)
+    for length in ("-1", "x", "9" * 5000):
+        response = client.post("/v1/screen", content=b"{}", headers={**headers, "Content-Length": length})
+        assert "1,000 bytes" in problem(response, 413)
+    assert client.post("/v1/screen", json=body()).status_code == 200
+    told = client.get("/metrics").text
+    assert 'unpoison_rejected_total{reason="TooLarge"} 5.0' in told
+
+
+@pytest.mark.parametrize(
+    ("request_body", "said"),
+    [
+        (body(passages=["a"] * 6), "6 passages were sent and at most 5"),
+        (body(query="q" * 31), "query has 31 characters"),
+        (
+            body(passages=[{"text": "a", "embedding": [1.0] * 5}]),
+            "embedding of passages[0] has 5 numbers and at most 4",
+        ),
+        (body(embedding=[1.0] * 5), "embedding of query has 5 numbers"),
+    ],
+)
+def test_sizes_within_a_body_are_bounded(serving: Serving, request_body: dict[str, Any], said: str) -> None:
+    client = serving(bounds=Bounds(passages=5, characters=30, dimensions=4))
+    assert said in problem(client.post("/v1/screen", json=request_body), 422)
+    if "embedding" not in str(request_body):
+        documents = {"query": request_body["query"], "documents": request_body["passages"]}
+        named = said.replace("passages", "documents")
+        assert named in problem(client.post("/v1/rerank", json=documents), 422)
+
+
+@pytest.mark.parametrize("wrong", [{"body": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"threads": 1.5}])
+def test_bounds_are_positive(wrong: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=f"^{next(iter(wrong))} must be"):
+        Bounds(**wrong)
+
+
+def test_full_service_says_so_and_recovers(serving: Serving, held: Held) -> None:
+    client = serving({"held": held}, bounds=Bounds(at_once=1, threads=1, wait=0.05))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.post, "/v1/screen", json=body())
+        assert held.begun.wait(30)
+        refused = client.post("/v1/screen", json=body())
+        assert "1 requests are worked on already" in problem(refused, 503)
+        assert refused.headers["retry-after"] == "1"
+        assert client.get("/readyz").status_code == 200, "its share would go to the others, until all are out"
+        assert client.get("/healthz").json() == {"status": "ok"}
+        told = client.get("/metrics").text
+        assert "unpoison_in_flight 1.0" in told
+        assert 'unpoison_rejected_total{reason="Overloaded"} 1.0' in told
+        held.go.set()
+        assert first.result().status_code == 200
+    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.post("/v1/screen", json=body()).status_code == 200
+
+
+def test_loop_is_free_while_a_defense_computes(serving: Serving, held: Held) -> None:
+    client = serving({"held": held, "marked": Marked()}, bounds=Bounds(threads=2))
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(client.post, "/v1/screen", json=body(defense="held"))
+        assert held.begun.wait(30)
+        assert client.get("/healthz").status_code == 200
+        assert client.post("/v1/screen", json=body(defense="marked")).status_code == 200
+        assert not slow.done()
+        held.go.set()
+        assert slow.result().status_code == 200
+
+
+def test_loop_is_free_while_a_defense_computes_between_model_calls(serving: Serving, held: Held) -> None:
+    """Such a defense runs on the loop of the model calls, which is not the server's."""
+    held.models = Asking(generator=FunctionGenerator(lambda messages: "x")).models
+    held.needs = ("generator",)
+    client = serving({"held": held})
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(client.post, "/v1/screen", json=body())
+        assert held.begun.wait(30)
+        assert client.get("/healthz").status_code == 200
+        held.go.set()
+        assert slow.result().status_code == 200
+
+
+def test_late_result_is_a_timeout_and_keeps_its_thread(serving: Serving, held: Held) -> None:
+    client = serving({"held": held, "marked": Marked()}, bounds=Bounds(timeout=0.2, threads=1))
+    assert "no result within 0.2 s" in problem(client.post("/v1/screen", json=body()), 504)
+    assert "no result within 0.2 s" in problem(client.post("/v1/screen", json=body(defense="marked")), 504)
+
+
+def test_bug_is_reported_without_the_text_that_it_quotes(serving: Serving, logged: Log, caplog: Any) -> None:
+    client = serving({"broken": Broken()})
+    message = problem(client.post("/v1/screen", json=body(), headers={"X-Request-Id": "me-1"}), 500)
+    assert "its log says more under me-1" in message
+    bug, access = logged()
+    assert bug["error"] == "RuntimeError"
+    assert any("service_doubles.py" in place for place in bug["where"])
+    assert (access["status"], access["error"]) == (500, "InternalError")
+    assert not any(text in str(vars(record)) for record in caplog.records for text in POISONED)
+
+
+def test_log_has_facts_and_no_texts(serving: Serving, logged: Log) -> None:
+    serving(key="secret").post(
+        "/v1/screen?q=private", json=body(query="my secret question"), headers={"Authorization": "Bearer secret"}
+    )
+    (line,) = logged()
+    assert line.pop("ms") >= 0
+    assert re.fullmatch("[0-9a-f]{32}", line.pop("id"))
+    told = {"method": "POST", "route": "/v1/screen", "key": "default", "status": 200, "client": "testclient"}
+    assert line == {**told, "defense": "marked", "k": 4, "dropped": 2}
+
+
+def test_log_quotes_what_was_dropped_where_that_is_wanted(serving: Serving, logged: Log) -> None:
+    serving(log_dropped=True).post("/v1/screen", json=body(passages=["clean", "poison \x1b[31m\nred"]))
+    (line,) = logged()
+    assert line["query"] == "which word"
+    assert line["poison"] == [{"index": 1, "reason": "says poison", "text": "poison red"}]
+
+
+def test_log_names_the_kind_of_a_failure(serving: Serving, logged: Log) -> None:
+    client = serving(bounds=Bounds(body=500))
+    client.post("/v1/screen", content=b"{", headers={"Content-Type": "application/json"})
+    client.post("/v1/screen", json=body(defense="secret name"))
+    client.post("/v1/screen", json=body(query="x" * 500))
+    client.post("/v1/answer", json=body())
+    assert [(line["status"], line["error"]) for line in logged()] == [
+        (400, "InvalidBody"),
+        (422, "UnknownNameError"),
+        (413, "TooLarge"),
+        (501, "NoGenerator"),
+    ]
+    assert "secret" not in str(logged())
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("abc-1.2_X", True), ("a" * 65, False), ("a b", False), ("x\x7f", False), ("", False)]
+)
+def test_request_has_an_id(client: TestClient, given: str, kept: bool) -> None:
+    found = client.get("/healthz", headers={"X-Request-Id": given}).headers["x-request-id"]
+    assert (found == given) is kept
+    assert kept or re.fullmatch("[0-9a-f]{32}", found)
+
+
+def test_failures_carry_an_id_too(client: TestClient) -> None:
+    for response in (client.get("/nowhere"), client.post("/v1/screen", content=b"{"), client.get("/v1/screen")):
+        assert len(response.headers["x-request-id"]) == 32
+        assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_metrics_count_by_route_and_defense(client: TestClient) -> None:
+    client.post("/v1/screen", json=body())
+    client.post("/v1/screen", json=body(passages=["clean"]))
+    client.get("/v1/nothing/here")
+    client.get("/sample/3")
+    told = client.get("/metrics")
+    assert told.headers["content-type"].startswith("text/plain")
+    for line in (
+        'unpoison_requests_total{route="/v1/screen",status="200"} 2.0',
+        'unpoison_requests_total{route="/sample/{number}",status="200"} 1.0',
+        'unpoison_requests_total{route="other",status="404"} 1.0',
+        'unpoison_request_seconds_count{route="/v1/screen"} 2.0',
+        'unpoison_passages_total{defense="marked",verdict="kept"} 3.0',
+        'unpoison_passages_total{defense="marked",verdict="dropped"} 2.0',
+        'unpoison_screenings_total{defense="marked",dropped="yes"} 1.0',
+        'unpoison_screenings_total{defense="marked",dropped="no"} 1.0',
+        "unpoison_in_flight 0.0",
+    ):
+        assert line in told.text.splitlines()
+
+
+def test_other_origins_are_allowed_by_name_only(serving: Serving) -> None:
+    ask = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    assert "access-control-allow-origin" not in serving().options("/v1/screen", headers=ask).headers
+    client = serving(origins=("https://app.example",), key="secret")
+    assert client.options("/v1/screen", headers=ask).headers["access-control-allow-origin"] == "https://app.example"
+    other = client.options("/v1/screen", headers={**ask, "Origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in other.headers
+    refused = client.post("/v1/screen", json=body(), headers={"Origin": "https://app.example"})
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == "https://app.example"
+
+
+def test_no_page_of_the_framework_loads_foreign_scripts(client: TestClient) -> None:
+    assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/v1/screen", "/v1/answer", "/v1/defenses", "/rerank", "/v1/rerank", "/v2/rerank"} <= set(paths)
+    assert "/inspect" not in paths
+
+
+def test_application_needs_a_defense_and_a_known_manner() -> None:
+    with pytest.raises(OptionError, match="at least one defense"):
+        create_app({})
+    with pytest.raises(OptionError, match="on_poison must be one of drop, demote, monitor"):
+        create_app(on_poison="hide")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("prefix", ["", "/unpoison"])
+def test_under_a_root_path_everything_is_where_the_proxy_has_it_stripped_or_not(serving: Serving, prefix: str) -> None:
+    client = serving(root_path="/unpoison/", key="secret")
+    assert client.get(f"{prefix}/healthz").status_code == 200
+    assert client.get(f"{prefix}/").status_code == 200
+    assert client.post(f"{prefix}/v1/screen", json=body()).status_code == 401
+    assert client.get(f"{prefix}/openapi.json").json()["servers"] == [{"url": "/unpoison"}]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/unpoison/unpoison/healthz", "/unpoisonhealthz", "/unpoison/v1/screen", "//v1/screen", "/healthz/../metrics"],
+)
+def test_no_path_gets_past_the_key_by_the_root_path(serving: Serving, path: str) -> None:
+    client = serving(root_path="/unpoison", key="secret")
+    assert client.get(path).status_code in (401, 404)
+    assert client.post(path, json=body()).status_code == 401
+
+
+def test_while_the_service_ends_it_says_so_and_serves_on(serving: Serving) -> None:
+    client = serving()
+    assert "connection" not in client.get("/readyz").headers
+    client.app.state.desk.stopping = True  # type: ignore[attr-defined]
+    assert client.get("/readyz").status_code == 503
+    served = client.post("/v1/screen", json=body())
+    assert (served.status_code, served.headers["connection"]) == (200, "close")

@@ -1,0 +1,248 @@
+"""The gate without a server: what it reads of a body, what it holds, and what it counts, to the byte and the second."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from unpoison.serve import Bounds, gate
+from unpoison.serve.admission import Admission
+from unpoison.serve.gate import Gate
+from unpoison.serve.metrics import Metrics
+from unpoison.serve.rates import LocalRates
+
+MOST = 100
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+async def echoing(scope: Any, receive: Any, send: Any) -> None:
+    """Replies with the number of bytes that it was sent."""
+    message = await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(len(message["body"])).encode()})
+
+
+def guarded(app: App = echoing, **options: Any) -> Gate:
+    bounds = Bounds(body=MOST, at_once=1, wait=0.01, timeout=30)
+    admission = Admission(body=MOST, hosts=(), keys=None, rates=LocalRates())
+    return Gate(app, **{"bounds": bounds, "metrics": Metrics(), "admission": admission, **options})
+
+
+class Sender:
+    """One request, whose body comes in parts; counts how many of them were asked for."""
+
+    def __init__(self, parts: Iterable[bytes], *, ends: bool = True, **scope: Any) -> None:
+        self.parts, self.ends, self.asked = list(parts), ends, 0
+        headers = [(b"content-type", b"application/json"), *scope.pop("headers", [])]
+        self.scope = {"type": "http", "method": "POST", "path": "/v1/screen", **scope, "headers": headers}
+        self.sent: list[dict[str, Any]] = []
+
+    async def receive(self) -> dict[str, Any]:
+        if self.asked == len(self.parts):
+            if self.ends:
+                return {"type": "http.disconnect"}
+            await asyncio.Event().wait()  # says nothing more
+        self.asked += 1
+        more = not self.ends or self.asked < len(self.parts)
+        return {"type": "http.request", "body": self.parts[self.asked - 1], "more_body": more}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self.sent.append(message)
+
+    def through(self, guard: Gate) -> tuple[int, dict[str, str], bytes]:
+        asyncio.run(guard(self.scope, self.receive, self.send))
+        start = self.sent[0]
+        headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+        return start["status"], headers, b"".join(message.get("body", b"") for message in self.sent[1:])
+
+
+def kind(content: bytes) -> str:
+    return str(json.loads(content)["error"]["type"])
+
+
+@pytest.mark.parametrize(("size", "status"), [(MOST, 200), (MOST + 1, 413)])
+def test_a_body_may_have_as_many_bytes_as_are_allowed_and_not_one_more(size: int, status: int) -> None:
+    found, _, content = Sender([b"x" * 60, b"x" * (size - 60)]).through(guarded())
+    assert found == status
+    assert content == b"100" if status == 200 else kind(content) == "TooLarge"
+
+
+def test_of_a_refused_body_four_times_the_allowed_is_thrown_away_and_no_more() -> None:
+    sender = Sender([b"x" * MOST] * 1000)
+    assert sender.through(guarded())[0] == 413
+    assert sender.asked == 5, "the part that goes beyond four times is the last"
+
+
+@pytest.mark.parametrize(("held", "status"), [(0, 200), (32 * MOST - 50, 200), (32 * MOST - 49, 503)])
+def test_all_bodies_together_are_bounded(held: int, status: int) -> None:
+    guard = guarded()
+    guard.held = held
+    found, headers, content = Sender([b"x" * 50]).through(guard)
+    assert found == status
+    assert guard.held == held, "what was held for this request is given back"
+    if status == 503:
+        assert (kind(content), headers["retry-after"]) == ("Overloaded", "1")
+
+
+def test_what_is_held_is_counted_while_it_is() -> None:
+    seen: list[int] = []
+
+    async def watching(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(guard.held)
+        await echoing(scope, receive, send)
+
+    guard = guarded(watching)
+    Sender([b"x" * 30, b"x" * 12]).through(guard)
+    assert (seen, guard.held) == ([42], 0)
+
+
+def test_a_body_that_does_not_arrive_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "ARRIVAL", 0.01)
+    monkeypatch.setattr(gate, "PATIENCE", 0.01)
+    status, headers, content = Sender([b"x"], ends=False).through(guarded())
+    assert (status, headers["connection"], kind(content)) == (408, "close", "SlowBody")
+
+
+def test_who_hangs_up_is_told_so() -> None:
+    sender = Sender([b"x", b"y"])
+    sender.parts.pop()
+    sender.ends = True
+    original = sender.receive
+
+    async def cut() -> dict[str, Any]:
+        message = await original()
+        return {**message, "more_body": True} if message["type"] == "http.request" else message
+
+    sender.receive = cut  # type: ignore[method-assign]
+    status, _, content = sender.through(guarded())
+    assert (status, kind(content)) == (400, "Disconnected")
+
+
+def ticking(*times: float) -> Any:
+    ticks = iter(times)
+    return SimpleNamespace(perf_counter=lambda: next(ticks))
+
+
+def test_the_log_has_milliseconds_and_the_metrics_seconds(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="unpoison.service")
+    monkeypatch.setattr(gate, "time", ticking(100.0, 100.0123))
+    guard = guarded()
+    Sender([b"x"]).through(guard)
+    (record,) = caplog.records
+    assert record.fields["ms"] == 12.3  # type: ignore[attr-defined]
+    assert record.levelno == logging.INFO
+    told = {sample.name: sample.value for metric in guard.metrics.registry.collect() for sample in metric.samples}
+    assert told["unpoison_request_seconds_sum"] == pytest.approx(0.0123)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/health", "/metrics"])
+def test_what_machines_ask_is_logged_only_to_who_wants_everything(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def routed(scope: Any, receive: Any, send: Any) -> None:
+        scope["route"] = SimpleNamespace(path=path)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    caplog.set_level(logging.DEBUG, logger="unpoison.service")
+    asked = Sender([], method="GET", path=path)
+    asyncio.run(guarded(routed)(asked.scope, asked.receive, asked.send))
+    assert [record.levelno for record in caplog.records] == [logging.DEBUG]
+
+
+def test_a_place_is_given_back_after_a_fault_and_after_a_timeout() -> None:
+    """There is one slot: whoever kept it would shut out the next request."""
+
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        raise RuntimeError("quoted text")
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    for app, status in ((failing, 500), (endless, 504)):
+        guard = guarded(app, bounds=Bounds(body=MOST, at_once=1, wait=0.01, timeout=0.01))
+        for _ in range(2):
+            found, _, content = Sender([b"x"]).through(guard)
+            assert found == status
+            assert b"quoted" not in content
+        assert guard.metrics.in_flight._value.get() == 0
+
+
+def test_where_the_service_only_watches_a_full_house_is_passed_through_unscreened() -> None:
+    seen: list[str | None] = []
+
+    async def watching(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["state"]["record"].unscreened)
+        await echoing(scope, receive, send)
+
+    async def crowded(path: str) -> int:
+        guard = guarded(watching, watched=["/v1/rerank"])
+        assert await guard.slots.acquire()
+        sender = Sender([b"x"], path=path)
+        await guard(sender.scope, sender.receive, sender.send)
+        return int(sender.sent[0]["status"])
+
+    assert asyncio.run(crowded("/v1/rerank")) == 200
+    assert seen == ["Overloaded"]
+    assert asyncio.run(crowded("/v1/screen")) == 503
+    assert seen == ["Overloaded"]
+
+
+@pytest.mark.parametrize(("watched", "extra"), [([], 0.0), (["/v1/screen"], 2.0)])
+def test_who_only_watches_has_a_little_longer(watched: list[str], extra: float) -> None:
+    left: list[float] = []
+
+    async def asking(scope: Any, receive: Any, send: Any) -> None:
+        loop = asyncio.get_running_loop()
+        left.append(scope["state"]["timer"].when() - loop.time())
+        await echoing(scope, receive, send)
+
+    Sender([b"x"]).through(guarded(asking, watched=watched, bounds=Bounds(body=MOST, timeout=1000)))
+    assert left[0] == pytest.approx(1000 + extra, abs=1)
+
+
+def test_head_is_what_get_says_without_its_body() -> None:
+    methods: list[str] = []
+
+    async def replying(scope: Any, receive: Any, send: Any) -> None:
+        methods.append(scope["method"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"hi"})
+
+    status, headers, content = Sender([], method="HEAD", path="/healthz").through(guarded(replying))
+    assert (status, headers["content-length"], content, methods) == (200, "2", b"", ["GET"])
+
+
+@pytest.mark.parametrize(("asked", "kept"), [("a" * 64, True), ("a" * 65, False), ("a/b", False)])
+def test_the_callers_id_is_kept_where_it_is_a_plain_word(asked: str, kept: bool) -> None:
+    _, headers, _ = Sender([b"x"], headers=[(b"x-request-id", asked.encode())]).through(guarded())
+    assert (headers["x-request-id"] == asked) is kept
+
+
+def test_headers_that_an_application_sets_itself_stay() -> None:
+    async def cached(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"cache-control", b"max-age=60")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    _, headers, _ = Sender([], method="GET", path="/assets/page.css").through(guarded(cached))
+    assert headers["cache-control"] == "max-age=60"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "connection" not in headers
+    _, headers, _ = Sender([], method="GET", path="/x").through(guarded(cached, stopping=lambda: True))
+    assert headers["connection"] == "close"
+
+
+def test_a_fault_in_the_middle_of_a_reply_is_not_replied_to_twice() -> None:
+    async def breaking(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError("late")
+
+    sender = Sender([b"x"])
+    with pytest.raises(RuntimeError, match="late"):
+        asyncio.run(guarded(breaking)(sender.scope, sender.receive, sender.send))
+    assert [message["type"] for message in sender.sent] == ["http.response.start"]

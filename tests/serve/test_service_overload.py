@@ -1,0 +1,109 @@
+"""More load than can be carried: waiting in line, and a log that is not flooded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from service_doubles import Marked, Serving, body
+from unpoison.serve import Bounds
+from unpoison.serve.overload import LINES, QUEUE, Sampled, Slots
+
+
+def test_a_request_waits_its_turn_before_it_is_refused() -> None:
+    async def tried() -> list[bool]:
+        slots = Slots(1, 30)
+        assert await slots.acquire()
+        second = asyncio.create_task(slots.acquire())
+        third = asyncio.create_task(slots.acquire())
+        await asyncio.sleep(0)
+        slots.release()
+        found = [await second]
+        assert not third.done()
+        slots.release()
+        return [*found, await third]
+
+    assert asyncio.run(tried()) == [True, True]
+
+
+def test_a_request_that_waits_too_long_is_refused_and_leaves_no_trace() -> None:
+    async def tried() -> None:
+        slots = Slots(1, 0.01)
+        assert await slots.acquire()
+        assert not any(await asyncio.gather(*(slots.acquire() for _ in range(5))))
+        slots.release()
+        assert await slots.acquire()
+
+    asyncio.run(tried())
+
+
+def test_only_so_many_wait() -> None:
+    async def tried() -> int:
+        slots = Slots(2, 30)
+        waiting = [asyncio.create_task(slots.acquire()) for _ in range(2 + 2 * QUEUE + 7)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        refused = sum(task.done() and not task.result() for task in waiting)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return refused
+
+    assert asyncio.run(tried()) == 7
+
+
+def test_the_first_refusals_of_a_second_are_logged_and_the_others_counted() -> None:
+    now = [5.0]
+    lines = Sampled(lambda: now[0])
+    assert [lines.worth("Overloaded") for _ in range(LINES)] == [{}] * LINES
+    assert lines.worth("Overloaded") is None
+    assert lines.worth("Unauthorized") == {"unlogged": 1}, "another kind is worth its own lines"
+    assert lines.worth("Overloaded") is None
+    assert lines.worth(None) == {"unlogged": 1}, "what is served is always logged"
+    now[0] = 6.0
+    assert lines.worth("Overloaded") == {}
+
+
+def test_refusals_do_not_flood_the_log(serving: Serving, logged: Callable[[], list[dict[str, Any]]]) -> None:
+    client = serving({"marked": Marked()}, key="secret")
+    for _ in range(5 * LINES):
+        assert client.post("/v1/screen", json=body()).status_code == 401
+    lines = logged()
+    assert LINES <= len(lines) <= 4 * LINES
+    assert {line["error"] for line in lines} == {"Unauthorized"}
+
+
+def test_a_body_that_is_not_sent_takes_no_place(serving: Serving) -> None:
+    client = serving({"marked": Marked()}, bounds=Bounds(at_once=1, wait=0.05))
+    app = client.app
+
+    async def stalled() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    async def tried() -> list[dict[str, Any]]:
+        scope = {
+            "type": "http", "method": "POST", "path": "/v1/screen", "raw_path": b"/v1/screen", "query_string": b"",
+            "headers": [(b"host", b"x"), (b"content-type", b"application/json"), (b"content-length", b"100")],
+        }  # fmt: skip
+        replies: list[dict[str, Any]] = []
+
+        async def send(message: dict[str, Any]) -> None:
+            replies.append(message)
+
+        slow = [asyncio.create_task(app({**scope}, stalled, send)) for _ in range(3)]
+        await asyncio.sleep(0)
+        empty = {**scope, "headers": scope["headers"][:2]}
+
+        async def nothing() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        await app(empty, nothing, send)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        return replies
+
+    replies = asyncio.run(tried())
+    assert replies[0]["status"] in (400, 422), "it got a slot, and was read"

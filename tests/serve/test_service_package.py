@@ -1,0 +1,35 @@
+"""What importing the service costs, and what it says where its libraries are missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import unpoison.serve
+from unpoison.errors import MissingExtraError
+
+LIBRARIES = ("fastapi", "starlette", "uvicorn", "jinja2", "prometheus_client", "pydantic")
+
+
+def test_nothing_is_imported_before_it_is_used() -> None:
+    code = (
+        "import unpoison.cli, unpoison.serve, unpoison.serve.bounds, sys;"
+        f"print([m for m in {LIBRARIES!r} if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "jinja2", "prometheus_client", "uvicorn"])
+def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError, match=r"run: pip install 'unpoison\[serve\]'"):
+        unpoison.serve.create_app  # noqa: B018
+
+
+def test_names_are_those_listed() -> None:
+    for name in unpoison.serve.__all__:
+        assert getattr(unpoison.serve, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        unpoison.serve.nonsense  # noqa: B018

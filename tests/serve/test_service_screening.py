@@ -1,0 +1,208 @@
+"""`/v1/screen`, `/v1/answer`, `/v1/defenses`: what the command line says, over HTTP."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from service_doubles import POISONED, Asking, Marked, Serving, body, problem
+from unpoison import Guard, Passage, Query, RagDefender, TrustRag
+from unpoison.core.registry import BUILT_IN
+from unpoison.errors import ModelError
+from unpoison.models import ExtractiveReader, FunctionGenerator, ScriptedGenerator
+
+
+def test_screening_is_that_of_the_command_line(client: TestClient) -> None:
+    screening = client.post("/v1/screen", json=body()).json()["screening"]
+    assert screening == Marked().screen("which word", POISONED).summary()
+    assert screening["kept"] == [2, 0]
+    assert screening["notes"] == ["noted"]
+
+
+def test_guard_is_the_default_and_tells_threshold_and_probabilities(serving: Serving) -> None:
+    from unpoison.serve import create_app
+
+    with TestClient(create_app()) as client:
+        screening = client.post("/v1/screen", json=body()).json()["screening"]
+    direct = Guard().screen("which word", POISONED)
+    assert screening["defense"] == "guard"
+    assert screening["threshold"] == direct.evidence["threshold"]
+    assert screening["probability"] == direct.evidence["probability"].tolist()
+
+
+@pytest.mark.parametrize("passages", [[], ["a"], ["same"] * 5, ["", " "], ["圣何塞鲨鱼队", "🦈"]])
+def test_any_number_of_any_texts_can_be_screened(serving: Serving, passages: list[str]) -> None:
+    client = serving({"guard": Guard()})
+    screening = client.post("/v1/screen", json=body(passages=passages)).json()["screening"]
+    assert len(screening["verdicts"]) == len(passages)
+
+
+def test_rows_of_files_are_read_as_they_are(client: TestClient) -> None:
+    passages = [{"text": "clean"}, {"content": "poison", "label": "x", "rank": 3}, {"page_content": "c", "id": 7}]
+    reply = client.post("/v1/screen", json={"question": "which", "passages": passages})
+    assert reply.json()["screening"]["kept"] == [2, 0]
+
+
+def test_embeddings_are_used(serving: Serving) -> None:
+    vectors = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
+    passages = [{"text": text, "embedding": vector} for text, vector in zip(POISONED, vectors[1:].tolist())]
+    request = body(passages=passages, embedding=vectors[0].tolist())
+    reply = serving({"ragdefender": RagDefender()}).post("/v1/screen", json=request).json()["screening"]
+    given = [Passage(text, embedding=vector) for text, vector in zip(POISONED, vectors[1:])]
+    direct = RagDefender().screen(Query("which word", embedding=vectors[0]), given)
+    plain = RagDefender().screen("which word", POISONED)
+    assert reply == direct.summary()
+    assert [v["score"] for v in reply["verdicts"]] != [v.score for v in plain.verdicts], "these vectors, not its own"
+    assert "notes" not in reply  # the note would say that they are not used
+
+
+def test_defense_is_chosen_by_name(serving: Serving) -> None:
+    defenses: dict[str, Any] = {
+        "marked": Marked(),
+        "trustrag:stages=1": TrustRag(stages=1),
+        "marked:word=clean": Marked("clean"),
+    }
+    client = serving(defenses)
+    said = {
+        name: client.post("/v1/screen", json=body(defense=name)).json()["screening"] for name in [*defenses, "trustrag"]
+    }
+    assert said["marked"]["kept"] == [2, 0]
+    assert said["marked:word=clean"]["kept"] == [3, 1]
+    assert said["trustrag"] == said["trustrag:stages=1"]
+    assert "did you mean 'marked'?" in problem(client.post("/v1/screen", json=body(defense="markd")), 422)
+    listed = client.get("/v1/defenses").json()["defenses"]
+    assert [one["name"] for one in listed] == list(defenses)
+    assert [one["default"] for one in listed] == [True, False, False]
+
+
+def test_options_of_requests_are_refused(client: TestClient) -> None:
+    message = problem(client.post("/v1/screen", json=body(defense="marked:reverse=false")), 422)
+    assert "options of requests are not accepted here" in message
+
+
+def test_options_of_requests_only_tighten(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BUILT_IN["defenses"], "marked", "service_doubles:Marked")
+    monkeypatch.setattr(Marked, "tightens", {"strength": "lower"})
+    from unpoison.defenses.loading import load_defense
+
+    made = []
+
+    def make(spec: str) -> Any:
+        made.append(spec)
+        return load_defense(spec)
+
+    client = serving({"marked:word=clean,strength=3": load_defense("marked:word=clean,strength=3")}, make=make)
+
+    def asked(spec: str) -> Any:
+        return client.post("/v1/screen", json=body(defense=spec))
+
+    assert asked("marked:strength=2").json()["screening"]["kept"] == [3, 1], "the operator's word still counts"
+    assert made == ["marked:word=clean,strength=2"]
+    assert asked("marked:strength=3").status_code == 200
+    assert "marked:strength may be at most 3 in a request, got 4" in problem(asked("marked:strength=4"), 422)
+    for option in ("reverse=false", "word=clean", "start=first", "nonsense=1"):
+        assert "can only be set by who starts the service" in problem(asked(f"marked:{option}"), 422)
+    assert "must be" in problem(asked("marked:strength=x"), 422)
+    assert "no defense is named 'guard'" in problem(asked("guard:damage=0.01"), 422)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "guard:threshold=1",
+        "guard:damage=0.000001",
+        "guard:damage=0.01",
+        "guard:damage=nan",
+        "guard:consult=never",
+        "guard:encoder=st:/somewhere",
+        "guard:generator=hf:x",
+        "guard:nli=onnx:/somewhere",
+        "grada:keep=99999999999999999999",
+        "grada:keep=6",
+        "grada:alpha=1e9",
+        "madam:rounds=1000000",
+        "madam:rounds=4",
+        "vanilla:keep=99999999999999999999",
+    ],
+)
+def test_no_request_weakens_a_defense_or_makes_it_dearer(serving: Serving, spec: str) -> None:
+    from unpoison.defenses.loading import load_defense
+
+    names = ("guard", "grada", "vanilla", "madam")
+    client = serving({name: load_defense(name) for name in names}, make=load_defense)
+    problem(client.post("/v1/screen", json=body(defense=spec)), 422)
+
+
+@pytest.mark.parametrize("spec", ["guard:damage=0.05", "grada:keep=2", "vanilla:keep=1"])
+def test_requests_may_be_stricter(serving: Serving, spec: str) -> None:
+    from unpoison.defenses.loading import load_defense
+
+    client = serving({name: load_defense(name) for name in ("guard", "grada", "vanilla")}, make=load_defense)
+    assert client.post("/v1/screen", json=body(defense=spec)).status_code == 200
+
+
+def test_answer_carries_screening_and_calls(serving: Serving) -> None:
+    client = serving({"guard": Guard(generator=ExtractiveReader())})
+    passages = ["The tower stands in Lyon.", "Lyon has a tower.", "The tower of Lyon was built in 1890."]
+    reply = client.post("/v1/answer", json={"query": "Where does the tower stand?", "passages": passages}).json()
+    assert set(reply) == {"screening", "answer", "generator"}
+    assert "Lyon" in reply["answer"]["text"]
+    assert [call["kind"] for call in reply["answer"]["calls"]][-1] == "generate"
+    assert reply["generator"] == ExtractiveReader().name
+
+
+def test_answer_without_a_generator_says_how_to_give_one(client: TestClient) -> None:
+    assert "--generator" in problem(client.post("/v1/answer", json=body()), 501)
+
+
+def test_defense_that_asks_a_model_screens_and_is_counted(serving: Serving) -> None:
+    generator = ScriptedGenerator(lambda prompt: "Lyon")
+    client = serving({"asking": Asking(generator=generator)})
+    assert client.post("/v1/screen", json=body()).json()["screening"]["kept"] == [2, 0]
+    told = client.get("/metrics").text
+    assert f'unpoison_model_calls_total{{kind="generate",model="{generator.name}"}} 4.0' in told
+
+
+def test_failing_model_is_a_bad_gateway(serving: Serving) -> None:
+    def fail(messages: Any) -> str:
+        raise ModelError("the model is out of order; repair it", retry_after=7.2)
+
+    client = serving({"asking": Asking(generator=FunctionGenerator(fail))})
+    response = client.post("/v1/screen", json=body())
+    assert "out of order" in problem(response, 502)
+
+
+def test_examples_of_the_description_are_served(serving: Serving) -> None:
+    client = serving({"marked": Marked(generator=ScriptedGenerator("x"))})
+    described = client.get("/openapi.json").json()
+    count = 0
+    for path, methods in described["paths"].items():
+        for reference in re.findall(
+            r"'#/components/schemas/(\w+)'", str(methods.get("post", {}).get("requestBody", ""))
+        ):
+            for example in described["components"]["schemas"][reference].get("examples", []):
+                assert client.post(path, json=example).status_code == 200, (path, example)
+                count += 1
+    assert count >= 6
+
+
+def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
+    assert [row["id"] for row in client.get("/v1/models").json()["data"]] == ["marked"]
+    info = client.get("/info").json()
+    assert (info["model_id"], info["max_client_batch_size"]) == ("marked", 1000)
+    assert set(info["model_type"]) == {"reranker"}
+    health = client.get("/health")
+    assert (health.status_code, health.content) == (200, b"")
+
+
+def test_a_thousand_documents_are_reranked(client: TestClient) -> None:
+    documents = [f"{'poison' if i % 2 else 'clean'} {i}" for i in range(1000)]
+    assert (
+        len(client.post("/v2/rerank", json={"model": "m", "query": "q", "documents": documents}).json()["results"])
+        == 500
+    )
+    assert client.post("/rerank", json={"query": "q", "texts": [*documents, "x"]}).status_code == 422

@@ -1,0 +1,177 @@
+"""Where defenses run: threads that are bounded, and a loop of its own for what asks models."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service_doubles import POISONED, Asking, Held, Marked
+from unpoison import Grada
+from unpoison.models import FunctionGenerator
+from unpoison.models.requests import Flow
+from unpoison.serve.work import LEAST, LONG, Work, warm_up
+from unpoison.types import Passage, Query, Screening, as_passages
+
+QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
+
+
+class Counting(Held):
+    """Counts how many of it have begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = threading.Semaphore(0)
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        self.count.release()
+        return (yield from super().screening(query, passages))
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    defense = Held()
+    yield defense
+    defense.go.set()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_screenings_than_threads(threads: int) -> None:
+    defense = Counting()
+
+    async def all_at_once() -> list[Any]:
+        work = Work(threads)
+        jobs = [asyncio.create_task(work.screen(defense, QUERY, PASSAGES)) for _ in range(20)]
+        for _ in range(threads):
+            assert await asyncio.to_thread(defense.count.acquire, timeout=30)
+        assert work._short._jobs.qsize() == 20 - threads, "the others wait in line"
+        defense.go.set()
+        try:
+            return await asyncio.gather(*jobs)
+        finally:
+            await work.close()
+
+    found = asyncio.run(all_at_once())
+    assert {one.screening.kept_indices for one in found} == {(2, 0)}
+
+
+@pytest.mark.parametrize(
+    "passages",
+    [["x" * (LONG + 1)], [{"text": "x", "title": "y" * LONG}], [f"the ship {i}" for i in range(LONG // LEAST + 1)]],
+    ids=["text", "title", "number"],
+)
+def test_long_requests_hold_up_no_short_ones(held: Held, passages: list[Any]) -> None:
+    async def beside() -> None:
+        work = Work(1)
+        long = asyncio.create_task(work.screen(held, QUERY, as_passages(passages)))
+        another = asyncio.create_task(work.compute(lambda: "computed"))
+        assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
+        assert not long.done()
+        assert not another.done()  # it waits behind the long one
+        held.go.set()
+        await long
+        assert await another == "computed"
+        await work.close()
+
+    asyncio.run(beside())
+
+
+def test_encoders_behind_a_network_do_not_take_a_thread() -> None:
+    met = threading.Barrier(5)
+
+    class Remote:
+        name, remote = "remote", True
+
+        def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+            met.wait(30)  # all five requests at once, though there is one thread
+            return np.array([[1, len(text)] for text in texts], np.float32)
+
+    async def all_at_once() -> None:
+        work, defense = Work(1), Grada(encoder=Remote())
+        await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(5)))
+        await work.close()
+
+    asyncio.run(all_at_once())
+
+
+def test_given_up_screening_keeps_its_thread_until_it_ends(held: Held) -> None:
+    async def give_up() -> None:
+        work = Work(1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await work.screen(held, QUERY, PASSAGES)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await work.screen(Marked(), QUERY, PASSAGES)
+        held.go.set()
+        assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
+        await work.close()
+
+    asyncio.run(give_up())
+
+
+def test_many_model_calls_wait_side_by_side_on_one_loop() -> None:
+    class Slow(FunctionGenerator):
+        waiting, most, met = 0, 0, asyncio.Event()
+        loops: set[int] = set()  # noqa: RUF012  looked at once
+
+        async def agenerate(self, prompt: Any, /, *, timeout: float | None = None) -> Any:
+            Slow.loops.add(id(asyncio.get_running_loop()))
+            Slow.waiting += 1
+            Slow.most = max(Slow.most, Slow.waiting)
+            if Slow.waiting > 4:
+                Slow.met.set()
+            async with asyncio.timeout(30):
+                await Slow.met.wait()
+            Slow.waiting -= 1
+            return self.generate(prompt)
+
+    async def all_at_once() -> list[Any]:
+        work, defense = Work(1), Asking(generator=Slow(lambda messages: "x"))
+        Slow.loops.add(id(work._models))
+        try:
+            return await asyncio.gather(*(work.screen(defense, QUERY, PASSAGES) for _ in range(5)))
+        finally:
+            await work.close()
+
+    found = asyncio.run(all_at_once())
+    assert all(len(one.calls) == 4 for one in found)
+    assert Slow.most > 4  # calls of several requests at once, though there is one thread
+    assert len(Slow.loops) == 1
+
+
+def test_closing_ends_calls_that_nobody_waits_for() -> None:
+    ended: list[str] = []
+    begun = threading.Semaphore(0)
+
+    class Endless(FunctionGenerator):
+        async def agenerate(self, prompt: Any, /, *, timeout: float | None = None) -> Any:
+            try:
+                begun.release()
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise
+
+    async def leave() -> None:
+        work = Work(1)
+        task = asyncio.create_task(work.screen(Asking(generator=Endless(lambda messages: "x")), QUERY, PASSAGES))
+        for _ in range(4):
+            assert await asyncio.to_thread(begun.acquire, timeout=30)
+        await work.close()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave())
+    assert ended == ["cancelled"] * 4
+
+
+def test_warming_up_asks_no_language_model() -> None:
+    asked: list[Any] = []
+    warm_up([Marked(), Asking(generator=FunctionGenerator(lambda messages: asked.append(messages) or "x"))])
+    assert not asked

@@ -1,0 +1,318 @@
+"""Two answers to one question, by rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.text import quantities
+from unpoison.text.answers import RIVAL, SAME, relation
+from unpoison.text.folding import tokens, word_set
+
+SAID_THE_SAME = [
+    ("when did it open", "March 3, 1999", "3 March 1999"),
+    ("when did it open", "1999-03-03", "3rd of March 1999"),
+    ("when did it open", "1999", "March 3, 1999"),
+    ("when did it open", "March 1999", "in 1999"),
+    ("how many are there", "6", "six"),
+    ("how many are there", "six points", "6"),
+    ("how many are there", "twenty-one", "21"),
+    ("how many are there", "1.5 million", "1,500,000"),
+    ("how many times", "twice", "two"),
+    ("how far is it", "5 km", "3.1 miles"),
+    ("how heavy is it", "2 kilograms", "2,000 g"),
+    ("how much is it", "$20", "20 dollars"),
+    ("what share", "12 %", "12 percent"),
+    ("who sang it", "Elvis", "Elvis Presley"),
+    ("who sang it", "The answer is Bob Dylan.", "Bob Dylan"),
+    ("who wrote it", "Beethoven", "Beethofen"),
+    ("where is it", "Tampa, Florida", "Tampa"),
+    ("which country", "UK", "United Kingdom"),
+    ("which river", "the Tiber", "Tiber River"),
+    ("is it open", "Yes.", "yes, it is open"),
+    ("refund window", "within 30 days of purchase", "30 days"),
+    ("who is it", "José Muñoz", "Jose Munoz"),
+]
+RIVALS = [
+    ("when did it open", "March 3, 1999", "March 4, 1999"),
+    ("when did it open", "1999", "1998"),
+    ("how many are there", "6", "seven"),
+    ("how many steps", "2,579 steps", "1875"),
+    ("how far is it", "5 km", "5 miles"),
+    ("how long", "30 days", "14 days"),
+    ("what share", "2%", "15%"),
+    ("is it open", "yes", "No, it is closed"),
+    ("did he win", "he won the race", "he never won the race"),
+    ("how many days", "100 days", "101 days"),
+]
+NEVER_THE_SAME = [
+    ("how much", "5 mg", "5 g"),
+    ("how much", "5 ml", "5 l"),
+    ("how much", "5 gallons", "5 litres"),
+    ("how long", "2 months", "2 years"),
+    ("how large is it", "2 GB", "2 TB"),
+    ("how fast is it", "60 mph", "60 km/h"),
+    ("how heavy is it", "2 tons", "2 pounds"),
+    ("how big is it", "10 square miles", "10 square km"),
+    ("how many", "3 apples", "3 oranges"),
+    ("how much is it", "5 dollars", "5 euros"),
+    ("how much is it", "$5", "€5"),
+    ("what was the score", "3-1", "3-2"),
+    ("what was the score", "2-1", "1-2"),
+    ("how many", "10-20", "10-50"),
+    ("how many", "12 to 15", "15 to 20"),
+    ("what share", "1/2", "1/3"),
+    ("what score", "4 out of 10", "4 out of 5"),
+    ("how tall is he", "6 ft 2 in", "6 ft 4 in"),
+    ("how tall is he", "5'11\"", "5'10\""),
+    ("how long", "2 hours 30 minutes", "2 hours 45 minutes"),
+    ("when does it open", "5:30 pm", "5:45 pm"),
+    ("what number to call", "555-1234", "555-9999"),
+    ("how many", "10^6", "10^5"),
+    ("how many", "1 000 000", "1"),
+    ("how many", "two and a half", "two"),
+    ("how many", "twenty five", "twenty"),
+    ("how many", "one hundred twenty", "one hundred"),
+    ("how many", "5 6 7 8 9 10", "7"),
+    ("how cold", "-5 degrees", "5 degrees"),
+    ("which dose", ">5 mg", "<5 mg"),
+    ("which language", "C", "C++"),
+    ("which language", "C", "C#"),
+    ("which language", "C++", "C#"),
+    ("which sign", "👍", "👎"),
+    ("what is pi", "3.14", "314"),
+    ("where", "パリ", "バリ"),
+    ("which", "हिन्दी", "हिन्दू"),
+    ("when was it", "500 BC", "500 AD"),
+    ("when was it", "before 1990", "after 1990"),
+    ("when was it", "until 1990", "since 1990"),
+    ("when was it", "1999", "not 1999"),
+    ("when was it", "1990 to 1995", "1990 to 1999"),
+    ("when was it", "1914-1918", "1914-1945"),
+    ("when was it", "3/4/2020", "5/6/2020"),
+    ("when was it", "March 15", "March 2015"),
+    ("when was it", "spring 1999", "fall 1999"),
+    ("how many", "5", "not 5"),
+    ("how many", "more than 5", "less than 5"),
+    ("when does it open", "5 pm", "5 am"),
+    ("which film", "No Country for Old Men", "No Time to Die"),
+    ("which film", "True Grit", "True Lies"),
+    ("which one", "No. 1", "No. 2"),
+    ("which king", "Henry VII", "Henry VIII"),
+    ("which king", "henry vii", "henry viii"),
+    ("which war", "World War I", "World War II"),
+    ("which queen", "Elizabeth I", "Elizabeth II"),
+    ("which illness", "Type I diabetes", "Type II diabetes"),
+    ("which country", "Sudan", "South Sudan"),
+    ("which country", "Mexico", "New Mexico"),
+    ("which state", "Virginia", "West Virginia"),
+    ("which city", "York", "New York"),
+    ("which country", "Guinea", "Papua New Guinea"),
+    ("which country", "Ireland", "Northern Ireland"),
+    ("who", "Marie Curie", "Marie Curie's husband"),
+    ("who", "Bob", "anyone but Bob"),
+    ("when", "before the war", "after the war"),
+    ("which version", "Python 3.1", "Python 3.10"),
+    ("who", "al", "Abraham Lincoln"),
+    ("who", "Theresa May", "Theresa June"),
+    ("how many", "99999999999999999", "99999999999999998"),
+    ("who founded it", "Bill Gates and Paul Allen", "Paul Gates and Bill Allen"),
+    ("which city", "Paris, not London", "London"),
+    ("how long", "99 cm", "1 m"),
+    ("when", "1990", "1990 to 1995"),
+    ("who", "minister", "prime minister's wife"),
+    ("how much", "A$5", "$5"),
+    ("what", "Vitamin A", "Vitamin"),
+    ("where", "go up", "go down"),
+    ("who", "Iraq invaded Kuwait", "Kuwait invaded Iraq"),
+    ("when", "3 days before Easter", "3 days after Easter"),
+    ("when", "late 1999", "early 1999"),
+    ("what temperature", "5°C", "5°F"),
+    ("what", "≠", "="),
+]
+EQUAL = [
+    ("how many", "three hundred and fifty", "350"),
+    ("how many", "five hundred thousand", "500,000"),
+    ("how many", "forty two", "42"),
+    ("which century", "21st", "twenty-first"),
+    ("how much is it", "$5m", "$5 million"),
+    ("how long", "2 years", "24 months"),
+    ("how long", "one year", "12 months"),
+    ("how much", "500 ml", "0.5 l"),
+    ("how fast is it", "60 mph", "97 km/h"),
+    ("how long", "1 hour 30 minutes", "90 minutes"),
+    ("how much", "5 mg", "5000 mcg"),
+    ("when does it open", "18:00", "6 pm"),
+    ("what is the capital of Australia", "Canberra", "Canberra is the capital of Australia, not Sydney"),
+    ("where did it happen", "Canberra", "Canberra is the capital of Australia, not Sydney"),
+    ("which venue", "SAP Center at San Jose", "the SAP Center"),
+    ("how long", "17 days", "After 17 days"),
+    ("how much", "$12.2 billion", "12.2 billion USD"),
+    ("which country", "The UK", "United Kingdom"),
+    ("how far", "5 km (3.1 miles)", "5 km"),
+    ("how many", "a dozen", "12"),
+    ("how many", "two and a half", "2.5"),
+    ("when", "nineteen ninety nine", "1999"),
+    ("how tall is he", "6 ft 2 in", "6'2\""),
+    ("which war", "World War II", "World War 2"),
+    ("how many", "1 000 000", "one million"),
+    ("how many", "no more than 5", "at most 5"),
+    ("when", "from 1914 until 1918", "1914-1918"),
+    ("how many", "five", "5 (five)"),
+    ("what ratio", "40%", "4 out of 10"),
+    ("when", "12 am", "0:00"),
+    ("how many", "\u0663", "3"),
+    ("how much is it", "£5", "5 pounds"),
+    ("when does it open", "5:30 a.m.", "5:30 am"),
+]
+UNSURE = [
+    ("which band", "No Doubt", "Yes"),
+    ("who", "Samuel Johnson", "Samuel Johnston"),
+    ("who", "al", "Abraham Lincoln"),
+    ("who", "Elvis", "Elvis Presley"),
+    ("which country", "Sudan", "South Sudan"),
+    ("which country", "UK", "United Kingdom"),
+    ("when", "3/4/2020", "4 March 2020"),
+]
+ODD = ["", "!", "≠", "the", "No.", "1/010:30", "3.1010:30", "1,2,310:30", "9-9-1/0", "10:30:1/0", "5 ^ \u1369"]
+TELLS_APART = [
+    ("which city", "Paris, not London", "London"),
+    ("how much is it", "$5", "€5"),
+    ("how many", "more than 5", "less than 5"),
+    ("when was it", "500 BC", "500 AD"),
+    ("when does it open", "5 pm", "5 am"),
+    ("how much", "5 mg", "5 g"),
+    ("what was the score", "2-1", "1-2"),
+    ("when was it", "spring 1999", "fall 1999"),
+]
+OPEN = [
+    ("who won the cup", "Manchester United", "Manchester City"),
+    ("where are nutrients absorbed", "small intestine", "Large intestine"),
+    ("who sang it", "Frank Sinatra", "Elvis Presley"),
+    ("which classic, the delaware or the mid-county", "The Delaware Classic", "The Mid-County Classic"),
+]
+
+
+@pytest.mark.parametrize(("question", "left", "right"), SAID_THE_SAME)
+def test_the_same_in_other_words(question, left, right):
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert judged.same > 0.5
+
+
+@pytest.mark.parametrize(("question", "left", "right"), NEVER_THE_SAME)
+def test_what_is_not_the_same_is_never_taken_for_it(question, left, right):
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert judged.same < 0.5
+    assert judged.rival > judged.same
+
+
+@pytest.mark.parametrize(("question", "left", "right"), EQUAL)
+def test_equal_answers_are_no_rivals(question, left, right):
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert judged.same > 0.5
+
+
+@pytest.mark.parametrize(("question", "left", "right"), UNSURE)
+def test_what_takes_knowledge_is_left_to_a_model(question, left, right):
+    assert not relation(question, left, right).sure
+    assert not relation(question, right, left).sure
+
+
+@pytest.mark.parametrize(("question", "left", "right"), TELLS_APART)
+def test_units_signs_eras_and_bounds_tell_apart_for_sure(question, left, right):
+    assert relation(question, left, right) == relation(question, right, left) == RIVAL
+
+
+@pytest.mark.parametrize(
+    "text",
+    [x for _, *two in SAID_THE_SAME + NEVER_THE_SAME + EQUAL for x in two] + ODD,
+)
+def test_an_answer_is_the_same_as_itself(text):
+    assert relation("how many", text, text) == relation("when", text, text) == relation("who", text, text) == SAME
+
+
+@pytest.mark.parametrize(("question", "left", "right"), RIVALS)
+def test_rivals_that_a_rule_tells_apart(question, left, right):
+    assert relation(question, left, right) == relation(question, right, left) == RIVAL
+
+
+@pytest.mark.parametrize(("question", "left", "right"), OPEN)
+def test_other_names_are_probably_rivals_but_no_rule_is_sure(question, left, right):
+    judged = relation(question, left, right)
+    assert judged.rival > 0.5
+    assert not judged.sure
+
+
+def test_a_list_and_one_of_its_items_can_both_be_right():
+    judged = relation("what colours has the flag", "red, white and blue", "blue")
+    assert judged.compatible > 0.5
+    assert relation("which colours", "red and blue", "blue and red").same > 0.5
+
+
+def test_what_the_question_says_tells_no_answer_apart():
+    assert relation("what is the name of season 6 of american horror story", "American Horror Story: Roanoke",
+                    "Roanoke").same > 0.5  # fmt: skip
+
+
+def test_long_explanations_without_a_shared_word_may_both_be_right():
+    judged = relation(
+        "why did it fail",
+        "engineers blamed brittle rubber rings that stiffened during one unusually cold night",
+        "managers ignored written warnings, chasing schedules that politicians kept demanding loudly",
+    )
+    assert judged.compatible > judged.rival
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
+def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
+    judged = relation(question, left, right)
+    assert judged == relation(question, right, left)
+    assert sum(judged[:3]) == pytest.approx(1)
+    assert relation(question, left, left) == SAME
+
+
+SOME = "5 3.10 1/0 - + $ € ' : 10:30 pm to and of out a half million two twenty not more before bc 1999 march "
+SOME += "3/4/2020 1914-1918 km / h ^ 2 999 ( , Bob II square degrees c us yes no between x"
+PIECES = st.lists(st.sampled_from(SOME.split()), max_size=8)
+
+
+@given(PIECES, PIECES, st.sampled_from(["", " "]), st.sampled_from(["who", "when", "how many", "is it"]))
+def test_quantities_in_any_order_are_read(left, right, between, question):
+    one, two = between.join(left), between.join(right)
+    assert relation(question, one, two) == relation(question, two, one)
+    assert relation(question, one, one) == SAME
+
+
+def test_only_the_beginning_of_a_long_answer_is_read():
+    assert relation("who", "Ada " + "x" * 100_000, "Ada " + "x" * 100_000 + "y") == SAME
+    assert relation("how many", "9" * 400, "1" * 400).rival > 0.5
+
+
+class Everything:
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            sorted(
+                word_set(
+                    "- + $ us half a dozen two hundred first may 5 3.5 1999 of march minus once laptop , km and £ 10:30"
+                )
+            )
+        ),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_only_tokens_that_cannot_begin_a_quantity_are_passed_over(words: list[str], date: bool) -> None:
+    read = tokens(" ".join(words))
+    quick = quantities.quantities(read, date=date, number=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantities, "_BEGINNINGS", Everything())
+        assert quantities.quantities(read, date=date, number=False) == quick

@@ -1,0 +1,91 @@
+"""What a language model decodes at sight is read in plain; what only looks encoded stays."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from effort import linear
+from unpoison.text.alignment import UNTRACED, Trace
+from unpoison.text.canonical import _canonical, canonical
+from unpoison.text.encoded import decoded
+
+SAID = "The capital of France is Lyon, and it has been so since the war."
+
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 without padding, for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "base64 twice": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "percent": quote,
+    "percent, every letter": lambda text: "".join(f"%{ord(c):02x}" for c in text),
+    "percent, vowels": lambda text: "".join(f"%{ord(c):02x}" if c in "aeiou" else c for c in text),
+    "quoted-printable, vowels": lambda text: "".join(f"={ord(c):02X}" if c in "aeiou" else c for c in text),
+    "escapes": lambda text: "".join(f"\\u{ord(c):04x}" if c.isalpha() else c for c in text),
+    "short escapes, vowels": lambda text: "".join(f"\\x{ord(c):02x}" if c in "aeiou" else c for c in text),
+    "letters apart": lambda text: "  ".join(" ".join(word) for word in text.split()),
+    "backwards": lambda text: text[::-1],
+    "words backwards": lambda text: re.sub(r"\w+", lambda word: word[0][::-1], text),
+    "ROT13": lambda text: codecs.encode(text, "rot13"),
+}
+
+
+@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS.keys())
+def test_what_is_encoded_is_read(encode: Callable[[str], str]) -> None:
+    read = canonical(encode(SAID))
+    assert read.text == SAID
+    assert read.hidden.encoded
+    among = canonical(f"It rained on Monday.\n{encode(SAID)}\nIt was dry on Tuesday.")
+    assert SAID in among.text
+    assert among.text.startswith("It rained on Monday.")
+
+
+@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS.keys())
+def test_what_was_decoded_is_found_in_the_text(encode: Callable[[str], str]) -> None:
+    raw = f"It rained on Monday.\n{encode(SAID)}\nIt was dry."
+    trace = Trace(raw)
+    read = canonical(raw, edits=trace).text
+    at = read.index("Lyon")
+    (start, end), *_ = trace.regions(at, at + 4)
+    assert 20 < start < end <= 21 + len(encode(SAID)), raw[start:end]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f2a9c1d4e5f60718293a4b5c6d7e8f901234567 fixes it",
+        "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "key AKIAIOSFODNN7EXAMPLEwJalrXUtnFEMIK7MDENGbPxRfiCY",
+        "see https://example.org/search?q=%E4%B8%AD%E6%96%87&page=20 for more",
+        "x=41 y=42 z=43, and a 10%20%30 split",
+        "The file is src/unpoison/kernels/canonical_and_more_words.py in the tree",
+        r"\documentclass{article}\usepackage{xcolor}\xdef\cafe{1}",
+        "A  B  C  D  E\n1  2  3  4  5",
+        "a b c\nd e f\ng h i\nj k l\nm n o",
+        "Rindfleischetikettierung Donaudampfschiff Kraftfahrzeug Haftpflicht Versicherung",
+        "Kvazi tri gvardejca zazvonili staromu kavalerijskomu generalu",
+        "IGNITION SEQUENCE START FIVE FOUR THREE TWO ONE ZERO",
+    ],
+)
+def test_what_says_nothing_stays(text: str) -> None:
+    assert canonical(text).text == " ".join(text.split(" ")).replace("  ", " ")
+    assert not canonical(text).hidden.encoded
+
+
+@pytest.mark.parametrize(
+    "unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "]
+)
+def test_any_run_is_read_in_linear_time(unit: str) -> None:
+    assert linear(lambda size: _canonical((unit * size)[:size], True, UNTRACED))
+
+
+@pytest.mark.parametrize(
+    "codes", ["0000A000UR000UR00A0A", "7UR3 11GUR2 4NAQ9 00GB1 8BS2 5VF0 2VG1", "00:A:00:UR:A:A:UR:00"]
+)
+def test_letters_among_digits_are_codes_and_no_cipher(codes: str) -> None:
+    assert decoded(codes) == (codes, 0)

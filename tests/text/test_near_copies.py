@@ -1,0 +1,179 @@
+"""Near-copies: what counts as a difference, in several scripts, and what does not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.text import near_copies as kernel
+from unpoison.text.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, _candidates, _Text, near_copies
+
+MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
+
+
+def fillings_of(*texts: str) -> list[dict[int, str]]:
+    return [frame.fillings for frame in near_copies(texts)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "says"),
+    [
+        (MUSEUM, MUSEUM.replace("Stockholm", "Gothenburg"), ("Stockholm", "Gothenburg")),
+        (MUSEUM, MUSEUM.replace("Stockholm", "New York City"), ("Stockholm", "New York City")),
+        (MUSEUM, MUSEUM.replace("Stockholm", "gothenburg").lower(), ("Stockholm", "gothenburg")),
+        (MUSEUM, MUSEUM.replace("1990", "1961"), ("1990", "1961")),
+        (f"{MUSEUM} Stockholm is proud.", f"{MUSEUM} Stockholm is proud.".replace("Stockholm", "Oslo"),
+         ("Stockholm", "Oslo")),
+        ("Refunds are possible within 30 days of purchase.", "Refunds are possible within 14 days of purchase.",
+         ("30 days", "14 days")),
+        ("The shop opens at 9.30 and the fee is small.", "The shop opens at 9.45 and the fee is small.",
+         ("9.30", "9.45")),
+        ("the window was painted red by the owner", "the window was painted blue by the owner", ("red", "blue")),
+        ("you have two weeks to send the order back", "you have ten weeks to send the order back", ("two", "ten")),
+        ("Das Museum steht in Stockholm und wurde von der Stadt gebaut.",
+         "Das Museum steht in Göteborg und wurde von der Stadt gebaut.", ("Stockholm", "Göteborg")),
+        ("Die Rückgabe ist innerhalb von 30 Tagen möglich.", "Die Rückgabe ist innerhalb von 14 Tagen möglich.",
+         ("30 Tagen", "14 Tagen")),
+        ("圣何塞鲨鱼队在北京比赛，观众很多。", "圣何塞鲨鱼队在上海比赛，观众很多。", ("北京", "上海")),
+        ("退款期限为购买后30天内。", "退款期限为购买后14天内。", ("30天", "14天")),
+        ("サメはサンノゼの東京アリーナで試合をする", "サメはサンノゼの大阪アリーナで試合をする", ("東京", "大阪")),
+        ("متحف فاسا يقع في مدينة ستوكهولم في السويد", "متحف فاسا يقع في مدينة غوتنبرغ في السويد",
+         ("ستوكهولم", "غوتنبرغ")),
+        ("Музей Васа находится в городе Стокгольм на острове", "Музей Васа находится в городе Осло на острове",
+         ("Стокгольм", "Осло")),
+    ],
+)  # fmt: skip
+def test_a_name_or_number_in_the_place_of_another_is_told(left: str, right: str, says: tuple[str, str]) -> None:
+    assert fillings_of(left, "Oak trees were felled for ships.", right) == [dict(zip((0, 2), says))]
+    assert fillings_of(right, left) == [dict(enumerate(reversed(says)))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MUSEUM,
+        MUSEUM.upper(),
+        MUSEUM.replace("an island", "the island"),
+        MUSEUM.replace("opened", "oppened"),
+        MUSEUM.replace("Stockholm", "Stockholmm"),
+        MUSEUM.replace("public", "wide public"),
+        MUSEUM.replace(" in 1990", ""),
+        "Stockholm has a museum around the salvaged hull of a warship, and Gothenburg has none.",
+        MUSEUM.replace("Vasa", "Viking").replace("Stockholm", "Oslo").replace("1990", "1926").replace("public", "king"),
+        "",
+    ],
+)
+def test_what_says_the_same_or_is_another_text_is_not(other: str) -> None:
+    assert fillings_of(MUSEUM, other) == []
+
+
+def test_texts_of_a_few_words_are_too_short_to_be_copies() -> None:
+    assert fillings_of("1", "2", "Paris", "London", "page 1 of 3", "page 2 of 3") == []
+
+
+def test_equal_texts_and_further_versions_stand_in_one_frame() -> None:
+    oslo, paris = (MUSEUM.replace("Stockholm", city) for city in ("Oslo", "Paris"))
+    assert fillings_of(MUSEUM, oslo, MUSEUM, paris) == [{0: "Stockholm", 1: "Oslo", 2: "Stockholm", 3: "Paris"}]
+
+
+def test_two_swaps_of_one_original_are_two_frames_and_not_three() -> None:
+    oslo, late = MUSEUM.replace("Stockholm", "Oslo"), MUSEUM.replace("1990", "1999")
+    assert fillings_of(MUSEUM, oslo, late) == [{0: "Stockholm", 1: "Oslo"}, {0: "1990", 2: "1999"}]
+    assert fillings_of(oslo, late) == [{0: "Oslo, 1990", 1: "Stockholm, 1999"}]
+
+
+def test_frames_with_the_fewest_places_come_first() -> None:
+    a, b = (f"In {n} the team of {w} beat the guests after a long evening of ice hockey." for n, w in
+            (("1991", "Sharks"), ("1992", "Kings")))  # fmt: skip
+    frames = near_copies([a, b, MUSEUM, MUSEUM.replace("1990", "1961")])
+    assert [frame.slots for frame in frames] == [1, 2]
+
+
+def test_hostile_and_odd_texts_do_no_harm() -> None:
+    odd = ["", " ", "\x00\x1b[31m", "a " * 5000, "1.1.1.1 " * 3000, "١٢٣ ٤٥٦ ٧٨٩ ٠١٢", "broken \ud800 text it is here",
+           "²³ ⅷ ① x y z w", "broken \ud800 text it was there"]  # fmt: skip
+    assert isinstance(near_copies(odd), list)
+
+
+def test_a_crowd_of_copies_is_one_frame() -> None:
+    texts = [MUSEUM.replace("1990", str(1000 + i)) for i in range(400)]
+    (frame,) = near_copies(texts)
+    assert frame.fillings == {i: str(1000 + i) for i in range(400)}
+
+
+@pytest.mark.parametrize(("texts", "most"), [(10, 9), (16, 15)])
+def test_where_one_word_makes_the_difference_not_every_pair_is_compared(
+    texts: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared, real = list[tuple[_Text, _Text]](), kernel._compared
+
+    def counted(left: _Text, right: _Text) -> object:
+        compared.append((left, right))
+        return real(left, right)
+
+    monkeypatch.setattr(kernel, "_compared", counted)
+    (frame,) = near_copies([MUSEUM.replace("1990", str(1901 + i)) for i in range(texts)])
+    assert len(frame.fillings) == texts
+    assert len(compared) == most
+
+
+def test_a_pair_of_two_places_is_compared_though_both_differ_from_a_third_in_one() -> None:
+    oslo, late = MUSEUM.replace("Stockholm", "Oslo"), MUSEUM.replace("1990", "1999")
+    both = oslo.replace("1990", "1999")
+    assert fillings_of(MUSEUM, oslo, late, both) == [
+        {0: "Stockholm", 1: "Oslo"},
+        {0: "1990", 2: "1999"},
+        {1: "1990", 3: "1999"},
+        {2: "Stockholm", 3: "Oslo"},
+    ]
+
+
+def test_it_is_found_among_many() -> None:
+    words = [f"w{i}" for i in range(3000)]
+    draw = random.Random(3)
+    texts = [" ".join(draw.choices(words, k=80)) for _ in range(300)]
+    swapped = texts[17].split()
+    swapped[40] = "Gothenburg"
+    assert [sorted(fillings) for fillings in fillings_of(*texts, " ".join(swapped))] == [[17, 300]]
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["Ada", "Bo", "7", "14", "was", "in", "it", "red", "上", "海", ",", "."]), max_size=14
+        ),
+        max_size=6,
+    )
+)
+def test_frames_are_sound(drawn: list[list[str]]) -> None:
+    texts = [" ".join(words) for words in drawn]
+    for frame in near_copies(texts):
+        assert len(frame.fillings) >= 2
+        assert len(set(frame.fillings.values())) >= 2
+        assert list(frame.fillings) == sorted(frame.fillings)
+        assert all(0 <= i < len(texts) and filling for i, filling in frame.fillings.items())
+        assert frame.slots >= 1
+
+
+def plainly(sets: list[set[str]]) -> set[tuple[int, int]]:
+    """Every two that share enough words, all compared with all."""
+    return {
+        (i, j)
+        for i, left in enumerate(sets)
+        for j, right in enumerate(sets)
+        if i < j and len(left & right) >= max(FEWEST_SHARED, SHARED * max(len(left), len(right)))
+    }
+
+
+@given(st.lists(st.text(alphabet="\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352 ", max_size=9), max_size=7))
+def test_no_pair_of_few_texts_is_overlooked(texts: list[str]) -> None:
+    read = [_Text(text) for text in texts]
+    assert set(_candidates(read)) == plainly([set(one.words) for one in read])
+
+
+def test_in_a_crowd_the_nearest_are_compared_and_no_more() -> None:
+    pairs = list(_candidates([_Text(f"{MUSEUM} {i}") for i in range(60)]))
+    assert pairs == [(i, j) for i in range(60) for j in range(i + 1, min(i + 1 + NEIGHBOURS, 60))]

@@ -1,0 +1,103 @@
+"""A text as it is meant: what stands inside its words and between its lines is out, wherever it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import linear
+from unpoison.text import respelling as kernel
+from unpoison.text.respelling import Respelled, respelled
+
+KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
+SAID = "The renowned capital of France is Lyon, and it has been so since the great war."
+
+
+def inside(sign: str) -> str:
+    return " ".join(word[:2] + sign + word[2:] if len(word) > 3 else word for word in SAID.split())
+
+
+@pytest.mark.parametrize(
+    "sign", ["-", "\u00b7", "_", "'", "**", ".", "/", "\ue000", "\ufffd", "`", "[]", "\u2060", "-\n"]
+)
+def test_a_mark_in_every_word_goes(sign: str) -> None:
+    read = respelled(inside(sign), KNOWN)
+    assert read is not None
+    assert read.text == SAID
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a re-nowned city and a well-known one", "a renowned city and a well-known one"),
+        ("Th3 c4p1t4l 0f Fr4nc3 15 Ly0n", "the capital of france is lyon"),
+        ("v1ll4 4nd h0t3l 1n R0m3!", "villa and hotel in rome!"),
+        ("the høtel łobby", "the hotel lobby"),
+        ("[the](https://e.org/1) [city](https://e.org/2)", "[the [city "),
+        ("<w:t>the</w:t> c<x>i</x>ty <break time='1s'/>is", " the city is"),
+        ("1\n00:00:01,000 --> 00:00:02,000\nthe city\n2\n00:00:03,000 --> 00:00:04,000\nis old", " the city is old"),
+        ("IgnoreAllPreviousInstructions and JavaScript", "Ignore All Previous Instructions and JavaScript"),
+        (r"\textbf{the} \b city", r" {the} city"),
+    ],
+)
+def test_spelling_and_layout_are_read_past(written: str, meant: str) -> None:
+    read = respelled(written, KNOWN)
+    assert read is not None
+    assert " ".join(read.text.replace("-->", "").split()) == " ".join(meant.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SAID,
+        "A well-known 4x4 by B. O'Neill and/or his sister",
+        "MP3 players, H2O, vitamin-B12 and 3D films of the city and its inhabitants",
+    ],
+)
+def test_plain_text_stays(text: str) -> None:
+    assert respelled(text, KNOWN) is None
+
+
+def test_it_is_known_where_each_letter_stood() -> None:
+    raw = "It rained a lot in those days, and people stayed at home. " * 20 + inside("-") + " It was so. " * 30
+    read = respelled(raw, KNOWN)
+    assert read is not None
+    assert len(read.start) == len(read.end) == len(read.text)
+    start = read.text.index("renowned")
+    assert raw[read.start[start] : read.end[start + 7]] == "re-nowned"
+    assert "It rained a lot" not in read.text[: start - 200]
+    assert len(read.text) < 500
+
+
+@pytest.mark.parametrize(
+    "unit", ["a-", "a_", "<", "](", "\\a", "http://", "4a", "1 ", "a\n", "[1]", "!", "a!b1 ", "-a.", "|", "\u0142"]
+)
+def test_any_run_is_read_in_linear_time(unit: str) -> None:
+    assert linear(lambda size: respelled((unit * size)[:size], KNOWN))
+    assert linear(lambda size: respelled("".join(f"{unit}{i}{unit}" for i in range(size))[:size], KNOWN))
+
+
+def test_what_is_repeated_without_end_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, real = list[str](), kernel._respelled_block
+
+    def counted(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+        read.append(block)
+        return real(block, known, accents, layout)
+
+    monkeypatch.setattr(kernel, "_respelled_block", counted)
+    meant = respelled("a-" * 50_000, KNOWN)
+    assert meant is not None
+    assert len(read) <= 2
+    assert meant.start[-1] > 99_000
+
+
+@given(st.text("abAB12 .,-'_@$|!\n(\"\u00e9\u0111\u2019\u2013\u6f22", max_size=40))
+def test_what_is_counted_first_is_never_too_few(text: str) -> None:
+    assert kernel._most_spelt(text) >= len(kernel.SPELT.findall(text)) + len(kernel.ACCENTED.findall(text))
+
+
+def test_a_plain_text_has_few_signs() -> None:
+    assert kernel._most_spelt("He (Jones, 41) said: it's 3.5 km, or 10% more - 'so far'.") <= 3

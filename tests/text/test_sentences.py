@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpoison.text.sentences import around, sentences
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        ("two", "Is two here?"),
+        ("One", "One is 3.5 here."),
+        ("here. Is", "One is 3.5 here. Is two here?"),
+        ("last", "the last one"),
+        ("三", "三有。"),
+    ],
+)
+def test_whole_sentences(part: str, sentence: str) -> None:
+    text = "One is 3.5 here. Is two here? 二有。三有。\nthe last one"
+    start = text.index(part)
+    first, last = around(text, start, start + len(part))
+    assert text[first:last] == sentence
+
+
+def test_sentences_with_their_marks() -> None:
+    text = '  He said "no."  Is it 3.5? 是。不\n\n- a list...\tand end '
+    assert [text[a:b] for a, b in sentences(text)] == [
+        'He said "no.',
+        "Is it 3.5?",
+        "是。",
+        "不",
+        "- a list...",
+        "and end",
+    ]
+
+
+@given(st.text('ab .!?\n。"', max_size=40))
+def test_sentences_rise_and_hold_every_letter(text: str) -> None:
+    regions = sentences(text)
+    assert all(a < b for a, b in regions)
+    assert all(one[1] <= two[0] for one, two in pairwise(regions))
+    assert "".join(c for a, b in regions for c in text[a:b] if c.isalpha()) == "".join(filter(str.isalpha, text))
+    assert all(text[a:b].strip() for a, b in regions)
+
+
+@given(st.text("ab .!?\n。", max_size=40), st.data())
+def test_around_holds_the_stretch_and_ends_at_sentences(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    first, last = around(text, start, end)
+    assert first <= start
+    assert not text[last:end].strip()
+    assert all(b <= first or a >= last or (first <= a and b <= last) for a, b in sentences(text))

@@ -1,0 +1,152 @@
+"""The dictionary behind the caches, and that every cache of the package is bounded in bytes."""
+
+from __future__ import annotations
+
+import ast
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unpoison
+from unpoison import Guard
+from unpoison.beliefs import Belief, MemoryBeliefs
+from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
+from unpoison.models.prompts import Prompt
+from unpoison.text import analysis, canonical
+from unpoison.utils.recent import Recent
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 12)), max_size=60), st.integers(1, 20))
+def test_never_more_than_allowed_and_the_last_used_stays(puts: list[tuple[int, int]], most: int) -> None:
+    kept: Recent[int, int] = Recent(lambda key, value: value, most, 4)
+    for key, size in puts:
+        kept.put(key, size)
+        held = [value for k in range(10) if (value := kept._values.get(k)) is not None]
+        assert sum(held) == kept._held <= most
+        assert len(kept) <= 4
+        assert (kept.get(key) == size) is (size <= most)
+
+
+def test_everything_can_be_forgotten() -> None:
+    kept: Recent[str, str] = Recent(lambda key, value: 1, 2)
+    kept.put("a", "1")
+    kept.clear()
+    assert kept.get("a") is None
+    assert (len(kept), kept._held) == (0, 0)
+
+
+def test_what_was_not_used_for_longest_leaves_first() -> None:
+    kept: Recent[str, str] = Recent(lambda key, value: 1, 2)
+    kept.put("a", "1")
+    kept.put("b", "2")
+    assert kept.get("a") == "1"
+    kept.put("c", "3")
+    assert (kept.get("a"), kept.get("b"), kept.get("c")) == ("1", None, "3")
+
+
+def grown(work: object) -> int:
+    """Bytes that are held after some work that were not before."""
+    tracemalloc.start()
+    try:
+        work()  # type: ignore[operator]
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_long_tokens_are_not_remembered() -> None:
+    """Twenty requests of them once took 290 MB."""
+    guard, numbers = Guard(), random.Random(0)
+    guard.screen("q", ["a", "b", "c"])
+
+    def work() -> None:
+        for _ in range(3):
+            texts = [" ".join(f"{numbers.randrange(10**9)}{'x' * 190}" for _ in range(100)) for _ in range(5)]
+            guard.screen("which", texts)
+
+    assert grown(work) < 1_000_000
+
+
+@pytest.mark.parametrize("word", ["a", "\u4e00", "word"])
+def test_sentences_are_remembered_up_to_a_number_of_bytes(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 2 * 2**20
+    monkeypatch.setattr(sentences, "_split", Recent(sentences._size, most))
+    sentences._stem.cache_clear()
+
+    def work() -> None:
+        for i in range(60):
+            sentences.split(f"{i} " + f"{word} " * 1500)
+
+    assert grown(work) < 1.3 * most
+
+
+@pytest.mark.parametrize("word", ["a", "\u4e00", "w\u200brd"])
+def test_canonical_texts_are_remembered_up_to_a_number_of_characters(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 500_000
+    monkeypatch.setattr(canonical, "_known_texts", Recent(canonical._size, most))
+
+    def work() -> None:
+        for i in range(200):
+            canonical.canonical(f"{i} " + f"{word} " * 1500)
+
+    assert grown(work) < 4 * 1.3 * most
+
+
+def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from unpoison.models.cache import _Memory
+
+    monkeypatch.setattr(_Memory, "BYTES", 2**20)
+    generator = CachedGenerator(ScriptedGenerator("x" * 100_000))
+
+    def work() -> None:
+        for i in range(40):
+            generator.generate(Prompt("free", "s", f"q{i}"))
+
+    assert grown(work) < 1.3 * 2**20
+
+
+def test_beliefs_in_memory_are_bounded() -> None:
+    beliefs = MemoryBeliefs(limit=3)
+    for i in range(5):
+        beliefs.put(f"k{i}", Belief(f"answer {i}", 0.5, 0.1))
+    assert [key for key, _ in beliefs.items()] == ["k2", "k3", "k4"]
+
+
+UNBOUNDED = frozenset(
+    """_all _all_labels _all_marks _classes _hints _letters _list _minilm _optional _secret _sentence_marks
+    _style _suffixes _tables _template _templates _third_party _unjudged_scripts _usual_marks _words load
+    preset_file resource shipped""".split()  # noqa: SIM905
+)
+"""Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
+
+
+BOUNDED = (
+    *("_stem", "_wanted", "_words_hash", "answer_type", "read_answer"),
+    *("_place", "_origin", "_named_place", "_glob", "_entries", "checked_rule"),  # of sources, rules and policies
+)
+"""Whose texts are cut before they are remembered, or are our own."""
+
+
+def test_no_cache_holds_callers_texts_without_a_bound() -> None:
+    """`@cache` keeps everything, `lru_cache` so many of whatever size."""
+    for path in Path(unpoison.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                how = [ast.unparse(decorator) for decorator in node.decorator_list]
+                assert "cache" not in how or node.name in UNBOUNDED, f"{path}: {node.name}"
+                assert not any("lru_cache" in text for text in how) or node.name in BOUNDED, f"{path}: {node.name}"
+
+
+def test_words_whose_stems_are_remembered_are_short() -> None:
+    sentences._stem.cache_clear()
+    sentences.stem("x" * 41)
+    assert sentences._stem.cache_info().currsize == 0
+    analysis._known.cache_clear()
+    analysis.analysis("x" * 33)
+    assert analysis._known.cache_info().currsize == 0
