@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from effort import linear
 
+from effort import linear
 from unpoison.kernels.gibberish import THRESHOLD, TOGETHER, WINDOW, Gibberish, gibberish, gibberish_of, network
 from unpoison.kernels.gibberish_tokens import tokens
 
@@ -159,7 +159,7 @@ def test_hostile_texts_are_read_in_bounded_memory_and_say_the_same_twice(kind: s
 @pytest.mark.parametrize("passages", [1, 10])
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_eight_times_the_text_takes_eight_times_the_work_and_memory(kind: str, passages: int) -> None:
-    """Work is Python's lines and calls; what one call into numpy does shows in the memory, which no call needs twice."""
+    """Work is Python's lines and calls; what one call into numpy does shows in the memory that it takes."""
 
     def read(size: int) -> None:
         gibberish_of([ENDLESS[kind] * (size // len(ENDLESS[kind]))] * passages)
