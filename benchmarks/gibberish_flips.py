@@ -6,7 +6,7 @@ An attack here exchanges pieces of a text for those whose vectors the gradient o
 points at (HotFlip: Ebrahimi et al., ACL 2018), several pieces a round and without trying candidates, which is cheap and
 makes texts of the same kind. Nothing of it is fitted on: questions and passages are those of `realtimeqa_weekly.jsonl`,
 and the encoder is the first three layers of all-MiniLM-L6-v2 (Apache-2.0). A line is the pieces that an attack made,
-behind its kind; the natural text that it was made beside is left out. Two minutes of one core. What the check *is*
+behind its kind; the natural text that it was made beside is left out. A minute of one core. What the check *is*
 fitted on is made by `gibberish_made.py`.
 """
 
@@ -25,7 +25,7 @@ from gibberish_texts import rows
 
 SEED = 28
 BATCH = 32
-BATCHES = 12
+BATCHES = 6
 LAYERS = 3
 SUBSET = 6000
 """Pieces of the vocabulary that a round chooses from."""

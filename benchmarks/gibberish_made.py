@@ -1,10 +1,11 @@
 """Gibberish to fit on, made here: random pieces of a retriever's vocabulary, and what gradients choose of them.
 
-    python benchmarks/gibberish_made.py ../shared/data benchmarks/texts/gibberish_flips.txt
+    python benchmarks/gibberish_made.py ../shared/data flips.txt
 
-writes the 96 texts that gradients chose, one a line, as pieces (four minutes of one core). No text of any published
-attack is used. Pieces come from the vocabulary of all-MiniLM-L6-v2 (Apache-2.0), which the development environment has;
-`Maker.flipped` runs the attack itself (HotFlip: Ebrahimi et al., ACL 2018) against that encoder.
+writes 96 texts that gradients choose, one a line, as pieces (four minutes of one core). The fit reads those stored in
+`texts/gibberish_flips.txt`: made by this attack, but begun by an earlier `Maker.drawn`, so that a run writes others. No
+text of any published attack is used. Pieces come from the vocabulary of all-MiniLM-L6-v2 (Apache-2.0), which the
+development environment has; `Maker.flipped` attacks that encoder (HotFlip: Ebrahimi et al., ACL 2018).
 """
 
 from __future__ import annotations

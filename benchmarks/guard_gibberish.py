@@ -77,6 +77,7 @@ def main() -> None:
     print(f"| all | {every[1]} | {percent(*every)} |")
     if arguments.flips:
         print("\n| gradient attack | texts | found % | behind a passage | 12 words inside one |\n|---|---|---|---|---|")
+        rng = random.Random(SEED)
         for kind, texts in flips(arguments.flips).items():
             places = texts, [behind(text, rng.choice(passages)) for text in texts], [
                 inside(text, rng.choice(passages)) for text in texts]  # fmt: skip

@@ -43,7 +43,7 @@ from unpoison.kernels import gibberish_tokens as tokens
 
 SEED = 27
 FLIPS = Path(__file__).parent / "texts" / "gibberish_flips.txt"
-"""What gradient attacks made (`gibberish_made.py`)."""
+"""What gradient attacks made (see `gibberish_made.py`)."""
 
 SHIPPED = files("unpoison.data") / "gibberish.npz"
 
