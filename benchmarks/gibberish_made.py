@@ -1,11 +1,16 @@
-"""Gibberish to fit on, made here: what gradients choose of a retriever's vocabulary, and random pieces of it.
+"""Gibberish to fit on, made here: random pieces of a retriever's vocabulary, and what gradients choose of them.
 
-No text of any published attack is used. Pieces come from the vocabulary of all-MiniLM-L6-v2 (Apache-2.0), which the
-development environment has; `gibberish_flips.py` ran the attacks against that encoder.
+    python benchmarks/gibberish_made.py ../shared/data flips.txt
+
+writes 96 texts that gradients choose, one a line, as pieces (four minutes of one core). The fit reads those stored in
+`texts/gibberish_flips.txt`: made by this attack, but begun by an earlier `Maker.drawn`, so that a run writes others. No
+text of any published attack is used. Pieces come from the vocabulary of all-MiniLM-L6-v2 (Apache-2.0), which the
+development environment has; `Maker.flipped` attacks that encoder (HotFlip: Ebrahimi et al., ACL 2018).
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 from pathlib import Path
@@ -13,26 +18,26 @@ from pathlib import Path
 import torch
 
 from gibberish_flips import Encoder
-from gibberish_texts import redone
+from gibberish_texts import prose, redone, rows
 
+SEED = 77
+BATCHES, BATCH = 3, 32
+SOURCES = 5000
+"""Natural texts that half of the attacks begin from."""
 
-def read_flips(file: Path) -> list[tuple[str, list[str]]]:
-    """What attacks made: (kind, pieces)."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return [(kind, pieces) for kind, *pieces in map(str.split, lines)]
+ROUNDS = 25
 
 
 class Maker:
     """Makes gibberish, the same for the same seed."""
 
-    def __init__(self, encoder: Encoder, sources: list[str], questions: list[str], flips: Path, seed: int) -> None:
+    def __init__(self, encoder: Encoder, sources: list[str], questions: list[str], seed: int) -> None:
         self.rng = random.Random(seed)
+        self.encoder = encoder
         self.ids = encoder.ids
         self.pieces, self.usual, self.latin = encoder.pieces, encoder.usual, encoder.latin
         self.sources = sources
         self.questions = questions
-        number = {piece: i for i, piece in enumerate(encoder.pieces)}
-        self.flips = [[number[piece] for piece in pieces] for _, pieces in read_flips(flips)]
         unit = torch.nn.functional.normalize(encoder.table, dim=1)
         self.unit = unit[:, :96]  # enough to say what is alike
         self.like: dict[int, list[int]] = {}
@@ -50,7 +55,7 @@ class Maker:
         """Pieces at random, words of a question and pieces like them among them."""
         rng = self.rng
         size = rng.randint(9, 60) if rng.random() < 0.5 else rng.randint(9, 25)
-        pool = self.usual if rng.random() < 0.2 else self.latin
+        pool = self.usual if rng.random() < 0.4 else self.latin
         if rng.random() < 0.15:  # what is frequent stands in front in a vocabulary
             pool = pool[: rng.choice((3000, 8000, 15000))]
         own, like = rng.choice(((0, 0), (0.1, 0), (0.25, 0), (0.15, 0.2), (0.3, 0.2), (0.1, 0.5), (0, 0.4), (0.5, 0)))
@@ -73,7 +78,7 @@ class Maker:
         ids = self.ids(rng.choice(self.questions) if rng.random() < 0.35 else rng.choice(self.sources)[:400])
         begin = rng.randrange(max(1, len(ids) - 20))
         ids = ids[begin : begin + rng.randint(14, 50)]
-        rate = rng.uniform(0.5, 1)
+        rate = rng.uniform(0.4, 1)
         around = self.near(ids)
         return [
             (rng.choice(around) if rng.random() < 0.3 else rng.choice(self.latin)) if rng.random() < rate else i
@@ -99,17 +104,25 @@ class Maker:
                 out.append(piece if rng.random() < 0.6 else " " + piece.strip())
         return "".join(out)
 
-    def flipped(self) -> list[int]:
-        """What gradients chose, or a part of it, some pieces of another text's among them."""
-        rng = self.rng
-        ids = rng.choice(self.flips)
-        if rng.random() < 0.4:
-            size = rng.randint(min(12, len(ids)), len(ids))
-            begin = rng.randrange(len(ids) - size + 1)
-            ids = ids[begin : begin + size]
-        rate = rng.choice((0, 0, 0.1, 0.3))
-        other = rng.choice(self.flips)
-        return [rng.choice(other) if rng.random() < rate else i for i in ids]
+    def flipped(self) -> list[list[int]]:
+        """Texts that the encoder finds like a question, made by exchanging the pieces that gradients point at."""
+        rng, encoder = self.rng, self.encoder
+        torch.manual_seed(rng.randrange(2**31))
+        allowed = torch.full((len(self.pieces),), -1e9)
+        allowed[self.latin if rng.random() < 0.5 else self.usual] = 0
+        size = rng.choice((14, 20, 30, 45))
+        goal = encoder.goal([rng.choice(self.questions) for _ in range(BATCH)], "cosine")
+        start = [self.drawn() if rng.random() < 0.5 else self.ids(rng.choice(self.sources)) for _ in range(BATCH)]
+        ids = torch.tensor([(own * size)[:size] for own in start])
+        every = torch.arange(BATCH)
+        for _ in range(ROUNDS):
+            slope = encoder.slope(ids, goal, "cosine")
+            place = torch.randint(size, (BATCH, max(1, size // 10)))
+            for column in place.T:
+                gain = slope[every, column] @ encoder.table.T + allowed
+                best = torch.topk(gain, 12, dim=1).indices
+                ids[every, column] = best[every, torch.randint(12, (BATCH,))]
+        return ids.tolist()
 
     def spelled(self, ids: list[int]) -> str:
         """Pieces as text, in one of the ways that attacks' code writes them."""
@@ -125,24 +138,22 @@ class Maker:
         if rng.random() < 0.5:  # as the tokenizer tidies what it decodes
             text = re.sub(r" ([.,!?'])", r"\1", text)
         case = rng.random()
-        if case > 0.88:  # as a sentence begins
-            text = re.sub(r"(^|[.!?] )([a-z])", lambda match: match[1] + match[2].upper(), text)
         if case < 0.12:
             text = " ".join(
                 w.capitalize() if rng.random() < 0.3 else w.upper() if rng.random() < 0.06 else w for w in text.split()
             )
         return text
 
-    def text(self) -> str:
-        """One piece of gibberish."""
+    def text(self, flips: list[list[int]]) -> str:
+        """One piece of gibberish, of `flips` or made here."""
         chance = self.rng.random()
-        if chance < 0.5:
-            return self.spelled(self.flipped())
-        if chance < 0.73:
+        if chance < 0.3:
             return self.spelled(self.drawn())
-        if chance < 0.93:
+        if chance < 0.6:
+            return self.spelled(self.rng.choice(flips))
+        if chance < 0.85:
             return self.spelled(self.exchanged())
-        if chance < 0.97:
+        if chance < 0.93:
             return self.spelled(self.shuffled())
         return self.snippets()
 
@@ -171,3 +182,31 @@ class Maker:
         text = before + (gap if before else "") + piece + (gap if after else "") + after
         start = len(before) + (len(gap) if before else 0)
         return text, start, start + len(piece)
+
+
+def read_flips(file: Path, encoder: Encoder) -> list[list[int]]:
+    """What gradients chose, as numbers of pieces."""
+    number = {piece: i for i, piece in enumerate(encoder.pieces)}
+    return [[number[piece] for piece in line.split(" ")] for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def questions_of(folder: Path) -> list[str]:
+    return sorted({row["question"] for row in rows(folder / "qa_spans.jsonl")})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("output", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    texts = sorted({text for kind, text in prose(arguments.folder) if kind == "encyclopaedia"})
+    random.Random(1).shuffle(texts)
+    maker = Maker(Encoder(None), texts[:SOURCES], questions_of(arguments.folder), SEED)
+    made = [ids for _ in range(BATCHES) for ids in maker.flipped()]
+    lines = (" ".join(maker.pieces[i] for i in ids) for ids in made)
+    arguments.output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

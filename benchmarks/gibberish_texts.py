@@ -13,7 +13,6 @@ import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from gettext import GNUTranslations
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,7 +23,7 @@ LENGTH = 900
 
 PACKAGES = ("numpy", "scipy", "sklearn", "torch", "transformers", "sympy", "pandas", "matplotlib", "networkx",
             "sqlalchemy", "fastapi", "pydantic", "requests", "httpx", "aiohttp", "tornado", "jinja2", "pytest",
-            "click", "rich", "pygments", "tokenizers", "onnx", "onnxruntime", "pyarrow", "ray", "notebook", "nltk",
+            "click", "rich", "pygments", "tokenizers", "onnx", "onnxruntime", "pyarrow", "ray", "nltk",
             "material", "mkdocs", "jsonschema", "faiss", "joblib", "psutil", "yaml", "uvicorn")  # fmt: skip
 SUFFIXES = (".py", ".pyi", ".md", ".rst", ".txt", ".json", ".yaml", ".js", ".css", ".html", ".c", ".h", ".cpp",
             ".pyx", ".csv", ".toml", ".jinja", "METADATA", ".cu")  # fmt: skip
@@ -90,23 +89,16 @@ def files_of_packages(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 def translations(folder: Path, rng: random.Random) -> Iterator[tuple[str, str]]:
     """What programs say in a hundred languages, a few messages together: (kind, text)."""
-    for path in sorted([*folder.rglob("*.po"), *folder.rglob("jupyterlab.mo")]):
-        said = [one for one in messages(path) if len(one) > 3]
+    for path in sorted(folder.rglob("*.po")):
+        found = re.findall(
+            r'^msgstr(?:\[\d\])? ((?:"(?:[^"\\]|\\.)*"\s*)+)', path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        said = [re.sub(r'"\s*"', "", one).strip().strip('"').replace("\\n", "\n").replace('\\"', '"') for one in found]
+        said = [one for one in said[1:] if len(one) > 3]
         rng.shuffle(said)
-        for begin in range(0, min(len(said), 160 if path.suffix == ".po" else 640), 8):
-            some = said[begin : begin + 8]
-            yield f"messages {path.relative_to(folder).parts[0]}", rng.choice((" ", "\n", ". ")).join(some)
-
-
-def messages(path: Path) -> list[str]:
-    """The translations of a catalogue, readable or compiled."""
-    if path.suffix == ".mo":
-        with path.open("rb") as file:
-            return [said for key, said in GNUTranslations(file)._catalog.items() if key and said != key]
-    found = re.findall(
-        r'^msgstr(?:\[\d\])? ((?:"(?:[^"\\]|\\.)*"\s*)+)', path.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    return [re.sub(r'"\s*"', "", one).strip().strip('"').replace("\\n", "\n").replace('\\"', '"') for one in found[1:]]
+        kind = "messages of Django" if "conf" in path.relative_to(folder).parts else "messages"
+        for begin in range(0, min(len(said), 160), 8):
+            yield kind, rng.choice((" ", "\n", ". ")).join(said[begin : begin + 8])
 
 
 SYLLABLES = [first + vowel for first in "bdfghklmnprstvzj" for vowel in "aeiou"]
@@ -160,24 +152,6 @@ def misread(text: str, rng: random.Random) -> str:
         wrong = ("", rng.choice(string.ascii_lowercase), sign + sign, rng.choice("1l|0c."), sign + " ")
         out.append(rng.choice(wrong) if sign.isalpha() and rng.random() < rate else sign)
     return "".join(out)
-
-
-SHORT = {"you": "u", "are": "r", "your": "ur", "because": "cuz", "please": "pls", "though": "tho", "to": "2",
-         "for": "4", "with": "w", "going": "gonna", "people": "ppl", "the": "da", "and": "n", "that": "dat",
-         "know": "kno", "what": "wat", "before": "b4", "really": "rly", "want": "wanna"}  # fmt: skip
-SLANG = """lol omg idk btw imo tbh smh haha hahaha lmao yeah nah yo bro dude thx ty np gg afk rn fr ngl ikr wtf xd :) :D
-    :( <3 ... ?? !! ugh hmm ok k yep nope cool sup hey hi""".split()  # noqa: SIM905
-
-
-def chat(text: str, rng: random.Random) -> str:
-    """As people type to each other."""
-    out = []
-    for word in text.lower().split()[: rng.randint(15, 90)]:
-        bare = word.strip(".,;:\"'()") if rng.random() < 0.8 else word
-        out.append(SHORT.get(bare, bare) if rng.random() < 0.7 else bare)
-        if rng.random() < 0.12:
-            out.append(rng.choice(SLANG))
-    return " ".join(out)
 
 
 def as_tokens(text: str) -> str:
@@ -239,37 +213,11 @@ def menus(texts: list[str], rng: random.Random, count: int) -> Iterator[str]:
         elif way < 0.7:
             head = rng.choice(known).split()[-1]
             some = [f"{name.split()[0]} {head}" for name in some]
-        elif way < 0.8:
-            some = [rng.choice((name, *name.split(), short(name))) for name in some]
-        elif way < 0.92:
+        elif way < 0.9:
             mark = rng.choice(("\t", " ", "\t\t"))
             some = [f"{rng.randint(0, 255)}{mark}{rng.randint(0, 255)}{mark}{one}\n" for one in some]
         text = rng.choice((" ", " ", " · ", "\n")).join(some)
         yield rng.choice((text, text, text.lower(), text.upper()))
-
-
-def short(name: str) -> str:
-    """A name's letters, as teams, stations and columns have them."""
-    return re.sub(r"[^A-Za-z]", "", name)[:3].upper()
-
-
-def commands(texts: list[str], rng: random.Random, count: int) -> Iterator[str]:
-    """Programs with words one behind the other, their options and what they are for, as help pages list them."""
-    known = sorted({w for t in rng.sample(texts, min(len(texts), 3000)) for w in re.findall(r"[a-z]{3,9}", t)})
-    marks = ("\n", "\n\n", "\n    ", "\n\n\n", " ")
-    for _ in range(count):
-        program, out = rng.choice(known), []
-        for _ in range(rng.randint(3, 9)):
-            words = [rng.choice(known) + (rng.choice(known) if rng.random() < 0.4 else "") for _ in range(3)]
-            words = words[: rng.randint(1, 3)]
-            verb = rng.choice(("describe", "list", "create", "delete", "update", "get", "set", "manage", "remove"))
-            line = " ".join((program, *words, verb))
-            if rng.random() < 0.5:
-                line += rng.choice((" ", " - ", "  ")) + f"{verb} {' '.join(words)}"
-            if rng.random() < 0.4:
-                line += f" [--{rng.choice(known)}={rng.choice(known).upper()}] [-{rng.choice(known)[0]}]"
-            out.append(line)
-        yield rng.choice(marks).join(out)
 
 
 def names(texts: list[str], rng: random.Random) -> list[str]:

@@ -5,8 +5,9 @@
 No text here was fitted on: other files of the data folder, and of a Debian machine the manual pages (in English and in
 translation), package documentation, Perl and shell programs, C headers, configuration and logs. `--treebanks` is a
 folder of Universal Dependencies checkouts (`*.conllu`), one folder for each; `--published` one of the files that
-`others.py` reads, of which each poison is judged alone; `--flips` one that `gibberish_flips.py --aside` wrote, of
-which each text is judged alone and behind a passage. Texts are of 300 to 900 characters; 95 % Wilson intervals.
+`others.py` reads, of which each poison is judged alone; `--flips` a file that `gibberish_flips.py` wrote, of which each
+text is judged alone, behind a passage, and its first 12 words inside one. Texts are of 300 to 900 characters; 95 %
+Wilson intervals.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unpoison.bench.evaluation import wilson
-from unpoison.text.gibberish import THRESHOLD, gibberish, gibberish_of
+from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, gibberish_of
 
 SEED = 5
 FILES, TEXTS = 500, 1500
@@ -75,11 +76,13 @@ def main() -> None:
             print(f"    {text[worst.start : worst.end]!r}")
     print(f"| all | {every[1]} | {percent(*every)} |")
     if arguments.flips:
-        print("\n| gradient attack | texts | found % | behind a passage, found % |\n|---|---|---|---|")
+        print("\n| gradient attack | texts | found % | behind a passage | 12 words inside one |\n|---|---|---|---|---|")
+        rng = random.Random(SEED)
         for kind, texts in flips(arguments.flips).items():
-            behind = [f"{rng.choice(passages)[:300]} {text}" for text in texts]
-            hits, hits_behind = (int((gibberish_of(some) >= THRESHOLD).sum()) for some in (texts, behind))
-            print(f"| {kind} | {len(texts)} | {percent(hits, len(texts))} | {percent(hits_behind, len(texts))} |")
+            places = texts, [behind(text, rng.choice(passages)) for text in texts], [
+                inside(text, rng.choice(passages)) for text in texts]  # fmt: skip
+            hits = (int((gibberish_of(some) >= THRESHOLD).sum()) for some in places)
+            print(f"| {kind} | {len(texts)} | {' | '.join(percent(own, len(texts)) for own in hits)} |")
     if arguments.published:
         print("\n| published | texts | found % |\n|---|---|---|")
         for family, texts in sorted(published(arguments.published).items()):
@@ -164,6 +167,16 @@ def flips(file: Path) -> dict[str, list[str]]:
     for kind, text in (line.split(" ", 1) for line in file.read_text(encoding="utf-8").splitlines()):
         found[kind].append(text.replace(" ##", "").removeprefix("##"))
     return found
+
+
+def behind(text: str, passage: str) -> str:
+    return f"{passage[:300]} {text}"
+
+
+def inside(text: str, passage: str) -> str:
+    """The first `WINDOW` words of a text between the sentences of a passage."""
+    cut = len(passage.partition(". ")[0]) + 2
+    return f"{passage[:cut]}{' '.join(text.split()[:WINDOW])} {passage[cut : cut + 300]}"
 
 
 def percent(hits: int, count: int) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from unpoison.text.gibberish import THRESHOLD, TOGETHER, WINDOW, Gibberish, gibberish, gibberish_of, shipped
+from effort import linear
+from unpoison.text.gibberish import THRESHOLD, TOGETHER, WINDOW, Gibberish, gibberish, gibberish_of, network
 from unpoison.text.gibberish_tokens import tokens
 
 MADE = (
@@ -98,6 +102,17 @@ HOSTILE = {
     "words": "harbour town " * 70_000,
     "nothing": "",
     "one word": "harbour",
+    "capitals in words": "aB3-" * 250_000,
+}
+
+ENDLESS = {
+    "one long word": "a",
+    "quotation marks": '"',
+    "hyphens": "a-",
+    "capitals in words": "aB3-",
+    "no known script": "\u0e44",
+    "accents": "a\u0301\u0301",
+    "gibberish": f"{MADE[0]} ",
 }
 
 
@@ -141,6 +156,28 @@ def test_hostile_texts_are_read_in_bounded_memory_and_say_the_same_twice(kind: s
     assert 0 <= first.start <= first.end <= len(HOSTILE[kind])
 
 
+@pytest.mark.parametrize("passages", [1, 10])
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_eight_times_the_text_takes_eight_times_the_work_and_memory(kind: str, passages: int) -> None:
+    """Work is Python's lines and calls; what one call into numpy does shows in the memory that it takes."""
+
+    def read(size: int) -> None:
+        gibberish_of([ENDLESS[kind] * (size // len(ENDLESS[kind]))] * passages)
+
+    assert linear(read, 20_000 // passages)
+    assert peak(lambda: read(160_000 // passages)) <= 9 * peak(lambda: read(20_000 // passages))
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most bytes that `work` holds at a time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("kind", ["nothing", "one word", "no known script", "single letters"])
 def test_what_cannot_be_judged_says_nothing(kind: str) -> None:
     assert gibberish(HOSTILE[kind]) == Gibberish(0.0, 0, 0)
@@ -172,7 +209,7 @@ def test_odd_letter_triples_are_counted() -> None:
 
 def test_numbers_are_whole_and_their_sums_exact() -> None:
     """So every machine computes the same, in any order."""
-    weights = shipped()
+    weights = network()
     parts = (weights.known, weights.first, weights.last, weights.shape, weights.build, weights.near, weights.near_bias)
     for part in (*parts, weights.deep, weights.deep_bias, weights.top):
         assert (part == np.round(part)).all()

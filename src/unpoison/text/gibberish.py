@@ -35,6 +35,7 @@ __all__ = [
     "gibberish",
     "gibberish_of",
     "groups",
+    "network",
     "weights",
     "worst",
 ]
@@ -113,23 +114,23 @@ class Weights:
 
 
 @cache
-def shipped() -> Weights:
+def network() -> Weights:
     """The network that comes with the package."""
-    with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        return weights({name: stored[name] for name in stored.files})
+    with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return weights({name: arrays[name] for name in arrays.files})
 
 
-def weights(stored: Mapping[str, NDArray[np.generic]]) -> Weights:
+def weights(arrays: Mapping[str, NDArray[np.generic]]) -> Weights:
     """The network from the arrays of its file."""
 
     def small(name: str) -> NDArray[np.float32]:
-        return np.asarray(stored[name], dtype=np.float32)
+        return np.asarray(arrays[name], dtype=np.float32)
 
     def large(name: str) -> NDArray[np.float64]:
-        return np.asarray(stored[name], dtype=np.float64)
+        return np.asarray(arrays[name], dtype=np.float64)
 
     return Weights(
-        words=np.asarray(stored["words"], dtype=np.uint64),
+        words=np.asarray(arrays["words"], dtype=np.uint64),
         known=small("known"),
         first=small("first"),
         last=small("last"),
@@ -144,7 +145,7 @@ def weights(stored: Mapping[str, NDArray[np.generic]]) -> Weights:
         top=large("top"),
         top_bias=float(large("top_bias")),
         top_divisor=float(large("top_divisor")),
-        triples=np.asarray(stored["triples"], dtype=np.uint8),
+        triples=np.asarray(arrays["triples"], dtype=np.uint8),
     )
 
 
@@ -167,66 +168,66 @@ def gibberish(text: str) -> Gibberish:
         The probability that a stretch of it is gibberish, and that stretch. 0 and an empty stretch where no stretch of
         `WINDOW` tokens has `LEAST` words in Latin letters.
     """
-    found = tokens([text], shipped().triples)
-    scores, firsts = worst(found, 1, shipped())
+    pieces = tokens([text], network().triples)
+    scores, firsts = worst(pieces, 1, network())
     first = int(firsts[0])
     if first < 0:
         return Gibberish(0.0, 0, 0)
-    last = min(first + WINDOW, len(found.start)) - 1
-    return Gibberish(float(_probabilities(scores)[0]), int(found.start[first]), int(found.end[last]))
+    last = min(first + WINDOW, len(pieces.start)) - 1
+    return Gibberish(float(_probabilities(scores)[0]), int(pieces.start[first]), int(pieces.end[last]))
 
 
 def gibberish_of(texts: Sequence[str]) -> NDArray[np.float64]:
     """`gibberish` of each text, together and quicker: shape (k,), values in [0, 1]."""
-    found = np.zeros(len(texts))
+    values = np.zeros(len(texts))
     for begin, end in groups(texts):
         group = texts[begin:end]
-        found[begin:end] = _probabilities(worst(tokens(group, shipped().triples), len(group), shipped())[0])
-    return found
+        values[begin:end] = _probabilities(worst(tokens(group, network().triples), len(group), network())[0])
+    return values
 
 
 def groups(texts: Sequence[str]) -> list[tuple[int, int]]:
     """Bounds of runs of texts of `TOGETHER` characters at most, or of one longer text."""
-    found, begin, size = [], 0, 0
+    runs, begin, size = [], 0, 0
     for i, text in enumerate(texts):
         if size and size + len(text) > TOGETHER:
-            found.append((begin, i))
+            runs.append((begin, i))
             begin, size = i, 0
         size += len(text) + 1
-    return [*found, (begin, len(texts))] if begin < len(texts) else found
+    return [*runs, (begin, len(texts))] if begin < len(texts) else runs
 
 
 def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    found = 1 / (1 + np.exp(-np.maximum(scores, -700.0)))
-    return np.where(np.isneginf(scores), 0.0, found)
+    values = 1 / (1 + np.exp(-np.maximum(scores, -700.0)))
+    return np.where(np.isneginf(scores), 0.0, values)
 
 
-def worst(found: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def worst(pieces: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The highest score of each of `count` texts, -inf where nothing can be judged, and its stretch's first token.
 
     Stretches begin at every `STEP`-th token of a text.
     """
     best, where = np.full(count, -np.inf), np.full(count, -1, dtype=np.int64)
-    if not len(found.text):
+    if not len(pieces.text):
         return best, where
-    sizes = np.bincount(found.text, minlength=count)
+    sizes = np.bincount(pieces.text, minlength=count)
     firsts = np.cumsum(sizes) - sizes
     # Each text begins at a step, and an empty one is between texts, so that no text is another one's neighbour.
     steps = np.maximum(-(-sizes // STEP), STEPS) + 1
     begins = np.cumsum(steps) - steps + 1
-    rows = np.arange(len(found.text)) + (begins * STEP - firsts)[found.text]
+    rows = np.arange(len(pieces.text)) + (begins * STEP - firsts)[pieces.text]
     total = int(begins[-1] + steps[-1])
-    sums = _steps(found, rows, total, weights)
-    latin = np.bincount(rows // STEP, weights=found.latin, minlength=total)
+    sums = _steps(pieces, rows, total, weights)
+    latin = np.bincount(rows // STEP, weights=pieces.latin, minlength=total)
     here = np.repeat(np.arange(count), steps - STEPS)
     start = np.arange(len(here)) - np.repeat(np.cumsum(steps - STEPS) - (steps - STEPS), steps - STEPS) + begins[here]
     words = sum((latin[start + k] for k in range(1, STEPS)), latin[start])
-    judged = np.flatnonzero(words >= LEAST)
-    first = start[judged]
+    enough = np.flatnonzero(words >= LEAST)
+    first = start[enough]
     stretches = sum((sums[first + k] for k in range(1, STEPS)), sums[first]).astype(np.float64)
     deep = np.floor((stretches @ weights.deep + weights.deep_bias) / weights.deep_divisor)
     scores = np.full(len(start), -np.inf)
-    scores[judged] = (np.clip(deep, 0, HIDDEN) @ weights.top + weights.top_bias) / weights.top_divisor
+    scores[enough] = (np.clip(deep, 0, HIDDEN) @ weights.top + weights.top_bias) / weights.top_divisor
     best = np.maximum.reduceat(scores, np.cumsum(steps - STEPS) - (steps - STEPS))
     at = np.flatnonzero((scores == best[here]) & np.isfinite(scores))
     texts, position = np.unique(here[at], return_index=True)
@@ -234,7 +235,7 @@ def worst(found: Tokens, count: int, weights: Weights) -> tuple[NDArray[np.float
     return best, where
 
 
-def _steps(found: Tokens, rows: NDArray[np.int64], total: int, weights: Weights) -> NDArray[np.float32]:
+def _steps(pieces: Tokens, rows: NDArray[np.int64], total: int, weights: Weights) -> NDArray[np.float32]:
     """What the first layer says of each step, its tokens' sums: shape (total, h)."""
     sums = np.zeros((total, weights.near_bias.shape[0]), dtype=np.float32)
     width = weights.near.shape[1]
@@ -243,7 +244,7 @@ def _steps(found: Tokens, rows: NDArray[np.int64], total: int, weights: Weights)
         high = min(low + BLOCK, total * STEP)
         begin, end = np.searchsorted(rows, (low - REACH, high + REACH))
         vectors = np.zeros((high - low + 2 * REACH, width), dtype=np.float32)
-        vectors[rows[begin:end] - (low - REACH)] = _vectors(found, slice(begin, end), weights)
+        vectors[rows[begin:end] - (low - REACH)] = _vectors(pieces, slice(begin, end), weights)
         beside = sliding_window_view(vectors.ravel(), len(near))[::width]
         hidden = np.ascontiguousarray(beside) @ near
         hidden += weights.near_bias
@@ -257,13 +258,13 @@ def _steps(found: Tokens, rows: NDArray[np.int64], total: int, weights: Weights)
     return sums
 
 
-def _vectors(found: Tokens, part: slice, weights: Weights) -> NDArray[np.float32]:
+def _vectors(pieces: Tokens, part: slice, weights: Weights) -> NDArray[np.float32]:
     """The vector of each token."""
-    word = found.word[part]
+    word = pieces.word[part]
     place = np.minimum(np.searchsorted(weights.words, word), len(weights.words) - 1)
     unknown = np.flatnonzero(weights.words[place] != word)
     vectors = weights.known[place]
-    vectors[unknown] = weights.first[found.first[part][unknown]] + weights.last[found.last[part][unknown]]
-    vectors += weights.shape[found.shape[part]]
-    vectors += weights.build[found.build[part]]
+    vectors[unknown] = weights.first[pieces.first[part][unknown]] + weights.last[pieces.last[part][unknown]]
+    vectors += weights.shape[pieces.shape[part]]
+    vectors += weights.build[pieces.build[part]]
     return vectors

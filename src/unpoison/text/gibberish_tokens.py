@@ -149,8 +149,8 @@ def _hashes(small: NDArray[np.uint32], start: NDArray[np.int64], end: NDArray[np
     back[0] = 1
     sums = np.zeros(n + 1, dtype=np.uint64)
     np.cumsum((small.astype(np.uint64) + np.uint64(1)) * np.cumprod(powers)[:n], out=sums[1:])
-    found = (sums[end] - sums[start]) * np.cumprod(back)[start]
-    return (found ^ (found >> np.uint64(29))) * np.uint64(MIX)
+    hashes = (sums[end] - sums[start]) * np.cumprod(back)[start]
+    return (hashes ^ (hashes >> np.uint64(29))) * np.uint64(MIX)
 
 
 def _bucket(a: NDArray[np.int64], b: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.int64]:
