@@ -118,7 +118,8 @@ GUARD = {
     ),
     "guard.unchecked": Words("nothing was looked for: every check is switched off", "nothing was checked"),
     "guard.unjudged": Words(
-        f"nothing is hidden in it ({{probability:.2f}}); its wording is not judged in this script, and {TRUTH_UNCHECKED}",
+        "nothing is hidden in it ({probability:.2f}); its wording is not judged in this script, and "
+        f"{TRUTH_UNCHECKED}",
         f"nothing is hidden in it; how it is written could not be judged, and {TRUTH_UNCHECKED}",
     ),
     "guard.redacted": Words(
