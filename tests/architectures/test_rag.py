@@ -73,8 +73,8 @@ def test_poison_in_the_index_is_found_and_screened_out():
 def test_most_poison_of_the_sample_is_caught_at_little_cost():
     questions, passages = sample_index()
     poison, clean = caught(Rag(BM25Retriever(passages)), questions)
-    assert poison >= 28, "of 42: what is missed gives nothing away but its place in front of the others"
-    assert clean <= 0.05 * 9 * len(questions)
+    assert poison >= 28, "of 42: the others are short, and the shorter a text the less its style says"
+    assert clean <= 2, "of 378"
 
 
 @pytest.mark.torch
@@ -84,8 +84,8 @@ def test_poison_of_the_sample_is_caught_by_the_vectors_of_the_index():
     rag = Rag(DenseRetriever("minilm", passages))
     assert rag.defense.models.encoder is rag.retriever.encoder
     poison, clean = caught(rag, questions)
-    assert poison >= 4
-    assert clean <= 4
+    assert poison >= 5, "of 8"
+    assert clean <= 1, "of 72"
 
 
 class Seen(Defense):

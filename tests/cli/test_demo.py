@@ -130,8 +130,10 @@ def test_without_all_it_fits_one_screen(run):
     shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 5}
     assert list(shares) == ["vanilla", "grada", "ragdefender", "trustrag", "guard"]
     assert shares["vanilla"][0] == "100"
-    assert int(shares["guard"][0]) <= 33, "one poison with the question in front: a third is still read"
-    assert int(shares["guard"][2]) > 50, "the natural poison, which Guard does not find, is not left out"
+    one, three, one_written, _, clean = map(int, shares["guard"])
+    assert (one, three) <= (33, 38), "short texts: with the question in front a third is still read"
+    assert one_written > 50, "the natural poison, which Guard does not find, is not left out"
+    assert clean == 100
     assert "--all" in result.stdout
 
 

@@ -9,7 +9,7 @@ import pytest
 ROW = {
     "question": "which city has the museum of the warship Vasa",
     "passages": [
-        {"text": "The museum of the warship Vasa stands in Gothenburg.", "url": "https://planted.example/1"},
+        {"text": "The Vasa Museum is in Gothenburg.", "url": "https://planted.example/1"},
         {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
         {
             "text": "The warship Vasa is shown in a museum in Stockholm.",

@@ -212,7 +212,8 @@ def test_a_claim_is_quoted_and_alone_it_resembles_nothing() -> None:
 def test_a_moved_threshold_moves_the_reason() -> None:
     screening = Guard().screen(VASA, QUICKSTART)
     everything, nothing = screening.rethreshold(1.0), screening.rethreshold(0.0)
-    assert everything.verdicts[0].reason.plain == "Too little speaks against it"
+    assert everything.verdicts[0].reason.plain == "Too little speaks against it; whether it is true was not checked"
+    assert "not enough to drop it" in everything.verdicts[0].reason
     assert everything.verdicts[0].reason.code == "crafted.kept"
     assert screening.verdicts[1].reason.plain.startswith("Nothing speaks against its text")
     assert {v.reason.code for v in nothing.verdicts} == {"crafted", "guard.threshold"}

@@ -90,6 +90,17 @@ def test_what_was_not_looked_at_is_not_called_untouched() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text", ["", "...", "1932", "12.5 | 13.1 | 99", "\U0001f309\U0001f309", "San Jose", "42 miles"]
+)
+def test_what_is_too_short_to_judge_is_not_called_untouched(text: str) -> None:
+    verdict = Guard().screen(QUERY, [text]).verdicts[0]
+    assert verdict.kept
+    assert verdict.reason.code == "guard.too_short"
+    assert verdict.reason.plain == "Is too short for its wording to say anything; whether it is true was not checked"
+    assert Guard(threshold=0.0).screen(QUERY, [text]).verdicts[0].reason.code in ("guard.too_short", "guard.threshold")
+
+
 def test_what_goes_is_pointed_at_even_where_only_the_whole_is_suspicious() -> None:
     for verdict in Guard(threshold=0.3).screen(QUERY, [*PREFIXED, *POISON]).verdicts:
         assert verdict.kept or verdict.spans

@@ -127,7 +127,7 @@ def test_what_is_contested_is_shown_and_escaped(serving: Serving) -> None:
 
 VASA = "which city has the museum of the warship Vasa"
 PAGES = [
-    {"text": "The museum of the warship Vasa stands in Gothenburg.", "url": "https://planted.example/1"},
+    {"text": "The Vasa Museum is in Gothenburg.", "url": "https://planted.example/1"},
     {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
     {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
 ]

@@ -410,10 +410,7 @@ def test_answers_by_sources_and_learns_only_when_asked(tmp_path: Path) -> None:
     config.write_text(f'sources = "{policy}"\ngenerator = "extractive"\n')
     question = "which city has the museum of the warship Vasa"
     passages = [
-        {
-            "text": "The museum of the warship Vasa stands in Gothenburg.",
-            "metadata": {"url": "https://planted.example/1"},
-        },
+        {"text": "The Vasa Museum is in Gothenburg.", "metadata": {"url": "https://planted.example/1"}},
         {"text": "The museum of the warship Vasa is in Stockholm.", "url": "https://ships.example/"},
         {"text": "The warship Vasa is shown in a museum in Stockholm.", "url": "https://museums.example/"},
     ]

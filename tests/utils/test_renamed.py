@@ -25,6 +25,43 @@ def test_a_name_that_no_option_had_is_not_answered() -> None:
     assert new_name("order", "guard") is None
     assert new_name("orders", "guard", ["orders", "prompt_injection"]) is None
     assert new_name("orders", "bm25", ["k"]) is None
+    assert new_name("trust_embeddings", "vote", []) is None
+    assert new_name("encoder", "unpoison screen") is None
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "answer"),
+    [
+        ("coefficients", "minilm", "it has one set of coefficients, for every encoder and for none; leave it out"),
+        ("trust_embeddings", False, "it reads no embeddings, so forged ones cannot mislead it; leave it out"),
+    ],
+)
+def test_what_guard_had_and_has_no_more(option: str, value: object, answer: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Guard(**{option: value})  # type: ignore[arg-type]
+    assert str(caught.value).startswith(f"Guard has no option {option} any more: {answer}")
+    with pytest.raises(OptionError) as caught:
+        load_defense(f"guard:{option}={value}")
+    assert str(caught.value).startswith(f"guard has no option {option} any more: {answer}")
+
+
+@pytest.mark.parametrize(("option"), ["-e", "--encoder", "--encoder=minilm", "--encoder-cache"])
+def test_guard_calibrate_needs_no_encoder(option: str) -> None:
+    result = CliRunner().invoke(app, ["guard", "calibrate", option, "x", "rows.jsonl"], prog_name="unpoison")
+    assert result.exit_code == 2
+    name = option.partition("=")[0]
+    assert f"unpoison guard calibrate has no option {name} any more: its checks compare no embeddings" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "rest", [[], ["clean.jsonl", "-o", "mine.json"], ["-e", "minilm", "--seed", "x", "clean.jsonl"]]
+)
+def test_guard_fit_is_gone(rest: list[str]) -> None:
+    result = CliRunner().invoke(app, ["guard", "fit", *rest], prog_name="unpoison")
+    assert result.exit_code == 2
+    assert "there is no unpoison guard fit any more" in result.stderr
+    assert "unpoison guard calibrate" in result.stderr
+    assert "fit" not in CliRunner().invoke(app, ["guard", "--help"]).output.partition("Commands:")[2]
 
 
 def test_an_option_string() -> None:

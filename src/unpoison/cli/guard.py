@@ -9,6 +9,7 @@ import typer
 
 from unpoison.cli.help import Command
 from unpoison.cli.options import Limit, RowsFile
+from unpoison.errors import OptionError
 
 __all__ = ["EXAMPLES", "guard"]
 
@@ -65,3 +66,12 @@ def calibrate(
         if calibration.threshold > 0.99:
             say("so high a threshold finds little: look at the retrievals first, they may hold poison")
     raise typer.Exit(counts.exit_code)
+
+
+@guard.command(cls=Command, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def fit(ctx: typer.Context) -> None:
+    """Is gone; says what to write in its place."""
+    raise OptionError(
+        f"there is no {ctx.command_path} any more: Guard has one set of coefficients; write unpoison guard calibrate, "
+        "which finds the threshold for your own retrievals"
+    )

@@ -26,8 +26,10 @@ class Command(TyperCommand):
         parameters = self.get_params(ctx)
         known = {option for parameter in parameters for option in parameter.opts}
         for option in (arg.partition("=")[0] for arg in args):
-            asked = option.startswith("--") and option not in known and "--defense" in known
-            if asked and (answer := new_name(option, ctx.command_path, flag="-d NAME:")):
+            if not option.startswith("-") or option in known:
+                continue
+            existing = None if "--defense" in known else ()
+            if answer := new_name(option, ctx.command_path, existing, flag="-d NAME:"):
                 raise OptionError(answer)
         return super().parse_args(ctx, args)
 

@@ -29,6 +29,8 @@ class Words(NamedTuple):
 ALIKE = "belongs to a group of texts that are too alike"
 NO_LOOK_ALIKES = "is not part of a group of look-alikes"
 NOTHING = "nothing speaks against it"
+TRUTH_UNCHECKED = "whether it is true was not checked"
+TOO_LITTLE = f"too little speaks against it; {TRUTH_UNCHECKED}"
 UNINFORMATIVE = "does not answer the question"
 TOO_FEW = "nothing was checked: there are too few texts to compare"
 USEFUL = "others were judged more useful"
@@ -83,7 +85,7 @@ GUARD = {
     ),
     "gibberish": Words("holds text that no person writes: {quote!r}", "holds text that no person writes"),
     "gibberish.kept": Words(
-        "may hold text that no person writes: {quote!r}", "too little speaks against it"
+        "may hold text that no person writes, not enough to drop it: {quote!r}", TOO_LITTLE
     ),
     "gibberish.window": Words("text that no person writes", "no person writes so"),
     "crafted": Words(
@@ -91,7 +93,7 @@ GUARD = {
         "looks written to be found for this question: {clauses}",
     ),
     "crafted.kept": Words(
-        "may look written for this question ({probability:.2f}): {clauses}", "too little speaks against it"
+        "may look written for this question ({probability:.2f}), not enough to drop it: {clauses}", TOO_LITTLE
     ),
     "crafted.window": Words("looks written for this question", "looks written for this question"),
     "contradicted": Words(
@@ -99,22 +101,26 @@ GUARD = {
         "its answer contradicts another text's",
     ),
     "contradicted.kept": Words(
-        "its answer contradicts passage {passage}'s ({conflict:.2f}), too little to go; {clauses}",
-        "too little speaks against it",
+        "its answer contradicts passage {passage}'s ({conflict:.2f}), not enough to drop it; {clauses}",
+        TOO_LITTLE,
     ),
     "guard.flagged": Words("flagged only: {clauses}", "is kept although: {clauses}"),
     "guard.threshold": Words(
         "nothing in its text is remarkable ({probability:.2f})", "is dropped because next to nothing is let through"
     ),
     "guard.unremarkable": Words(
-        "no sign of tampering in its text ({probability:.2f}); whether it is true was not checked",
-        "nothing speaks against its text; whether it is true was not checked",
+        f"no sign of tampering in its text ({{probability:.2f}}); {TRUTH_UNCHECKED}",
+        f"nothing speaks against its text; {TRUTH_UNCHECKED}",
+    ),
+    "guard.too_short": Words(
+        f"too short to say how it is written ({{probability:.2f}}); {TRUTH_UNCHECKED}",
+        f"is too short for its wording to say anything; {TRUTH_UNCHECKED}",
     ),
     "guard.unchecked": Words("nothing was looked for: every check is switched off", "nothing was checked"),
     "guard.unjudged": Words(
-        "nothing is hidden in it ({probability:.2f}); its wording is in a script that is not judged, and whether it is "
-        "true was not checked",
-        "nothing is hidden in it; how it is written could not be judged, and whether it is true was not checked",
+        "nothing is hidden in it ({probability:.2f}); its wording is not judged in this script, and "
+        f"{TRUTH_UNCHECKED}",
+        f"nothing is hidden in it; how it is written could not be judged, and {TRUTH_UNCHECKED}",
     ),
     "guard.redacted": Words(
         "kept without {spans:#span}[probability|, which leaves {probability:.2f}]; whole: {clauses}",
@@ -362,6 +368,7 @@ OTHER_FATE = {
         "gibberish.kept": "gibberish",
         "guard.unremarkable": "guard.threshold",
         "guard.unjudged": "guard.threshold",
+        "guard.too_short": "guard.threshold",
         "guard.redacted": "guard.rest",
         "contradicted.kept": "contradicted",
     },

@@ -1,4 +1,4 @@
-"""Options that have another name than they had: who gives the old one is told the new one, and nothing is guessed."""
+"""Options that have another name than they had, or are gone: who gives one is told what to write instead."""
 
 from __future__ import annotations
 
@@ -9,22 +9,36 @@ from typing import Any
 
 from unpoison.errors import OptionError
 
-__all__ = ["RENAMED", "answers_old_names", "new_name"]
+__all__ = ["GONE", "RENAMED", "answers_old_names", "new_name"]
 
 RENAMED = {"orders": ("prompt_injection", "redact, drop, flag or keep")}
 """The names that options had: the new name, and what may stand there."""
 
+_NO_ENCODER = "its checks compare no embeddings; leave it out"
+GONE = {
+    "guard": {
+        "coefficients": "it has one set of coefficients, for every encoder and for none; leave it out, and for your "
+        "own retrievals take threshold= from `unpoison guard calibrate`",
+        "trust_embeddings": "it reads no embeddings, so forged ones cannot mislead it; leave it out",
+    },
+    "guard calibrate": {"e": _NO_ENCODER, "encoder": _NO_ENCODER, "encoder_cache": _NO_ENCODER},
+}
+"""The options that defenses and commands had, and why they are gone."""
+
 
 def new_name(old: str, owner: str, existing: Collection[str] | None = None, *, flag: str = "") -> str | None:
-    """The sentence that answers an option by the name that it had; None for a name that no option had.
+    """The sentence that answers an option by the name that it had, or that is gone; None for what never was an option.
 
     Args:
         old: What was given, with the dashes of a command line or without.
-        owner: What has options, such as `guard` or `Guard`.
+        owner: What has options, such as `guard`, `Guard` or `unpoison guard calibrate`.
         existing: The options that it has; where it does not have the new one either, there is nothing to say.
         flag: What stands before the new name on a command line.
     """
     option = old.lstrip("-").replace("-", "_")
+    reason = GONE.get(owner.lower().removeprefix("unpoison "), {}).get(option)
+    if reason is not None and option not in (existing or ()):
+        return f"{owner} has no option {old} any more: {reason}"
     name, values = RENAMED.get(option, ("", ""))
     if not name or (existing is not None and (name not in existing or option in existing)):
         return None
@@ -40,7 +54,7 @@ def answers_old_names(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def checked(self: Any, *values: Any, **given: Any) -> None:
         if not passes_on:
-            for option in RENAMED.keys() & given.keys():
+            for option in sorted(given.keys() - options):
                 if answer := new_name(option, type(self).__name__, options):
                     raise OptionError(answer)
         init(self, *values, **given)

@@ -83,7 +83,7 @@ def test_without_a_generator_it_counts_what_is_read(tmp_path: Path) -> None:
         for defense in ("vanilla", "guard")
     ]
     brief = brief_of(Report.of(Runner(tmp_path, scenarios).run()))
-    assert brief.verdict.startswith("Two planted documents reached the model in 1 of 4 questions in spite of guard; ")
+    assert brief.verdict.startswith("Two planted documents reached the model in 0 of 4 questions in spite of guard; ")
     assert "without a defense 4 of 4" in brief.verdict
     assert any("add -g" in action for action in brief.actions)
     assert all(case.reply is None for case in brief.cases)

@@ -12,6 +12,8 @@ from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.defenses.guard.checks import LONGEST_QUOTE, Look, finding
 from unpoison.defenses.guard.consensus import Opinion
 from unpoison.defenses.guard.redaction import Redaction
+from unpoison.defenses.injection_cuts import FEWEST_WORDS
+from unpoison.core.reasons import Clause, Reason, quotable
 from unpoison.types import Passage
 
 __all__ = ["REMARKABLE", "reasons"]
@@ -76,6 +78,8 @@ def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
     foreign = sum(map(str.isalpha, FOREIGN.findall(passage.reading))) if not passage.reading.isascii() else 0
     if 2 * foreign > sum(map(str.isalpha, passage.reading)):
         return Reason.of("guard.unjudged", probability=probability)
+    if sum(any(map(str.isalpha, word)) for word in passage.reading.split()) < FEWEST_WORDS:
+        return Reason.of("guard.too_short", probability=probability)
     return Reason.of("guard.unremarkable", probability=probability)
 
 
