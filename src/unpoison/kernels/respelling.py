@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from unpoison.kernels.alignment import UNTRACED, Change, Edits, Region, Trace
 from unpoison.kernels.look_alikes import LOOSE
+from unpoison.kernels.split_words import crowded, gaps
 
 __all__ = ["Respelled", "respelled"]
 
@@ -113,7 +114,8 @@ class Respelled(NamedTuple):
 def respelled(text: str, known: Container[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
     """The stretches of a text without what stands inside its words and between its lines; None where it has none.
 
-    Out go tags of any name, addresses, commands, numbers and numbering; marks inside words where many words have one,
+    Out go tags of any name, addresses, commands, numbers and numbering; white space inside words where many have it;
+    marks inside words where many words have one,
     elsewhere where the word without it is known; line breaks become spaces. Digits and signs that stand for letters,
     letters with bars or hooks and look-alikes become letters. Some words of every text are changed by this, so only
     stretches count of which a share of `CHANGED` is; what stands around them does not matter.
@@ -150,9 +152,10 @@ def _respelled_block(block: str, known: Container[str], accents: bool, layout: b
     """One stretch, where enough of it is changed."""
     enough = CHANGED * (block.count(" ") + 1)
     signs = len(LAID.findall(block)) if layout else 0
-    if signs + SPELLING * _most_spelt(block) < enough:
+    parted = SPELLING * len(gaps(block, known)) if crowded(block) else 0
+    if signs + parted + SPELLING * _most_spelt(block) < enough:
         return None
-    signs += SPELLING * len(SPELT.findall(block))
+    signs += parted + SPELLING * len(SPELT.findall(block))
     if accents and not block.isascii():
         signs += SPELLING * len(ACCENTED.findall(block))
     if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
@@ -197,6 +200,7 @@ def _respelled(block: str, known: Container[str], accents: bool, edits: Edits = 
             changes += weight * len(found)
             text = edits.put(text, found)
 
+    put(gaps(text, known) if crowded(text) else [])
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
     if not text.isascii():
         put([(*m.span(), FOLDED[ord(m[0])]) for m in STRANGE.finditer(text)])

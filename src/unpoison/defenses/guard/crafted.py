@@ -40,6 +40,9 @@ HIGHEST: Final = 8.0
 LONGEST_TITLE: Final = 300
 """Characters; what is longer is no title but a text."""
 
+LONG_TITLE: Final = 24
+"""Words and marks; a title of more is judged as a text too: no headline is as long."""
+
 MARGIN: Final = 4 / 3
 """Texts of other kinds than the training's lose more: thresholds are a third stricter than was needed there."""
 
@@ -180,6 +183,10 @@ class Crafted:
         alone[full] = evaluate(self.whole, rows[last[:k][full]]) - short[last[:k][full]] if full.any() else LOWEST
         owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
         np.maximum.at(alone, owner, odds)
+        long = [n for n in range(k, len(known)) if len(known[n].word) > LONG_TITLE]
+        if long:
+            as_texts = evaluate(self.whole, rows[last[long]]) - short[last[long]]
+            np.maximum.at(alone, [titled[n - k] for n in long], as_texts)
         around = company(alone, wanted, spoken, k)
         together = np.clip(evaluate(self.company, around), alone + self.least, alone + self.most)
         shift = np.array([0] * k + [0] * len(titled))
