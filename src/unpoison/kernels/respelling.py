@@ -24,6 +24,9 @@ __all__ = ["Respelled", "respelled"]
 BLOCK = 160
 """Characters of a stretch that is looked at by itself, lest honest text around it make its changes few."""
 
+TOGETHER = 8
+"""Such stretches with much white space that are looked at as one."""
+
 CHANGED = 0.2
 """The share of changes among the words of a stretch from which it is respelled; those inside words count twice."""
 
@@ -180,13 +183,24 @@ def _most_spelt(block: str) -> int:
 
 
 def _blocks(text: str) -> Iterator[Region]:
-    """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one."""
+    """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one.
+
+    Where words may be split, up to `TOGETHER` of them in one, for their ends may be in the middle of a word.
+    """
     start = 0
     while start < len(text):
-        space = SPACE.search(text, start + BLOCK, start + 2 * BLOCK)
-        end = space.end() if space else min(start + 2 * BLOCK, len(text))
+        end = _block_end(text, start)
+        for _ in range(TOGETHER - 1):
+            if end >= len(text) or not (crowded(text[start:end]) and crowded(text[end : end + BLOCK])):
+                break
+            end = _block_end(text, end)
         yield start, end
         start = end
+
+
+def _block_end(text: str, start: int) -> int:
+    space = SPACE.search(text, start + BLOCK, start + 2 * BLOCK)
+    return space.end() if space else min(start + 2 * BLOCK, len(text))
 
 
 def _respelled(block: str, known: Container[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:

@@ -25,8 +25,17 @@ CROWDED = 5.0
 LONGEST = 16
 """Letters of a word that is put together, and so of its pieces."""
 
-STOP_WORD, WORD, PAIR, LETTER = 1.0, 1.5, 1.9, 1.0
-"""What it costs to read a stop word, a known word, one of two letters, and a letter of no known word."""
+STOP_WORD, WORD, SHORT = 1.0, 1.5, (9.0, 2.6, 2.2)
+"""What it costs to read a stop word, a known word, and one of one, two or three letters."""
+
+BEGIN, LETTER, LONG, BEYOND = 1.5, 0.7, 11, 1.0
+"""What it costs to begin a word that is not known, each of its letters, and each of these beyond so many."""
+
+ENDINGS = frozenset(("s", "d", "ed", "es", "er", "ers", "ing", "ly", "al", "ment", "ness", "tion"))
+"""Behind a word they are its end, where the whole is no known word."""
+
+ATTACHED = re.compile(r"(?<=[^\W_]) (?=[.,;:!?)\u2019'])|(?<= ['\u2019]) (?=[std] )|(?<=[^\W_]) - (?=[^\W_])")
+"""White space that a mark beside it has not in other texts."""
 
 FEWEST = 4
 """So many words at least are split."""
@@ -60,39 +69,58 @@ def gaps(text: str, stop_words: Container[str]) -> list[Change]:
             found += [(pieces[i][1], pieces[i + 1][0], "") for i in range(first, last - 1)]
             if known and not all(text[slice(*pieces[i])].lower() in stop_words for i in range(first, last)):
                 split.append(last - first)
-    return found if len(split) >= FEWEST and sum(split) >= SHARE * count else []
+    if len(split) < FEWEST or sum(split) < SHARE * count:
+        return []
+    marks = [(*m.span(), m[0].strip()) for m in ATTACHED.finditer(text)]
+    return sorted({start: (start, end, new) for start, end, new in (*found, *marks)}.values())
 
 
 def _words(text: str, pieces: list[tuple[int, int]], stop_words: Container[str]) -> list[tuple[int, int, bool]]:
     """Which pieces in a row, from the first to before the last, are a word, where there are several; whether known."""
-    count = len(pieces)
-    known = _known(text, pieces)
-    cost, before = [0.0] * (count + 1), [0] * (count + 1)
+    count, known = len(pieces), _known(text, pieces)
+    cost, before, familiar = [0.0] * (count + 1), [0] * (count + 1), [False] * (count + 1)
+    strange, begun, long = 0.0, 0, 0  # the word of no known kind that goes on: its cost, first piece and length
     for last in range(1, count + 1):
         start, end = pieces[last - 1]
-        cost[last], before[last] = cost[last - 1] + LETTER * (end - start), -last  # negative: of no known word
+        own = LETTER * (end - start)
+        anew = cost[last - 1] + BEGIN + own + BEYOND * max(0, end - start - LONG)
+        on = strange + own + BEYOND * max(0, min(long + end - start - LONG, end - start))
+        capital = last > 1 and text[start].isupper() and text[start - 2].islower()
+        if capital or long == 0 or anew < on:
+            strange, begun, long = anew, last - 1, end - start
+        else:
+            strange, long = on, long + end - start
+        cost[last], before[last] = strange, begun
         for first in known.get(last, ()):
             word = "".join(text[slice(*piece)] for piece in pieces[first:last]).lower()
-            price = cost[first] + (STOP_WORD if word in stop_words else PAIR if len(word) == 2 else WORD)
+            price = cost[first] + _price(word, stop_words)
             if price < cost[last]:
-                cost[last], before[last] = price, first
-    words, last, rest = list[tuple[int, int, bool]](), count, count
+                cost[last], before[last], familiar[last] = price, first, True
+    words, last = list[tuple[int, int, bool]](), count
     while last > 0:
-        first = before[last]
-        if first >= 0:
-            words += _unknown(text, pieces, last, rest)
-            words.append((first, last, True))
-            last = rest = first
+        words.append((before[last], last, familiar[last]))
+        last = before[last]
+    return [word for word in _with_endings(text, pieces, words[::-1], stop_words) if word[1] - word[0] > 1]
+
+
+def _price(word: str, stop_words: Container[str]) -> float:
+    if word in stop_words:
+        return STOP_WORD
+    return SHORT[len(word) - 1] if len(word) <= len(SHORT) else WORD
+
+
+def _with_endings(
+    text: str, pieces: list[tuple[int, int]], words: list[tuple[int, int, bool]], stop_words: Container[str]
+) -> list[tuple[int, int, bool]]:
+    """Words with the endings that stand behind them."""
+    whole = list[tuple[int, int, bool]]()
+    for first, last, known in words:
+        word = "".join(text[slice(*piece)] for piece in pieces[first:last]).lower()
+        if whole and word in ENDINGS and word not in stop_words:
+            whole[-1] = (whole[-1][0], last, whole[-1][2])
         else:
-            last -= 1
-    words += _unknown(text, pieces, 0, rest)
-    return sorted(word for word in words if word[1] - word[0] > 1)
-
-
-def _unknown(text: str, pieces: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int, bool]]:
-    """Pieces of no known word: one word, but a capital letter behind a small one begins anew."""
-    edges = [i for i in range(first + 1, last) if text[pieces[i][0]].isupper() and text[pieces[i][0] - 2].islower()]
-    return [(a, b, False) for a, b in zip([first, *edges], [*edges, last]) if a < b]
+            whole.append((first, last, known))
+    return whole
 
 
 def _known(text: str, pieces: list[tuple[int, int]]) -> dict[int, list[int]]:
