@@ -25,7 +25,7 @@ BLOCK = 160
 """Characters of a stretch that is looked at by itself, lest honest text around it make its changes few."""
 
 TOGETHER = 8
-"""Such stretches with much white space that are looked at as one."""
+"""Such stretches with split words that are looked at as one."""
 
 CHANGED = 0.2
 """The share of changes among the words of a stretch from which it is respelled; those inside words count twice."""
@@ -133,7 +133,7 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
     """
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
     blocks: dict[str, Respelled | None] = {}  # what is repeated without end is read once
-    for first, last in _blocks(text):
+    for first, last in _blocks(text, known):
         block = text[first:last]
         if block not in blocks:
             blocks[block] = _respelled_block(block, known, accents, layout)
@@ -182,18 +182,17 @@ def _most_spelt(block: str) -> int:
     return most + OTHER * other
 
 
-def _blocks(text: str) -> Iterator[Region]:
+def _blocks(text: str, known: Container[str]) -> Iterator[Region]:
     """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one.
 
-    Where words may be split, up to `TOGETHER` of them in one, for their ends may be in the middle of a word.
+    Where words are split, about `TOGETHER` of them in one, for their ends may be in the middle of a word.
     """
     start = 0
     while start < len(text):
-        end = _block_end(text, start)
-        for _ in range(TOGETHER - 1):
-            if end >= len(text) or not (crowded(text[start:end]) and crowded(text[end : end + BLOCK])):
-                break
-            end = _block_end(text, end)
+        end = first = _block_end(text, start)
+        if crowded(text[start:first]) and crowded(text[first : first + BLOCK]) and gaps(text[start:first], known):
+            while end < min(start + TOGETHER * BLOCK, len(text)) and crowded(text[end : end + BLOCK]):
+                end = _block_end(text, end)
         yield start, end
         start = end
 
