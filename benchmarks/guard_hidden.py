@@ -86,7 +86,10 @@ EDITS: dict[str, Edit] = {
     "percent": quote,
     "escapes": lambda text: "".join(f"\\u{ord(c):04x}" for c in text),
     "entities with ten zeros": lambda text: "".join(f"&#0000000000{ord(c)};" for c in text),
-    **{f"{name} in every word": inside(sign) for name, sign in (("a space", " "), ("a line break", "\n"), ("<br>", "<br>"))},
+    **{
+        f"{name} in every word": inside(sign)
+        for name, sign in (("a space", " "), ("a line break", "\n"), ("<br>", "<br>"))
+    },
     "a space in every second word": lambda text: " ".join(
         f"{word[:2]} {word[2:]}" if i % 2 and len(word) > 3 else word for i, word in enumerate(text.split())
     ),
@@ -120,7 +123,9 @@ def main() -> None:
             [replace(p, title=None, verbatim=True) for p in context.passages] if arguments.raw else context.passages
         )
         screening = guard.screen(context.query, passages)
-        return any(harms(screening, i, poison) for i in context.poison), len(set(screening.kept_indices) - context.poison)
+        return any(harms(screening, i, poison) for i in context.poison), len(
+            set(screening.kept_indices) - context.poison
+        )
 
     def told(name: str, hits: int, count: int) -> None:
         share = wilson(hits, count)

@@ -147,7 +147,7 @@ def lower_codes(text: str) -> NDArray[np.uint32]:
 
 
 def hashes(small: NDArray[np.uint32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One number for the lower-case characters of each token: a polynomial modulo 2 ** 64, so a difference of sums gives it."""
+    """One number for the lower-case characters of each token: a polynomial modulo 2 ** 64, a difference of sums."""
     n = len(small)
     powers = np.full(n + 1, BASE, dtype=np.uint64)
     powers[0] = 1

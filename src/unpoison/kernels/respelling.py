@@ -8,7 +8,7 @@ no text to show: it is only judged, beside the other one, so a mistake in it hid
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -114,7 +114,7 @@ class Respelled(NamedTuple):
     end: NDArray[np.int64]
 
 
-def respelled(text: str, known: Container[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
+def respelled(text: str, known: frozenset[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
     """The stretches of a text without what stands inside its words and between its lines; None where it has none.
 
     Out go tags of any name, addresses, commands, numbers and numbering; white space inside words where many have it;
@@ -151,7 +151,7 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
     return Respelled("".join(parts), np.concatenate(starts), np.concatenate(ends)) if parts else None
 
 
-def _respelled_block(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+def _respelled_block(block: str, known: frozenset[str], accents: bool, layout: bool) -> Respelled | None:
     """One stretch, where enough of it is changed."""
     enough = CHANGED * (block.count(" ") + 1)
     signs = len(LAID.findall(block)) if layout else 0
@@ -182,7 +182,7 @@ def _most_spelt(block: str) -> int:
     return most + OTHER * other
 
 
-def _blocks(text: str, known: Container[str]) -> Iterator[Region]:
+def _blocks(text: str, known: frozenset[str]) -> Iterator[Region]:
     """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one.
 
     Where words are split, about `TOGETHER` of them in one, for their ends may be in the middle of a word.
@@ -202,18 +202,18 @@ def _block_end(text: str, start: int) -> int:
     return space.end() if space else min(start + 2 * BLOCK, len(text))
 
 
-def _respelled(block: str, known: Container[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
+def _respelled(block: str, known: frozenset[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
     """A stretch respelled, and the share of changes among its words."""
     text, changes = block, 0
     words = len(WORD.findall(text)) or 1
 
-    def put(found: list[Change], weight: int = SPELLING) -> None:
+    def put(found: Sequence[Change], weight: int = SPELLING) -> None:
         nonlocal text, changes
         if found:
             changes += weight * len(found)
             text = edits.put(text, found)
 
-    put(gaps(text, known) if crowded(text) else [])
+    put(gaps(text, known) if crowded(text) else ())
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
     if not text.isascii():
         put([(*m.span(), FOLDED[ord(m[0])]) for m in STRANGE.finditer(text)])
@@ -241,7 +241,7 @@ def _inside(match: re.Match[str]) -> bool:
     )
 
 
-def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
+def _lettered(text: str, known: frozenset[str], words: int) -> list[Change]:
     """Words with digits or signs in the place of letters, all letters; where they are not dense, known words only."""
     found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
     mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
@@ -258,7 +258,7 @@ def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
     return changes
 
 
-def _gaps(chain: re.Match[str], known: Container[str]) -> list[Change]:
+def _gaps(chain: re.Match[str], known: frozenset[str]) -> list[Change]:
     """The marks in a chain of pieces that part a known word, the longest; pieces that are all known stay apart."""
     pieces = [piece.span() for piece in PIECE.finditer(chain.string, *chain.span())]
     gaps, i = list[Change](), 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,8 @@ def crowded(text: str) -> bool:
     return CROWDED * (text.count(" ") + text.count("\n")) > len(text)
 
 
-def gaps(text: str, stop_words: Container[str]) -> list[Change]:
+@lru_cache(maxsize=16)  # a stretch is asked for up to four times in a row
+def gaps(text: str, stop_words: frozenset[str]) -> tuple[Change, ...]:
     """The white space inside words; none where few words are split.
 
     Pieces are read as known words where that takes the fewest; what stands between these is one word, up to the next
@@ -70,14 +71,16 @@ def gaps(text: str, stop_words: Container[str]) -> list[Change]:
             if known and not all(text[slice(*pieces[i])].lower() in stop_words for i in range(first, last)):
                 split.append(last - first)
     if len(split) < FEWEST or sum(split) < SHARE * count:
-        return []
+        return ()
     marks = [(*m.span(), m[0].strip()) for m in ATTACHED.finditer(text)]
-    return sorted({start: (start, end, new) for start, end, new in (*found, *marks)}.values())
+    return tuple(sorted({start: (start, end, new) for start, end, new in (*found, *marks)}.values()))
 
 
-def _words(text: str, pieces: list[tuple[int, int]], stop_words: Container[str]) -> list[tuple[int, int, bool]]:
+def _words(text: str, pieces: list[tuple[int, int]], stop_words: frozenset[str]) -> list[tuple[int, int, bool]]:
     """Which pieces in a row, from the first to before the last, are a word, where there are several; whether known."""
-    count, known = len(pieces), _known(text, pieces)
+    count, letters = len(pieces), "".join(text[slice(*piece)] for piece in pieces)
+    edge = np.cumsum([0, *(end - start for start, end in pieces)])
+    known, edges = _known(letters, edge), edge.tolist()
     cost, before, familiar = [0.0] * (count + 1), [0] * (count + 1), [False] * (count + 1)
     strange, begun, long = 0.0, 0, 0  # the word of no known kind that goes on: its cost, first piece and length
     for last in range(1, count + 1):
@@ -92,7 +95,7 @@ def _words(text: str, pieces: list[tuple[int, int]], stop_words: Container[str])
             strange, long = on, long + end - start
         cost[last], before[last] = strange, begun
         for first in known.get(last, ()):
-            word = "".join(text[slice(*piece)] for piece in pieces[first:last]).lower()
+            word = letters[edges[first] : edges[last]].lower()
             price = cost[first] + _price(word, stop_words)
             if price < cost[last]:
                 cost[last], before[last], familiar[last] = price, first, True
@@ -103,14 +106,14 @@ def _words(text: str, pieces: list[tuple[int, int]], stop_words: Container[str])
     return [word for word in _with_endings(text, pieces, words[::-1], stop_words) if word[1] - word[0] > 1]
 
 
-def _price(word: str, stop_words: Container[str]) -> float:
+def _price(word: str, stop_words: frozenset[str]) -> float:
     if word in stop_words:
         return STOP_WORD
     return SHORT[len(word) - 1] if len(word) <= len(SHORT) else WORD
 
 
 def _with_endings(
-    text: str, pieces: list[tuple[int, int]], words: list[tuple[int, int, bool]], stop_words: Container[str]
+    text: str, pieces: list[tuple[int, int]], words: list[tuple[int, int, bool]], stop_words: frozenset[str]
 ) -> list[tuple[int, int, bool]]:
     """Words with the endings that stand behind them."""
     whole = list[tuple[int, int, bool]]()
@@ -123,21 +126,21 @@ def _with_endings(
     return whole
 
 
-def _known(text: str, pieces: list[tuple[int, int]]) -> dict[int, list[int]]:
-    """Where known words begin that end before a piece, both as numbers of pieces."""
-    letters = lower_codes("".join(text[slice(*piece)] for piece in pieces))
-    edge = np.concatenate([[0], np.cumsum([end - start for start, end in pieces])])
+def _known(letters: str, edge: NDArray[np.int64]) -> dict[int, list[int]]:
+    """Where known words begin that end before a piece, both as numbers of pieces; `edge` is where pieces begin."""
+    count = len(edge) - 1
     first, last = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
-    for many in range(1, min(LONGEST, len(pieces)) + 1):
-        start = np.arange(len(pieces) - many + 1)
+    for many in range(1, min(LONGEST, count) + 1):
+        start = np.arange(count - many + 1)
         start = start[edge[start + many] - edge[start] <= LONGEST]
         first.append(start)
         last.append(start + many)
     begin, until = np.concatenate(first), np.concatenate(last)
     words = shipped().words
-    number = hashes(letters, edge[begin], edge[until])
+    number = hashes(lower_codes(letters), edge[begin], edge[until])
     place = np.minimum(np.searchsorted(words, number), len(words) - 1)
+    hit = words[place] == number
     found = dict[int, list[int]]()
-    for n in np.flatnonzero(words[place] == number).tolist():
-        found.setdefault(int(until[n]), []).append(int(begin[n]))
+    for start, end in zip(begin[hit].tolist(), until[hit].tolist()):
+        found.setdefault(end, []).append(start)
     return found
