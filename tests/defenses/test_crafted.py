@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.defenses.guard.crafted import LONGEST_TITLE, Crafted, Judgement, company
+from unpoison.defenses.guard.crafted import Crafted, Judgement, company
 from unpoison.errors import OptionError
 from unpoison.text.analysis import analysis, clear
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
@@ -122,11 +122,25 @@ def test_a_title_is_apart_and_its_windows_are_in_the_text(crafted: Crafted) -> N
     assert judgement.windows[judgement.start > len(title)] == pytest.approx(bare.windows)
 
 
-def test_what_is_no_title_is_judged_with_its_text(crafted: Crafted) -> None:
-    long = f"{POISON} " * (LONGEST_TITLE // len(POISON) + 1)
-    text = f"{long}\n{CLEAN[0]}"
-    with_title = crafted.judge(QUESTION, [text], [CLEAN[0]])
-    assert with_title.probability == pytest.approx(crafted.judge(QUESTION, [text]).probability)
+@pytest.mark.parametrize("front", ["", "It rained for three days. " * 60])
+def test_what_is_no_title_is_judged_as_a_text(crafted: Crafted, front: str) -> None:
+    alone = crafted.judge(QUESTION, [f"{QUESTION} {POISON}"]).alone[0]
+    title = f"{front}{QUESTION} {POISON}"
+    with_title = crafted.judge(QUESTION, [f"{title}\n{CLEAN[0]}"], [CLEAN[0]])
+    assert odds(with_title.alone[0]) >= odds(alone) - (1.0 if front else 1e-9)
+
+
+@pytest.mark.parametrize(("front", "back"), [(60, 0), (0, 60), (300, 0)])
+def test_both_ends_of_a_long_text_are_judged_as_texts(crafted: Crafted, front: int, back: int) -> None:
+    other = "It rained for three days, and the market stayed closed. "
+    said = f"{QUESTION} {POISON} "
+    judgement = crafted.judge(QUESTION, [other * front + said + other * back])
+    amid = crafted.judge(QUESTION, [other * 60 + said + other * 60])
+    assert odds(judgement.alone[0]) > odds(amid.alone[0]) + 0.5
+    worst = judgement.suspicious(0, 0.0)[0]
+    assert worst[0] < (front + 1) * len(other) + len(said)
+    assert worst[1] > front * len(other)
+    assert crafted.judge(QUESTION, [other * 60]).alone[0] < 0.1
 
 
 def test_copies_by_one_hand_make_each_other_more_suspicious() -> None:
@@ -152,7 +166,7 @@ def test_nothing_to_judge(crafted: Crafted) -> None:
     assert all(len(part) == 0 for part in judgement)
 
 
-@pytest.mark.parametrize("text", ["x" * 1_000_000, '"' * 100_000, "a-" * 50_000, "a. " * 50_000])
+@pytest.mark.parametrize("text", ["x" * 1_000_000, '"' * 100_000, "a-" * 50_000, "a. " * 50_000, "a b " * 25_000])
 def test_hostile_texts_are_judged_twice_alike(crafted: Crafted, text: str) -> None:
     first = crafted.judge(QUESTION, [text, POISON])
     clear()

@@ -20,6 +20,10 @@ def test_what_a_browser_drops_parts_no_word(sign: str) -> None:
     assert canonical(inside(sign)).text == SAID
 
 
+def test_what_a_browser_drops_parts_no_number() -> None:
+    assert canonical("In 20</>19 it was so</>.Then came 2<!>0.").text == "In 2019 it was so.Then came 20."
+
+
 @pytest.mark.parametrize(
     "entity",
     ["&#{:012d};", "&#x{:012x};", "&#0{}", "&amp;#{};", "&" + "amp;" * 40 + "#{};", "&amp;amp;amp;#x{:x};"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Container
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from effort import linear
 from unpoison.text import respelling as kernel
 from unpoison.text.respelling import Respelled, respelled
+from unpoison.text.stopwords import ENGLISH_318
 
 KNOWN = frozenset({"the", "of", "is", "renowned", "and", "has", "been", "so", "since", "it"})
 SAID = "The renowned capital of France is Lyon, and it has been so since the great war."
@@ -54,6 +57,9 @@ def test_spelling_and_layout_are_read_past(written: str, meant: str) -> None:
     [
         SAID,
         "A well-known 4x4 by B. O'Neill and/or his sister",
+        "If I do so it is to be as I am to go, and so it is as he is; do we go on as we do, or do we not?",
+        "It can be a lot to do in a day, to day or to morrow, but so it is in the war of the re public.",
+        "Anh ta la mot ca si noi tieng o Ha Noi va da song o do tu khi con be, khi me mat.",
         "MP3 players, H2O, vitamin-B12 and 3D films of the city and its inhabitants",
     ],
 )
@@ -73,7 +79,51 @@ def test_it_is_known_where_each_letter_stood() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["a-", "a_", "<", "](", "\\a", "http://", "4a", "1 ", "a\n", "[1]", "!", "a!b1 ", "-a.", "|", "\u0142"]
+    ("written", "meant"),
+    [
+        (" ".join(word[: len(word) // 2] + " " + word[len(word) // 2 :] for word in SAID.split()), SAID),
+        (" ".join(word[:1] + "\n" + word[1:] for word in SAID.split()), SAID),
+        (" ".join(f"{word[:3]} {word[3:]}" if len(word) > 4 else word for word in SAID.split()), SAID),
+        (" ".join(SAID.replace(" ", "")), SAID),
+    ],
+)
+def test_white_space_inside_words_goes(written: str, meant: str) -> None:
+    read = respelled(written, ENGLISH_318)
+    assert read is not None
+    told, wanted = read.text.split(), meant.split()
+    assert len(set(wanted) - set(told)) <= 2  # where words meet is a guess
+    assert {"capital", "France", "renowned"} <= set(told)
+    start = read.text.index("capital")
+    assert "".join(written[read.start[start] : read.end[start + 6]].split()) == "capital"
+
+
+def test_split_words_are_read_in_linear_time() -> None:
+    letters = random.Random(1).choices("etaoinshrdlu", k=20_000)
+    assert linear(lambda size: respelled(" ".join(letters[:size]), ENGLISH_318))
+    assert linear(lambda size: respelled(" ".join(map("".join, pairwise(letters[:size]))), ENGLISH_318))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a b ",
+        "ab\ncd\n",
+        "a-",
+        "a_",
+        "<",
+        "](",
+        "\\a",
+        "http://",
+        "4a",
+        "1 ",
+        "a\n",
+        "[1]",
+        "!",
+        "a!b1 ",
+        "-a.",
+        "|",
+        "\u0142",
+    ],
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     assert linear(lambda size: respelled((unit * size)[:size], KNOWN))

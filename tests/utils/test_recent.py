@@ -127,7 +127,7 @@ UNBOUNDED = frozenset(
 
 
 BOUNDED = (
-    *("_stem", "_wanted", "_words_hash", "answer_type", "read_answer"),
+    *("_stem", "_wanted", "_words_hash", "answer_type", "gaps", "read_answer"),
     *("_place", "_origin", "_named_place", "_glob", "_entries", "checked_rule"),  # of sources, rules and policies
 )
 """Whose texts are cut before they are remembered, or are our own."""

@@ -23,8 +23,9 @@ def test_no_text_is_looked_at_twice_and_the_order_is_the_callers() -> None:
     assert known(["aa", "b"]).tolist() == [2, 1]
     assert known(["ccc", "b", "aa", "dddd"]).tolist() == [3, 1, 2, 4]
     assert known(["b", "b"]).tolist() == [1, 1]
+    assert known(["eeeee", "b", "eeeee"]).tolist() == [5, 1, 5]
     assert known([]).tolist() == []
-    assert seen == [["aa", "b"], ["ccc", "dddd"]]
+    assert seen == [["aa", "b"], ["ccc", "dddd"], ["eeeee"]]
 
 
 def test_it_is_bounded_and_can_forget(monkeypatch: pytest.MonkeyPatch) -> None:

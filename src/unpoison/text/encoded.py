@@ -52,7 +52,7 @@ WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 LONGEST = 2_000
 """Characters of a line whose words say whether it is turned round."""
 
-SENSE, NONSENSE = 0.25, 0.08
+SENSE, NONSENSE = 0.18, 0.08
 """Shares of function words: at least so many in a line that makes sense, at most so many in one that does not."""
 
 FEWEST_WORDS = 5

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "LONGEST_WORD", "MOST_ODD", "SHAPES", "Tokens", "tokens"]
+__all__ = ["BUCKETS", "LONGEST_WORD", "MOST_ODD", "SHAPES", "Tokens", "hashes", "lower_codes", "tokens"]
 
 SPACE, LATIN, DIGIT, MARK, OTHER = range(5)
 
@@ -118,7 +118,7 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
     sort = kind[start]
     text = np.searchsorted(ends_of_texts, start)
 
-    word = _hashes(small, start, end)
+    word = hashes(small, start, end)
     length = end - start
     latin = sort == LATIN
 
@@ -140,8 +140,14 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
     )
 
 
-def _hashes(small: NDArray[np.uint32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One number for the characters of each token: a polynomial modulo 2 ** 64, so a difference of sums gives it."""
+def lower_codes(text: str) -> NDArray[np.uint32]:
+    """The characters of a text in lower case, one number each, shape (n,)."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return np.where(codes > 0xFFFF, 0xFFFF, _classes()[1][np.minimum(codes, 0xFFFF)])
+
+
+def hashes(small: NDArray[np.uint32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """One number for the lower-case characters of each token: a polynomial modulo 2 ** 64, a difference of sums."""
     n = len(small)
     powers = np.full(n + 1, BASE, dtype=np.uint64)
     powers[0] = 1

@@ -45,7 +45,10 @@ COMMENT = re.compile("<!--")
 COMMENT_END = re.compile("--!?>")
 SIGN = re.compile("[<&]")
 DECLARED = re.compile(r"<!\[CDATA\[|\]\]>|<![A-Za-z]++([^<>]*+)>")
-BOGUS = re.compile(r"(?<=[^\W\d_])<(?:[!?][^<>]*+|/(?:[^A-Za-z<>][^<>]*+|[A-Za-z][\w:.-]*+\s*+)?)>(?=[^\W\d_])")
+BOGUS = re.compile(
+    r"(?<=[^\W_])<(?:[!?][^<>]*+|/(?:[^A-Za-z<>][^<>]*+)?)>(?=[.,]?[^\W_])"
+    r"|(?<=[^\W\d_])</[A-Za-z][\w:.-]*+\s*+>(?=[^\W\d_])"
+)
 """What a browser drops without a trace, inside a word; elsewhere it may be code: PHP, XML, the end of a fragment."""
 
 

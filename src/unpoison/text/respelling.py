@@ -8,7 +8,7 @@ no text to show: it is only judged, beside the other one, so a mistake in it hid
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -17,11 +17,15 @@ from numpy.typing import NDArray
 
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
 from unpoison.text.look_alikes import LOOSE
+from unpoison.text.split_words import crowded, gaps
 
 __all__ = ["Respelled", "respelled"]
 
 BLOCK = 160
 """Characters of a stretch that is looked at by itself, lest honest text around it make its changes few."""
+
+TOGETHER = 8
+"""Such stretches with split words that are looked at as one."""
 
 CHANGED = 0.2
 """The share of changes among the words of a stretch from which it is respelled; those inside words count twice."""
@@ -110,10 +114,11 @@ class Respelled(NamedTuple):
     end: NDArray[np.int64]
 
 
-def respelled(text: str, known: Container[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
+def respelled(text: str, known: frozenset[str], *, accents: bool = False, layout: bool = True) -> Respelled | None:
     """The stretches of a text without what stands inside its words and between its lines; None where it has none.
 
-    Out go tags of any name, addresses, commands, numbers and numbering; marks inside words where many words have one,
+    Out go tags of any name, addresses, commands, numbers and numbering; white space inside words where many have it;
+    marks inside words where many words have one,
     elsewhere where the word without it is known; line breaks become spaces. Digits and signs that stand for letters,
     letters with bars or hooks and look-alikes become letters. Some words of every text are changed by this, so only
     stretches count of which a share of `CHANGED` is; what stands around them does not matter.
@@ -128,7 +133,7 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
     """
     parts, starts, ends, reached = list[str](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
     blocks: dict[str, Respelled | None] = {}  # what is repeated without end is read once
-    for first, last in _blocks(text):
+    for first, last in _blocks(text, known):
         block = text[first:last]
         if block not in blocks:
             blocks[block] = _respelled_block(block, known, accents, layout)
@@ -146,13 +151,14 @@ def respelled(text: str, known: Container[str], *, accents: bool = False, layout
     return Respelled("".join(parts), np.concatenate(starts), np.concatenate(ends)) if parts else None
 
 
-def _respelled_block(block: str, known: Container[str], accents: bool, layout: bool) -> Respelled | None:
+def _respelled_block(block: str, known: frozenset[str], accents: bool, layout: bool) -> Respelled | None:
     """One stretch, where enough of it is changed."""
     enough = CHANGED * (block.count(" ") + 1)
     signs = len(LAID.findall(block)) if layout else 0
-    if signs + SPELLING * _most_spelt(block) < enough:
+    parted = SPELLING * len(gaps(block, known)) if crowded(block) else 0
+    if signs + parted + SPELLING * _most_spelt(block) < enough:
         return None
-    signs += SPELLING * len(SPELT.findall(block))
+    signs += parted + SPELLING * len(SPELT.findall(block))
     if accents and not block.isascii():
         signs += SPELLING * len(ACCENTED.findall(block))
     if signs < enough or (signs < EVIDENT * enough and _respelled(block, known, accents)[1] < CHANGED):
@@ -176,27 +182,38 @@ def _most_spelt(block: str) -> int:
     return most + OTHER * other
 
 
-def _blocks(text: str) -> Iterator[Region]:
-    """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one."""
+def _blocks(text: str, known: frozenset[str]) -> Iterator[Region]:
+    """Stretches of about `BLOCK` characters that end with a space, or of twice as many without one.
+
+    Where words are split, about `TOGETHER` of them in one, for their ends may be in the middle of a word.
+    """
     start = 0
     while start < len(text):
-        space = SPACE.search(text, start + BLOCK, start + 2 * BLOCK)
-        end = space.end() if space else min(start + 2 * BLOCK, len(text))
+        end = first = _block_end(text, start)
+        if crowded(text[start:first]) and crowded(text[first : first + BLOCK]) and gaps(text[start:first], known):
+            while end < min(start + TOGETHER * BLOCK, len(text)) and crowded(text[end : end + BLOCK]):
+                end = _block_end(text, end)
         yield start, end
         start = end
 
 
-def _respelled(block: str, known: Container[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
+def _block_end(text: str, start: int) -> int:
+    space = SPACE.search(text, start + BLOCK, start + 2 * BLOCK)
+    return space.end() if space else min(start + 2 * BLOCK, len(text))
+
+
+def _respelled(block: str, known: frozenset[str], accents: bool, edits: Edits = UNTRACED) -> tuple[str, float]:
     """A stretch respelled, and the share of changes among its words."""
     text, changes = block, 0
     words = len(WORD.findall(text)) or 1
 
-    def put(found: list[Change], weight: int = SPELLING) -> None:
+    def put(found: Sequence[Change], weight: int = SPELLING) -> None:
         nonlocal text, changes
         if found:
             changes += weight * len(found)
             text = edits.put(text, found)
 
+    put(gaps(text, known) if crowded(text) else ())
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
     if not text.isascii():
         put([(*m.span(), FOLDED[ord(m[0])]) for m in STRANGE.finditer(text)])
@@ -224,7 +241,7 @@ def _inside(match: re.Match[str]) -> bool:
     )
 
 
-def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
+def _lettered(text: str, known: frozenset[str], words: int) -> list[Change]:
     """Words with digits or signs in the place of letters, all letters; where they are not dense, known words only."""
     found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
     mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
@@ -241,7 +258,7 @@ def _lettered(text: str, known: Container[str], words: int) -> list[Change]:
     return changes
 
 
-def _gaps(chain: re.Match[str], known: Container[str]) -> list[Change]:
+def _gaps(chain: re.Match[str], known: frozenset[str]) -> list[Change]:
     """The marks in a chain of pieces that part a known word, the longest; pieces that are all known stay apart."""
     pieces = [piece.span() for piece in PIECE.finditer(chain.string, *chain.span())]
     gaps, i = list[Change](), 0

@@ -29,7 +29,7 @@ class Remembered:
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The numbers of k texts, shape (k,)."""
         numbers = [self._kept.get(text) for text in texts]
-        new = [text for text, number in zip(texts, numbers) if number is None]
+        new = list(dict.fromkeys(text for text, number in zip(texts, numbers) if number is None))
         if not new:
             return np.array(numbers, float)
         fresh = dict(zip(new, self._judge(new).tolist(), strict=True))

@@ -37,8 +37,12 @@ LOWEST: Final = -8.0
 HIGHEST: Final = 8.0
 """Log-odds that the company looks at, and of a text without words."""
 
-LONGEST_TITLE: Final = 300
-"""Characters; what is longer is no title but a text."""
+LONG_TITLE: Final = 24
+"""Words and marks; a title of more is judged as a text too: no headline is as long."""
+
+LONG_TEXT: Final = 40
+"""Sentences; of a text of more, the first and the last window of the widest kind are judged as texts too, lest
+what stands in front of a claim or behind it make it a small part of the whole."""
 
 MARGIN: Final = 4 / 3
 """Texts of other kinds than the training's lose more: thresholds are a third stricter than was needed there."""
@@ -165,7 +169,7 @@ class Crafted:
             nothing, none = np.zeros(0), np.zeros(0, np.int64)
             return Judgement(nothing, nothing, none, none, none, nothing)
         bodies = texts if bodies is None else bodies
-        bodies = [b if 0 < len(t) - len(b) <= LONGEST_TITLE and b else t for t, b in zip(texts, bodies, strict=True)]
+        bodies = [body or text for text, body in zip(texts, bodies, strict=True)]
         titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
         k, known = len(texts), [analysis(part) for part in parts]
@@ -179,6 +183,9 @@ class Crafted:
         alone = np.full(k, LOWEST)
         alone[full] = evaluate(self.whole, rows[last[:k][full]]) - short[last[:k][full]] if full.any() else LOWEST
         owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
+        apart = _apart(known, k, last)
+        if apart:
+            odds[apart] = np.maximum(odds[apart], evaluate(self.whole, rows[apart]) - short[apart])
         np.maximum.at(alone, owner, odds)
         around = company(alone, wanted, spoken, k)
         together = np.clip(evaluate(self.company, around), alone + self.least, alone + self.most)
@@ -201,6 +208,16 @@ class Crafted:
             style = self.style.windows(known)
             kept.put(text, style)
         return style
+
+
+def _apart(known: Sequence[Analysis], k: int, last: Numbers) -> list[int]:
+    """Windows that are judged as texts: long titles, and both ends of long texts; `last` is the last of each text."""
+    titles = [int(last[n]) for n in range(k, len(known)) if len(known[n].word) > LONG_TITLE]
+    parts = {
+        n: len(one.first) // 3 + 1 for n, one in enumerate(known)
+    }  # of n parts: n windows, n - 1, n - 3, and the whole
+    ends = [int(last[n]) - back for n, count in parts.items() if count > LONG_TEXT for back in (1, count - 3)]
+    return titles + ends
 
 
 def company(alone: Matrix, wanted: Wanted, spoken: Spoken, k: int) -> Matrix:
