@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
-from unpoison.kernels import canonical
+from unpoison.defenses.guard.checks import as_meant
+from unpoison.kernels.canonical import canonical
+from unpoison.kernels.near_copies import FoldedText
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.prompts import Prompt
 from unpoison.recent import Recent
@@ -72,31 +75,29 @@ def test_long_tokens_are_not_remembered() -> None:
     assert grown(work) < 1_000_000
 
 
-@pytest.mark.parametrize("word", ["a", "\u4e00", "word"])
-def test_sentences_are_remembered_up_to_a_number_of_bytes(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 2 * 2**20
-    monkeypatch.setattr(sentences, "_split", Recent(sentences._size, most))
-    sentences._stem.cache_clear()
-
-    def work() -> None:
-        for i in range(60):
-            sentences.split(f"{i} " + f"{word} " * 1500)
-
-    assert grown(work) < 1.3 * most
-
-
-@pytest.mark.parametrize("word", ["a", "\u4e00", "w\u200brd"])
-def test_canonical_texts_are_remembered_up_to_a_number_of_characters(
-    word: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("word", ["a", "\u4e00", "word", "w\u200brd"])
+@pytest.mark.parametrize(
+    "part", [canonical, sentences._sentences, FoldedText, as_meant, lambda text: Guard().screen("which", [text, "b"])]
+)
+def test_what_is_known_of_texts_takes_a_number_of_bytes(
+    word: str, part: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = 500_000
-    monkeypatch.setattr(canonical, "_known_texts", Recent(canonical._size, most))
+    most = 2**20
+    sentences._stem.cache_clear()
+    monkeypatch.setattr(analysis, "_kept", Recent(analysis._kept._size, most))
+    whole = part.__name__ == "<lambda>"
 
-    def work() -> None:
-        for i in range(200):
-            canonical.canonical(f"{i} " + f"{word} " * 1500)
+    def work(times: int) -> None:
+        for i in range(times):
+            text = f"{i} " + f"{word} " * 750
+            if whole:
+                part(text)
+            else:
+                analysis.analysis(text).part(part)
 
-    assert grown(work) < 4 * 1.3 * most
+    work(1)
+    analysis.clear()
+    assert grown(lambda: work(10 if whole else 40)) < 1.3 * most
 
 
 def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,5 +150,5 @@ def test_words_whose_stems_are_remembered_are_short() -> None:
     sentences.stem("x" * 41)
     assert sentences._stem.cache_info().currsize == 0
     analysis._known.cache_clear()
-    analysis.analysis("x" * 33)
+    assert len(analysis.analysis("x" * 33).words.word) == 1
     assert analysis._known.cache_info().currsize == 0

@@ -25,6 +25,7 @@ class Recent(Generic[K, V]):
     def __init__(self, size: Callable[[K, V], int], most: int, entries: int | None = None) -> None:
         self._size, self._most, self._entries = size, most, entries
         self._values: OrderedDict[K, V] = OrderedDict()
+        self._sizes: dict[K, int] = {}  # as they were when put: what is kept may grow
         self._held = 0
         self._lock = Lock()
 
@@ -37,13 +38,13 @@ class Recent(Generic[K, V]):
             return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value, and forget others for it."""
+        """Keep a value, and forget others for it; what has grown is put again."""
         size = self._size(key, value)
         with self._lock:
             self._drop(key)
             if size > self._most:
                 return
-            self._values[key] = value
+            self._values[key], self._sizes[key] = value, size
             self._held += size
             while self._held > self._most or (self._entries is not None and len(self._values) > self._entries):
                 self._drop(next(iter(self._values)))
@@ -52,12 +53,12 @@ class Recent(Generic[K, V]):
         """Forget everything."""
         with self._lock:
             self._values.clear()
+            self._sizes.clear()
             self._held = 0
 
     def __len__(self) -> int:
         return len(self._values)
 
     def _drop(self, key: K) -> None:
-        value = self._values.pop(key, None)
-        if value is not None:
-            self._held -= self._size(key, value)
+        self._values.pop(key, None)
+        self._held -= self._sizes.pop(key, 0)

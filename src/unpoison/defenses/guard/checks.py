@@ -20,8 +20,7 @@ from unpoison.kernels import gibberish
 from unpoison.kernels.respelling import Respelled, respelled
 from unpoison.kernels.stopwords import ENGLISH_318
 from unpoison.reasons import Clause, Reason, quotable
-from unpoison.recent import Recent
-from unpoison.remembered import Remembered
+from unpoison.text.analysis import analysis, each
 from unpoison.types import Passage, Span
 
 __all__ = ["ACTIONS", "Action", "Checks", "Look", "finding"]
@@ -43,18 +42,9 @@ FARTHEST = 30.0
 """Log-odds beyond which nothing is told apart."""
 
 
-_gibberish = Remembered(gibberish.gibberish_of)
-
-_meanings: Recent[str, tuple[Respelled | None]] = Recent(lambda text, _: 8 * len(text) + 256, 16 * 2**20, 4096)
-
-
 def as_meant(text: str) -> Respelled | None:
-    """What of a text is spelt or laid out strangely, as it is meant; None where nothing is. Kept by content."""
-    known = _meanings.get(text)
-    if known is None:
-        known = (respelled(text, ENGLISH_318, accents=True),)
-        _meanings.put(text, known)
-    return known[0]
+    """What of a text is spelt or laid out strangely, as it is meant; None where nothing is."""
+    return respelled(text, ENGLISH_318, accents=True)
 
 
 class Look(NamedTuple):
@@ -101,15 +91,14 @@ class Checks:
     def look(self, question: str, passages: Sequence[Passage]) -> Look:
         """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
         texts = [passage.reading for passage in passages]
-        crafted = self._crafted(question, texts, [passage.body for passage in passages])
-        if not self.company:
-            crafted = crafted._replace(probability=crafted.alone)
-        by_check = {
-            "hidden": np.array([float(bool(passage.hidden)) for passage in passages]),
-            "gibberish": self._scaled(self._gibberish(texts)),
-            "crafted": crafted.probability,
-        }
-        by_check = {name: values for name, values in by_check.items() if self.actions[name] != "keep"}
+        crafted, by_check = Judgement.nothing(len(texts)), dict[str, Matrix]()
+        if self.actions["hidden"] != "keep":
+            by_check["hidden"] = np.array([float(bool(passage.hidden)) for passage in passages])
+        if self.actions["gibberish"] != "keep":
+            by_check["gibberish"] = self._scaled(np.array(each(texts, gibberish.gibberish_of), float))
+        if self.actions["crafted"] != "keep":
+            crafted = self._crafted(question, texts, [passage.body for passage in passages])
+            by_check["crafted"] = crafted.probability
         acting = [name for name in by_check if self._acts(name)]
         table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
         probability = table.max(axis=0, initial=0.0)
@@ -130,11 +119,11 @@ class Checks:
 
     def _crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
         """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
-        crafted = self.model.judge(question, texts, bodies)
-        strange = {i: meant for i, text in enumerate(texts) if (meant := as_meant(text)) is not None}
+        crafted = self.model.judge(question, texts, bodies, among=self.company)
+        strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(as_meant)) is not None}
         if not strange:
             return crafted
-        plain = self.model.judge(question, [meant.text for meant in strange.values()])
+        plain = self.model.judge(question, [meant.text for meant in strange.values()], among=False)
         probability, alone = crafted.probability.copy(), crafted.alone.copy()
         at = np.array(list(strange))
         probability[at] = np.maximum(probability[at], plain.alone)
@@ -150,9 +139,6 @@ class Checks:
             np.concatenate([crafted.end, np.array(end, np.int64)]),
             np.concatenate([crafted.windows, plain.windows]),
         )
-
-    def _gibberish(self, texts: Sequence[str]) -> Matrix:
-        return np.zeros(len(texts)) if self.actions["gibberish"] == "keep" else _gibberish(texts)
 
     def _scaled(self, probability: Matrix) -> Matrix:
         """Probabilities of a check that decides at one half, on the scale of `crafted`."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.analysis import MARK, STOP, analysis
+from unpoison.text.analysis import MARK, STOP, words_of
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 
 __all__ = ["coverage", "overlap"]
@@ -22,8 +22,8 @@ def coverage(question: str, texts: Sequence[str]) -> Matrix:
     """The highest share of the question's words in a stretch of each of k texts, shape (k,). O(n) time."""
     highest = np.zeros(len(texts))
     if texts:
-        spoken = Spoken.of([analysis(text) for text in texts])
-        shares = beside(Wanted.of(analysis(question)), spoken)[:, COLUMNS.index("coverage")]
+        spoken = Spoken.of(words_of(texts))
+        shares = beside(Wanted.of(words_of([question])[0]), spoken)[:, COLUMNS.index("coverage")]
         np.maximum.at(highest, spoken.owner, shares)
     return highest
 
@@ -33,7 +33,7 @@ def overlap(question: str, texts: Sequence[str]) -> Matrix:
 
     The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
     """
-    every, asked = [analysis(text) for text in texts], analysis(question).stem
+    every, asked = words_of(texts), words_of([question])[0].stem
     if not every:
         return np.zeros((0, 0))
     stem = np.concatenate([known.stem for known in every])
