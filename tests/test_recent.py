@@ -52,6 +52,21 @@ def test_what_was_not_used_for_longest_leaves_first() -> None:
     assert (kept.get("a"), kept.get("b"), kept.get("c")) == ("1", None, "3")
 
 
+def test_what_grows_makes_others_leave_and_itself_where_it_is_too_large() -> None:
+    kept: Recent[str, str] = Recent(lambda key, value: 4, 10)
+    kept.put("a", "1")
+    kept.put("b", "2")
+    kept.grow("a", 2)
+    assert (kept.get("a"), kept.get("b"), kept._held) == ("1", "2", 10)
+    kept.grow("b", 1)
+    assert (kept.get("a"), kept.get("b"), kept._held) == (None, "2", 5)
+    kept.grow("a", 5)
+    assert kept._held == 5
+    kept.put("c", "3")
+    kept.grow("b", 6)
+    assert (kept.get("b"), kept.get("c"), kept._held) == (None, "3", 4)
+
+
 def grown(work: object) -> int:
     """Bytes that are held after some work that were not before."""
     tracemalloc.start()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
-import Stemmer
-
-from unpoison.text.analysis import analysis
+from unpoison.text.analysis import analysis, english_stem
 
 __all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
 
@@ -41,7 +38,6 @@ _STOP = re.compile(
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca)\.$"
 )
-_stemmers = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +76,7 @@ def bare(text: str) -> str:
     return text[:-2] if text.endswith(("'s", "\u2019s")) else text
 
 
-@lru_cache(maxsize=16_384)
-def _stem(word: str) -> str:
-    stemmer = getattr(_stemmers, "english", None)
-    if stemmer is None:
-        stemmer = _stemmers.english = Stemmer.Stemmer("english")
-    stemmed: str = stemmer.stemWord(word)
-    return stemmed
+_stem = lru_cache(maxsize=16_384)(english_stem)
 
 
 def stem(word: str) -> str:

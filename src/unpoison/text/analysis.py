@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 import sys
+import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -37,6 +38,7 @@ __all__ = [
     "canonical_word",
     "clear",
     "each",
+    "english_stem",
     "word_hash",
     "words_of",
 ]
@@ -122,7 +124,7 @@ class Analysis:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._parts: dict[Any, tuple[Any, int]] = {}
+        self._parts: dict[Any, tuple[Any]] = {}
 
     def part(self, make: Callable[[str], T]) -> T:
         """What a function says of the text, which is asked once; it is known by itself, so no `lambda`."""
@@ -139,11 +141,8 @@ class Analysis:
         return words_of([self.text])[0]
 
     def _keep(self, make: object, made: object) -> None:
-        self._parts[make] = made, _bytes(made)
-        _kept.put(self.text, self)
-
-    def __sizeof__(self) -> int:
-        return 1024 + sys.getsizeof(self.text) + sum(size for _, size in list(self._parts.values()))
+        self._parts[make] = (made,)
+        _kept.grow(self.text, 128 + _bytes(made))
 
 
 def analysis(text: str) -> Analysis:
@@ -170,7 +169,8 @@ def each(texts: Sequence[str], judge: Callable[[Sequence[str]], Sequence[T] | ND
     new = {one.text: one for one, part in zip(known, parts) if part is None}
     fresh: dict[str, T] = {}
     for group in _groups(list(new)):
-        fresh.update(zip(group, judge(group), strict=True))
+        said = judge(group)
+        fresh.update(zip(group, said.tolist() if isinstance(said, np.ndarray) else said, strict=True))
     for text, one in new.items():
         one._keep(judge, fresh[text])
     return [fresh[one.text] if part is None else part[0] for one, part in zip(known, parts)]
@@ -334,13 +334,13 @@ def _facts(token: str) -> bytes:
         own = word_hash(token)
         return _ROW(own, own, MARK)
     bare = canonical_word(token)
-    # A stemmer has state and is cheap to make: one per word needs no lock.
-    stem = Stemmer.Stemmer("english", 0).stemWord(bare)
+    stem = english_stem(bare)
     own = word_hash(bare)
     kind = _shape(bare) + CAPITAL * token[0].isupper() + STOP * (bare in ENGLISH_318)
     return _ROW(own, own if stem == bare else word_hash(stem), kind)
 
 
+_stemmers = threading.local()
 _ROW = struct.Struct("=3q").pack
 _known = lru_cache(maxsize=32_768)(_facts)  # of about 200 bytes each
 
@@ -360,12 +360,24 @@ def canonical_word(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(bare))
 
 
+def english_stem(word: str) -> str:
+    """The stem of a word in lower case."""
+    stemmer = getattr(_stemmers, "english", None)
+    if stemmer is None:  # it has state, so each thread has its own
+        stemmer = _stemmers.english = Stemmer.Stemmer("english", 0)
+    stem: str = stemmer.stemWord(word)
+    return stem
+
+
 def _shape(bare: str) -> int:
     if not bare.isalpha() and any(map(str.isdigit, bare)):
         return 1 if YEAR.fullmatch(bare) else 2
     if not bare.endswith(ENDINGS):
         return 0
-    return next((i for i, e in enumerate(ENDINGS, 3) if bare.endswith(e) and len(bare) > len(e) + 2), 0)
+    for i, ending in enumerate(ENDINGS, 3):
+        if bare.endswith(ending) and len(bare) > len(ending) + 2:
+            return i
+    return 0
 
 
-_kept: Recent[str, Analysis] = Recent(lambda _, known: sys.getsizeof(known), MOST_BYTES, MOST_TEXTS)
+_kept: Recent[str, Analysis] = Recent(lambda text, _: 1024 + sys.getsizeof(text), MOST_BYTES, MOST_TEXTS)
