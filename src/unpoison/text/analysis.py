@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -52,6 +52,8 @@ _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s*]")
 """Words, and marks one by one, but for the stars of markup."""
+
+_APART: Final = re.compile(f"({TOKEN.pattern})")
 
 MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]")
 """How `SENTENCE_END` begins."""
@@ -213,16 +215,15 @@ def word_hash(word: str) -> int:
 
 def _words_of(texts: Sequence[str]) -> list[Words]:
     """All texts at once: positions are those in all of them behind each other, with a character between."""
-    places = [[m.span() for m in TOKEN.finditer(text)] for text in texts]
-    tokens = [text[a:b] for text, spans in zip(texts, places) for a, b in spans]
+    pieces = _APART.split("\n".join(texts))  # what stands between tokens, and these, by turns
+    tokens = pieces[1::2]
     short = max(map(len, tokens), default=0) <= LONGEST_KNOWN
     facts = map(_known, tokens) if short else (_known(t) if len(t) <= LONGEST_KNOWN else _facts(t) for t in tokens)
     word, stem, kind = np.frombuffer(b"".join(facts), np.int64).reshape(-1, 3).T.copy()
-    token = _edges(map(len, places))
     character = _edges(len(text) + 1 for text in texts)
+    start, end = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[:-1].reshape(-1, 2).T
+    token = np.searchsorted(start, character)
     text_of = np.repeat(np.arange(len(texts)), np.diff(token))
-    edges = np.fromiter(chain.from_iterable(chain.from_iterable(places)), np.int64, 2 * len(tokens))
-    start, end = edges.reshape(-1, 2).T + character[text_of]
     ends = [np.array(_sentence_ends(text), np.int64) + at for text, at in zip(texts, character.tolist())]
     breaks = np.unique(np.searchsorted(start, np.concatenate(ends)))
     opens = np.zeros(len(tokens) + 1, np.int64)

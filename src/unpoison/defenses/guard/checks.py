@@ -119,26 +119,21 @@ class Checks:
 
     def _crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
         """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
-        crafted = self.model.judge(question, texts, bodies, among=self.company)
         strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(as_meant)) is not None}
+        k, meanings = len(texts), list(strange.values())
+        more = [meant.text for meant in meanings]
+        crafted = self.model.judge(question, [*texts, *more], [*bodies, *more], k if self.company else 0)
         if not strange:
             return crafted
-        plain = self.model.judge(question, [meant.text for meant in strange.values()], among=False)
-        probability, alone = crafted.probability.copy(), crafted.alone.copy()
-        at = np.array(list(strange))
-        probability[at] = np.maximum(probability[at], plain.alone)
-        alone[at] = np.maximum(alone[at], plain.alone)
-        meanings = list(strange.values())
-        start = [int(meanings[n].start[first]) for n, first in zip(plain.owner, plain.start)]
-        end = [int(meanings[n].end[last - 1]) for n, last in zip(plain.owner, plain.end)]
-        return Judgement(
-            probability,
-            alone,
-            np.concatenate([crafted.owner, at[plain.owner]]),
-            np.concatenate([crafted.start, np.array(start, np.int64)]),
-            np.concatenate([crafted.end, np.array(end, np.int64)]),
-            np.concatenate([crafted.windows, plain.windows]),
-        )
+        at, plain = np.array(list(strange)), crafted.alone[k:]
+        probability, alone = crafted.probability[:k], crafted.alone[:k]
+        probability[at], alone[at] = np.maximum(probability[at], plain), np.maximum(alone[at], plain)
+        owner, start, end = crafted.owner.copy(), crafted.start.copy(), crafted.end.copy()
+        for window in np.flatnonzero(owner >= k).tolist():
+            meant = meanings[owner[window] - k]
+            start[window], end[window] = meant.start[start[window]], meant.end[end[window] - 1]
+            owner[window] = at[owner[window] - k]
+        return Judgement(probability, alone, owner, start, end, crafted.windows)
 
     def _scaled(self, probability: Matrix) -> Matrix:
         """Probabilities of a check that decides at one half, on the scale of `crafted`."""

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.defenses.guard.shared_words import products
 from unpoison.errors import OptionError
 from unpoison.kernels.trees import Trees, evaluate
 from unpoison.text.analysis import each, words_of
@@ -149,7 +150,7 @@ class Crafted:
         return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
     def judge(
-        self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None, *, among: bool = True
+        self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None, among: int | None = None
     ) -> Judgement:
         """Judge the texts of a question.
 
@@ -158,7 +159,7 @@ class Crafted:
             texts: The readings of k passages.
             bodies: The same without their titles, each the end of its text. A title is looked at as windows of its
                 own, and not as a part of the whole: headlines state things head-on whoever writes them.
-            among: Whether their company counts.
+            among: So many texts, the first, are each other's company; all where nothing is said.
 
         Complexity: linear in the words, and O(k) for each of at most `SUSPECTS` texts.
         """
@@ -179,10 +180,11 @@ class Crafted:
         alone[full] = evaluate(self.whole, rows[last[:k][full]]) - short[last[:k][full]] if full.any() else LOWEST
         owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
         np.maximum.at(alone, owner, odds)
-        together = alone
+        together, among = alone.copy(), k if among is None else among
         if among:
-            odds_among = evaluate(self.company, company(alone, wanted, spoken, k))
-            together = np.clip(odds_among, alone + self.least, alone + self.most)
+            own = alone[:among]
+            odds_among = evaluate(self.company, company(own, wanted, spoken, among))
+            together[:among] = np.clip(odds_among, own + self.least, own + self.most)
         shift = np.array([0] * k + [0] * len(titled))
         shift[:k] = [len(text) - len(body) for text, body in zip(texts, bodies)]
         return Judgement(
@@ -221,11 +223,7 @@ def company(alone: Matrix, wanted: Wanted, spoken: Spoken, k: int) -> Matrix:
     size = max(len(names), 1)
     holder, number = np.divmod(np.unique(text[keep] * size + number), size)
     words = np.maximum(np.bincount(holder, minlength=k), 1).astype(np.float64)
-    shared = np.zeros((k, len(suspects)))
-    for column, suspect in enumerate(suspects.tolist()):
-        has = np.zeros(size, bool)
-        has[number[holder == suspect]] = True
-        shared[:, column] = np.bincount(holder, has[number], k)
+    shared = products(holder, number, (k, size), suspects)
     shared[suspects, np.arange(len(suspects))] = 0
     alike = shared / np.sqrt(words[:, None] * words[suspects]) * likely
     inside = shared / words[:, None] * likely
