@@ -21,8 +21,8 @@ from guard_adaptive import questions
 from quality_cells import CANDIDATES
 from unpoison import Guard, Passage, Screening
 from unpoison.bench.attacks.base import with_question
-from unpoison.defenses.guard.checks import as_meant
 from unpoison.bench.evaluation import Context, Example, load, planted, prepend, wilson
+from unpoison.defenses.guard.checks import as_meant
 
 Edit = Callable[[str], str]
 

@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from guard_data import Sample, training_samples
 from guard_manuals import harmless_texts, manual_samples
 from unpoison.defenses.guard.crafted import LOWEST, Crafted, company
-from unpoison.text.analysis import analysis, canonical_word, word_hash
+from unpoison.text.analysis import canonical_word, word_hash, words_of
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 from unpoison.text.style import Style, root, run_codes
 
@@ -94,7 +94,7 @@ class Texts:
         every = dict.fromkeys(text for s in samples for text in s.texts) | dict.fromkeys(text for text, _ in more)
         self.texts = list(every)
         self.number = {text: i for i, text in enumerate(self.texts)}
-        self.known = [analysis(text) for text in self.texts]
+        self.known = words_of(self.texts)
         self.size = np.array([len(one.word) for one in self.known])
         self.owner = np.repeat(np.arange(len(self.known)), self.size)
         self.word, self.kind = (np.concatenate([getattr(a, n) for a in self.known]) for n in ("word", "kind"))
@@ -119,7 +119,7 @@ class Texts:
         for i, s in enumerate(self.samples):
             numbers = [self.number[text] for text in s.texts]
             spoken = Spoken.of([self.known[n] for n in numbers])
-            rows.append(beside(Wanted.of(analysis(s.question)), spoken).astype(np.float32))
+            rows.append(beside(Wanted.of(words_of([s.question])[0]), spoken).astype(np.float32))
             passage.append(self.begin[i] + spoken.owner)
             place.extend(np.arange(self.window_begin[n], self.window_begin[n + 1]) for n in numbers)
         self.columns, self.passage = np.concatenate(rows), np.concatenate(passage)
@@ -195,7 +195,7 @@ class Runs:
         held = np.concatenate([np.unique(u[inside & (u >= 0)] + (texts.owner[inside & (u >= 0)] << 32)) for u in upper])
         code, count = np.unique(held & 0xFFFFFFFF, return_counts=True)
         self.code = code[count >= FEWEST_TEXTS].astype(np.uint32)
-        blank = Style(general, self.code, np.zeros(len(self.code)), 0.0)
+        blank = Style(general, self.code, np.zeros(len(self.code)), 1.0, 0.0)
         self.places = [blank.places(c) for c in codes]
 
     def fitted(self, numbers: np.ndarray, poison: np.ndarray, weights: np.ndarray) -> Style:
@@ -214,7 +214,7 @@ class Runs:
         model = LogisticRegression(C=STRENGTH, max_iter=300, tol=1e-3).fit(table, poison, weights)
         weight = model.coef_[0]
         scale = np.abs(weight).max() / FINEST
-        return Style(self.general, self.code, np.round(weight / scale) * scale, float(model.intercept_[0]))
+        return Style(self.general, self.code, np.round(weight / scale), scale, float(model.intercept_[0]))
 
     def windows(self, style: Style) -> np.ndarray:
         """The style of every window of the distinct texts."""
@@ -352,7 +352,7 @@ def around_of(texts: Texts, own: np.ndarray) -> np.ndarray:
     for i, s in enumerate(texts.samples):
         spoken = Spoken.of([texts.known[texts.number[text]] for text in s.texts])
         scores = own[texts.begin[i] : texts.begin[i + 1]]
-        made.append(company(scores, Wanted.of(analysis(s.question)), spoken, len(s.texts)))
+        made.append(company(scores, Wanted.of(words_of([s.question])[0]), spoken, len(s.texts)))
     return np.concatenate(made)
 
 
@@ -408,13 +408,11 @@ def thresholds(texts: Texts, made: Fitted) -> list[float]:
 
 def exported(made: Fitted, bars: Sequence[float]) -> dict[str, np.ndarray]:
     """What `Crafted.of` reads."""
-    weight = made.style.weight
-    scale = np.abs(weight).max() / FINEST
     data: dict[str, Any] = {
         "general": made.style.general,
         "code": made.style.code,
-        "weight": np.round(weight / scale).astype(np.int16),
-        "style_scale": np.array([scale, made.style.base]),
+        "weight": made.style.weight.astype(np.int16),
+        "style_scale": np.array([made.style.unit, made.style.base]),
         "bounds": np.array(
             [
                 1e9 if "window" in made.without else made.handicap,

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from unpoison import Grada, Guard, Passage, Query, Screening
+from unpoison.defenses import detector
+from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.calibration import calibrated
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
+from unpoison.text import analysis, gibberish
 
 QUERY = "where do the sharks play in san jose"
 CLEAN = [
@@ -296,6 +301,29 @@ def test_one_threshold_governs_what_gibberish_costs_too() -> None:
 def screenings(count: int) -> list[Screening]:
     guard = Guard()
     return [guard.screen(QUERY, [*CLEAN[i % 5 :], *CLEAN[: i % 5], f"{POISON[i % 2]} {i}"]) for i in range(count)]
+
+
+WORK = {
+    "gibberish": [(gibberish, "gibberish_of")],
+    "crafted": [(Crafted, "judge"), (checks, "as_meant")],
+    "prompt_injection": [(detector, "injections"), (detector, "unjudged")],
+}
+
+
+@pytest.mark.parametrize("check", WORK)
+def test_a_check_that_keeps_costs_nothing(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+
+    def count(name: str, owner: Any, method: str) -> None:
+        own = getattr(owner, method)
+        monkeypatch.setattr(owner, method, lambda *args, **options: (calls.update([name]), own(*args, **options))[1])
+
+    for name, places in WORK.items():
+        for owner, method in places:
+            count(name, owner, method)
+    analysis.clear()
+    Guard(**{check: "keep"}).screen(QUERY, [*CLEAN, *PREFIXED])
+    assert set(calls) == set(WORK) - {check}
 
 
 def test_calibration_keeps_its_promise_on_what_it_saw() -> None:

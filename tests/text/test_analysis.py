@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from unpoison.text.analysis import (
     SHAPES,
     STOP,
     Analysis,
+    Words,
     analysis,
     canonical_word,
     clear,
+    each,
     word_hash,
 )
 from unpoison.text.sentences import SENTENCE_END
@@ -28,12 +31,16 @@ from unpoison.utils.recent import Recent
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."
 
 
-def same(a: Analysis, b: Analysis) -> bool:
+def words(text: str) -> Words:
+    return analysis(text).words
+
+
+def same(a: Words, b: Words) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a, b))
 
 
 def test_words_marks_and_what_they_are() -> None:
-    known = analysis("Running, the 12 Dogs of 1999")
+    known = words("Running, the 12 Dogs of 1999")
     assert known.word.tolist() == [word_hash(w) for w in ("running", ",", "the", "12", "dogs", "of", "1999")]
     assert known.stem[0] == word_hash("run")
     assert known.stem[4] == word_hash("dog")
@@ -52,13 +59,13 @@ def test_numbers_of_words_are_the_same_everywhere() -> None:
 
 
 def test_case_and_accents_are_form() -> None:
-    plain, odd = analysis("creme brulee is good"), analysis("Crème BRÛLÉE is GOOD")
+    plain, odd = words("creme brulee is good"), words("Crème BRÛLÉE is GOOD")
     assert np.array_equal(plain.word, odd.word)
     assert canonical_word("かが") == "かが"
 
 
 def test_windows_are_sentences_pairs_fours_and_the_whole() -> None:
-    known = analysis(TEXT)
+    known = words(TEXT)
     cut = [TEXT[a:b] for a, b in zip(known.start, known.end)]
     assert cut == [
         "The quick fox ran to Rome.",
@@ -72,7 +79,7 @@ def test_windows_are_sentences_pairs_fours_and_the_whole() -> None:
 
 
 def test_a_long_sentence_is_cut_into_pieces_that_overlap() -> None:
-    known = analysis(" ".join(f"w{i}" for i in range(100)))
+    known = words(" ".join(f"w{i}" for i in range(100)))
     singles = [(a, b) for a, b in zip(known.first, known.last) if b - a <= LONGEST_PART]
     assert singles[0] == (0, 32)
     assert singles[1] == (16, 48)
@@ -80,32 +87,32 @@ def test_a_long_sentence_is_cut_into_pieces_that_overlap() -> None:
 
 
 def test_a_short_sentence_belongs_to_the_next() -> None:
-    known = analysis("Dr. Smith wrote five long books. The end came soon enough for him.")
+    known = words("Dr. Smith wrote five long books. The end came soon enough for him.")
     assert known.start.tolist()[0] == 0
     assert len(known.first) == 3
 
 
 @pytest.mark.parametrize("text", ["", " ", "...", '"' * 50, "\n\n"])
 def test_without_words_there_are_no_windows(text: str) -> None:
-    assert len(analysis(text).first) == 0
+    assert len(words(text).first) == 0
 
 
 @given(st.text(max_size=300))
 def test_windows_lie_in_the_text_and_the_last_is_all(text: str) -> None:
-    known = analysis(text)
+    known = words(text)
     assert (known.first < known.last).all()
     assert (known.start < known.end).all()
-    words = np.flatnonzero(known.kind < MARK)
-    assert (len(words) == 0) == (len(known.first) == 0)
-    if len(words):
+    plain = np.flatnonzero(known.kind < MARK)
+    assert (len(plain) == 0) == (len(known.first) == 0)
+    if len(plain):
         assert known.first[-1] == 0
         assert known.last[-1] == len(known.word)
         assert known.end.max() <= len(text)
         covered = np.zeros(len(known.word), bool)
         for a, b in zip(known.first, known.last):
             covered[a:b] = True
-        assert covered[words].all()
-    assert same(known, module._analysed(text))
+        assert covered[plain].all()
+    assert same(known, module._words_of([text])[0])
 
 
 @given(st.text(alphabet="ab .!?\n\"')\u2026\u3002\uff1f\u0964", max_size=60))
@@ -115,49 +122,104 @@ def test_sentences_end_where_they_do_everywhere(text: str) -> None:
 
 @given(st.lists(st.sampled_from([TEXT, "A b c d e f g.", "Short.", "Who won the cup in 1994?"]), max_size=5))
 def test_what_stands_before_changes_no_word(parts: list[str]) -> None:
-    alone, behind = analysis(TEXT), analysis("\n".join([*parts, TEXT]))
+    alone, behind = words(TEXT), words("\n".join([*parts, TEXT]))
     n = len(alone.word)
     assert np.array_equal(behind.word[-n:], alone.word)
     assert np.array_equal(behind.kind[-n:], alone.kind)
 
 
-def test_a_text_is_analysed_once_until_it_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def lengths(seen: list[list[str]]) -> Callable[[Sequence[str]], list[int]]:
+    """A judge that notes whom it was asked for."""
+
+    def judge(texts: Sequence[str]) -> list[int]:
+        seen.append(list(texts))
+        return list(map(len, texts))
+
+    return judge
+
+
+def test_no_part_is_made_twice_and_the_order_is_the_callers() -> None:
+    seen: list[list[str]] = []
+    judge = lengths(seen)
     clear()
+    assert each(["aa", "b"], judge) == [2, 1]
+    assert each(["ccc", "b", "aa", "dddd"], judge) == [3, 1, 2, 4]
+    assert each(["b", "b"], judge) == [1, 1]
+    assert each(["e", "e"], judge) == [1, 1]
+    assert each([], judge) == []
+    assert seen == [["aa", "b"], ["ccc", "dddd"], ["e"]]
+    clear()
+    assert each(["b"], judge) == [1]
+    assert seen[3:] == [["b"]]
+
+
+def test_a_part_is_made_once_even_if_it_is_nothing() -> None:
     seen: list[str] = []
-    first = module._analysed
-    monkeypatch.setattr(module, "_analysed", lambda text: seen.append(text) or first(text))
-    assert analysis(TEXT) is analysis(TEXT)
-    assert seen == [TEXT]
+
+    def nothing(text: str) -> None:
+        seen.append(text)
+
     clear()
-    analysis(TEXT)
-    assert seen == [TEXT, TEXT]
+    for _ in range(2):
+        assert analysis(TEXT).part(nothing) is None
+    assert seen == [TEXT]
+    assert analysis(TEXT).part(len) == len(TEXT)
+    assert words(TEXT) is words(TEXT)
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_kept", Recent(module._size, 200_000, 8))
+def test_long_texts_are_looked_at_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TOGETHER", 5)
+    seen: list[list[str]] = []
+    clear()
+    assert each(["abc", "de", "f", "ghijklmn", "o"], lengths(seen)) == [3, 2, 1, 8, 1]
+    assert seen == [["abc", "de"], ["f"], ["ghijklmn"], ["o"]]
+
+
+@given(st.lists(st.text(alphabet="ab A1.!?\n\"'\u4e00\u3002", max_size=80), max_size=6))
+def test_words_do_not_depend_on_the_texts_beside(texts: list[str]) -> None:
+    together = module._words_of(texts) if texts else []
+    for text, among in zip(texts, together, strict=True):
+        assert same(module._words_of([text])[0], among)
+
+
+def test_what_is_kept_is_bounded_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: Recent[str, Analysis] = Recent(module._kept._size, 200_000, 8)
+    monkeypatch.setattr(module, "_kept", kept)
     for i in range(40):
-        analysis(f"text {i} " * 100)
-        assert len(module._kept) <= 8
-        assert module._kept._held <= 200_000
-    analysis("word " * 100_000)
-    assert module._kept._held <= 200_000
+        known = analysis(f"text {i} " * 100)
+        assert len(known.words.word) == 200
+        assert len(kept) <= 8
+        assert sum(kept._sizes.values()) == kept._held <= 200_000
+    assert len(words("word " * 100_000).word) == 100_000
+    assert kept._held <= 200_000
+
+
+def test_an_array_counts_with_all_its_numbers() -> None:
+    clear()
+    known, before = analysis("a"), module._kept._held
+    known.part(zeros)
+    assert module._kept._held >= before + 24_000
+
+
+def zeros(text: str) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(1000), np.zeros(4000)[::2]
 
 
 def test_long_words_are_not_remembered() -> None:
     module._known.cache_clear()
-    analysis("x" * 33)
+    words("x" * 33)
     assert module._known.cache_info().currsize == 0
 
 
 def test_threads_get_the_same() -> None:
     clear()
     texts = [f"{TEXT} {i}" for i in range(50)]
-    wanted = [module._analysed(text) for text in texts]
+    wanted = module._words_of(texts)
     wrong: list[int] = []
 
     def work() -> None:
         for i, text in enumerate(texts):
-            if not same(analysis(text), wanted[i]):
+            if not same(words(text), wanted[i]):
                 wrong.append(i)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -5,10 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import linear
-from unpoison.text import canonical as kernel
-from unpoison.text.alignment import UNTRACED, Edits
+from unpoison import Passage, passages
+from unpoison.text.analysis import clear
 from unpoison.text.canonical import LONGEST, Canonical, canonical
-from unpoison.utils.recent import Recent
 
 PLAIN = "The capital of Australia is Canberra, which was founded in 1913 and lies between Sydney and Melbourne."
 
@@ -197,32 +196,20 @@ HOSTILE += [
 ]
 
 
-def first_seen(text: str) -> Canonical:
-    return kernel._canonical(text, True, UNTRACED)
-
-
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_work_is_linear_in_the_length(unit: str) -> None:
-    assert linear(lambda size: first_seen(unit * (size // len(unit))))
+    assert linear(lambda size: canonical(unit * (size // len(unit))))
 
 
 def test_what_comes_again_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "A t\u200bext that nobody reads twice"
-    whole, read = first_seen(text), list[str]()
+    read = list[str]()
 
-    def counted(text: str, markup: bool, edits: Edits) -> Canonical:
+    def counted(text: str) -> Canonical:
         read.append(text)
-        return whole
+        return canonical(text)
 
-    monkeypatch.setattr(kernel, "_canonical", counted)
-    assert [canonical(text) for _ in range(3)] == [whole] * 3
-    assert read == [text]
-    canonical(text, markup=False)
-    assert read == [text] * 2
-
-
-def test_a_long_text_is_read_the_same_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "_known_texts", Recent(kernel._size, 1000))
-    text = "a\u200bb " * 200
-    assert canonical(text) == canonical(text) == first_seen(text)
-    assert len(kernel._known_texts) == 0
+    monkeypatch.setattr(passages, "canonical", counted)
+    clear()
+    for _ in range(3):
+        assert Passage("A t\u200bext that nobody reads twice").reading == "A text that nobody reads twice"
+    assert len(read) == 1

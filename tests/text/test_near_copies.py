@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.text import near_copies as kernel
-from unpoison.text.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, _candidates, _Text, near_copies
+from unpoison.text.near_copies import FEWEST_SHARED, NEIGHBOURS, SHARED, FoldedText, _candidates, near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 
@@ -108,9 +108,9 @@ def test_a_crowd_of_copies_is_one_frame() -> None:
 def test_where_one_word_makes_the_difference_not_every_pair_is_compared(
     texts: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compared, real = list[tuple[_Text, _Text]](), kernel._compared
+    compared, real = list[tuple[FoldedText, FoldedText]](), kernel._compared
 
-    def counted(left: _Text, right: _Text) -> object:
+    def counted(left: FoldedText, right: FoldedText) -> object:
         compared.append((left, right))
         return real(left, right)
 
@@ -170,10 +170,10 @@ def plainly(sets: list[set[str]]) -> set[tuple[int, int]]:
 
 @given(st.lists(st.text(alphabet="\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352 ", max_size=9), max_size=7))
 def test_no_pair_of_few_texts_is_overlooked(texts: list[str]) -> None:
-    read = [_Text(text) for text in texts]
+    read = [FoldedText(text) for text in texts]
     assert set(_candidates(read)) == plainly([set(one.words) for one in read])
 
 
 def test_in_a_crowd_the_nearest_are_compared_and_no_more() -> None:
-    pairs = list(_candidates([_Text(f"{MUSEUM} {i}") for i in range(60)]))
+    pairs = list(_candidates([FoldedText(f"{MUSEUM} {i}") for i in range(60)]))
     assert pairs == [(i, j) for i in range(60) for j in range(i + 1, min(i + 1 + NEIGHBOURS, 60))]

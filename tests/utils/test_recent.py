@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import Guard
 from unpoison.beliefs import Belief, MemoryBeliefs
+from unpoison.defenses.guard.checks import as_meant
 from unpoison.models import CachedGenerator, ScriptedGenerator, sentences
 from unpoison.models.prompts import Prompt
-from unpoison.text import analysis, canonical
+from unpoison.text import analysis
+from unpoison.text.canonical import canonical
+from unpoison.text.near_copies import FoldedText
 from unpoison.utils.recent import Recent
 
 
@@ -48,6 +52,21 @@ def test_what_was_not_used_for_longest_leaves_first() -> None:
     assert (kept.get("a"), kept.get("b"), kept.get("c")) == ("1", None, "3")
 
 
+def test_what_grows_makes_others_leave_and_itself_where_it_is_too_large() -> None:
+    kept: Recent[str, str] = Recent(lambda key, value: 4, 10)
+    kept.put("a", "1")
+    kept.put("b", "2")
+    kept.grow("a", 2)
+    assert (kept.get("a"), kept.get("b"), kept._held) == ("1", "2", 10)
+    kept.grow("b", 1)
+    assert (kept.get("a"), kept.get("b"), kept._held) == (None, "2", 5)
+    kept.grow("a", 5)
+    assert kept._held == 5
+    kept.put("c", "3")
+    kept.grow("b", 6)
+    assert (kept.get("b"), kept.get("c"), kept._held) == (None, "3", 4)
+
+
 def grown(work: object) -> int:
     """Bytes that are held after some work that were not before."""
     tracemalloc.start()
@@ -71,31 +90,29 @@ def test_long_tokens_are_not_remembered() -> None:
     assert grown(work) < 1_000_000
 
 
-@pytest.mark.parametrize("word", ["a", "\u4e00", "word"])
-def test_sentences_are_remembered_up_to_a_number_of_bytes(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 2 * 2**20
-    monkeypatch.setattr(sentences, "_split", Recent(sentences._size, most))
-    sentences._stem.cache_clear()
-
-    def work() -> None:
-        for i in range(60):
-            sentences.split(f"{i} " + f"{word} " * 1500)
-
-    assert grown(work) < 1.3 * most
-
-
-@pytest.mark.parametrize("word", ["a", "\u4e00", "w\u200brd"])
-def test_canonical_texts_are_remembered_up_to_a_number_of_characters(
-    word: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("word", ["a", "\u4e00", "word", "w\u200brd"])
+@pytest.mark.parametrize(
+    "part", [canonical, sentences._sentences, FoldedText, as_meant, lambda text: Guard().screen("which", [text, "b"])]
+)
+def test_what_is_known_of_texts_takes_a_number_of_bytes(
+    word: str, part: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = 500_000
-    monkeypatch.setattr(canonical, "_known_texts", Recent(canonical._size, most))
+    most = 2**20
+    sentences._stem.cache_clear()
+    monkeypatch.setattr(analysis, "_kept", Recent(analysis._kept._size, most))
+    whole = part.__name__ == "<lambda>"
 
-    def work() -> None:
-        for i in range(200):
-            canonical.canonical(f"{i} " + f"{word} " * 1500)
+    def work(times: int) -> None:
+        for i in range(times):
+            text = f"{i} " + f"{word} " * 750
+            if whole:
+                part(text)
+            else:
+                analysis.analysis(text).part(part)
 
-    assert grown(work) < 4 * 1.3 * most
+    work(1)
+    analysis.clear()
+    assert grown(lambda: work(10 if whole else 40)) < 1.3 * most
 
 
 def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,5 +165,5 @@ def test_words_whose_stems_are_remembered_are_short() -> None:
     sentences.stem("x" * 41)
     assert sentences._stem.cache_info().currsize == 0
     analysis._known.cache_clear()
-    analysis.analysis("x" * 33)
+    assert len(analysis.analysis("x" * 33).words.word) == 1
     assert analysis._known.cache_info().currsize == 0

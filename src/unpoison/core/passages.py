@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.errors import InputError, shown
 from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
 from unpoison.text.alignment import Region, Regions, joined
+from unpoison.text.analysis import analysis
 from unpoison.text.canonical import LONGEST, Canonical, Hidden, canonical
 from unpoison.text.redaction import MARK, redacted, traced
 
@@ -178,7 +179,7 @@ class Passage:
     @property
     def body(self) -> str:
         """The reading without its title; all of it where there is none, or where the two cannot be told apart."""
-        title = canonical(self.title).text if self.title and self.raw is not self.text else ""
+        title = analysis(self.title).part(canonical).text if self.title and self.raw is not self.text else ""
         above, below = self.reading[: len(title) + 1], self.reading[len(title) + 1 :]
         return below if below and above == f"{title}\n" else self.reading
 
@@ -214,7 +215,8 @@ class Passage:
 
     def _canonical_text(self) -> Canonical:
         if self._canonical is None:
-            object.__setattr__(self, "_canonical", redacted(self.raw, self.cuts) if self.cuts else canonical(self.raw))
+            read = redacted(self.raw, self.cuts) if self.cuts else analysis(self.raw).part(canonical)
+            object.__setattr__(self, "_canonical", read)
         assert self._canonical is not None  # noqa: S101  it was set
         return self._canonical
 

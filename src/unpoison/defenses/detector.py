@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from unpoison.models.requests import Flow, classify
 from unpoison.text.alignment import Region
+from unpoison.text.analysis import analysis, each
 from unpoison.text.prompt_injection import THRESHOLD, Injection, injection, injections, unjudged
 from unpoison.text.sentences import sentences
-from unpoison.utils.remembered import Remembered
 
 __all__ = ["BUILT_IN", "CLASSIFIER", "THRESHOLD", "Detector", "Injection", "injection", "injections", "unjudged"]
-
-_injections = Remembered(injections)
 
 LONGEST_RUN = 1_500
 """Characters of a run of sentences: some 300 words, which fit into the 512 tokens that classifiers read. What has more
@@ -45,14 +43,14 @@ class _BuiltIn:
 
     def probabilities(self, texts: Sequence[str], /) -> Flow[NDArray[np.float64]]:
         yield from ()  # a flow without requests
-        return _injections(texts)
+        return np.array(each(texts, injections), float)
 
     def worst(self, text: str, /) -> Flow[Injection]:
         yield from ()
         return injection(text)
 
     def unjudged(self, text: str, /) -> str | None:
-        return unjudged(text)
+        return analysis(text).part(unjudged)
 
 
 class _Run(NamedTuple):

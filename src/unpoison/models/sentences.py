@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
-import Stemmer
-
-from unpoison.utils.recent import Recent
+from unpoison.text.analysis import analysis, english_stem
 
 __all__ = ["STOP_WORDS", "Sentence", "bare", "split", "stem"]
 
 MAX_WORDS = 80
 """A longer sentence is cut into pieces of this many words, so that text without punctuation stays cheap to read."""
-
-CACHED = 12 * 2**20
-"""Bytes of sentences that are kept, for the same passage is read for several of its signs."""
 
 STOP_WORDS = frozenset(
     """a about above according across after against all along also although am amid among an and any are around as
@@ -44,7 +38,6 @@ _STOP = re.compile(
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca)\.$"
 )
-_stemmers = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +58,10 @@ class Sentence:
     starts: tuple[int, ...]
     distinct: frozenset[str]
 
+    def __sizeof__(self) -> int:
+        """Bytes, as measured on short words, which take most: each is a text, a stem, and places in four containers."""
+        return 500 + 8 * len(self.text) + 250 * len(self.words)
+
     def gap(self, position: int) -> str:
         """What stands between the word at `position` and the next one."""
         return self.text[self.starts[position] + len(self.words[position]) : self.starts[position + 1]]
@@ -79,13 +76,7 @@ def bare(text: str) -> str:
     return text[:-2] if text.endswith(("'s", "\u2019s")) else text
 
 
-@lru_cache(maxsize=16_384)
-def _stem(word: str) -> str:
-    stemmer = getattr(_stemmers, "english", None)
-    if stemmer is None:
-        stemmer = _stemmers.english = Stemmer.Stemmer("english")
-    stemmed: str = stemmer.stemWord(word)
-    return stemmed
+_stem = lru_cache(maxsize=16_384)(english_stem)
 
 
 def stem(word: str) -> str:
@@ -96,23 +87,12 @@ def stem(word: str) -> str:
 
 def split(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text that hold at least one word, in order; linear in its length."""
-    sentences = _split.get(text)
-    if sentences is None:
-        sentences = tuple(_sentences(text))
-        _split.put(text, sentences)
-    return sentences
+    return analysis(text).part(_sentences)
 
 
-def _size(text: str, sentences: tuple[Sentence, ...]) -> int:
-    """Bytes, as measured on short words, which take most: of each its text, its stem, and places in four containers."""
-    return 200 + 8 * len(text) + sum(500 + 250 * len(sentence.words) for sentence in sentences)
-
-
-_split: Recent[str, tuple[Sentence, ...]] = Recent(_size, CACHED)
-
-
-def _sentences(text: str) -> list[Sentence]:
-    return [sentence for line in _LINE.split(text) for piece in _pieces(line) for sentence in _sentences_in(piece)]
+def _sentences(text: str) -> tuple[Sentence, ...]:
+    pieces = (piece for line in _LINE.split(text) for piece in _pieces(line))
+    return tuple(sentence for piece in pieces for sentence in _sentences_in(piece))
 
 
 def _pieces(line: str) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.text.analysis import analysis
+from unpoison.text.analysis import each, words_of
 
 __all__ = ["LEAST", "invention_odds"]
 
@@ -34,11 +34,10 @@ def invention_odds(texts: Sequence[str]) -> Matrix:
 
     Complexity: O(words) time but for sorting.
     """
-    style = Crafted.load().style
     odds = np.full(len(texts), LEAST)
-    for i, text in enumerate(texts):
-        known = analysis(text)
-        if len(known.first):
-            each, length = style.windows(known), known.last - known.first
-            odds[i] = (each[-1] + each[length >= min(SHORTEST, length.max())].min()) / 2  # the last window is the whole
+    for i, (known, style) in enumerate(zip(words_of(texts), each(texts, Crafted.load().styles))):
+        if len(style):
+            length = known.last - known.first
+            # the last window is the whole
+            odds[i] = (style[-1] + style[length >= min(SHORTEST, length.max())].min()) / 2
     return np.asarray(np.clip(odds, LEAST, MOST))

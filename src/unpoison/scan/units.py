@@ -46,13 +46,14 @@ class Unit:
 def units_of(document: Document, number: int) -> Iterator[Unit]:
     """The stretches of a document, the whole of it however long; O(n) time, one piece in memory at a time."""
     passage = document.passage
-    title = canonical(passage.title).text if passage.title else ""
+    heading = canonical(passage.title or "")
+    title = heading.text
     shown = "" if not title or passage.text.startswith(passage.title or "") else title
     first = True
     for start, end in _pieces(passage.text):
         raw = passage.text[start:end]
         read = canonical(raw)
-        hidden = read.hidden + canonical(passage.title).hidden if first and passage.title else read.hidden
+        hidden = read.hidden + heading.hidden if first else read.hidden
         at = 0
         for body in _stretches(read.text):
             where = raw.find(body, at)

@@ -80,7 +80,7 @@ class Trace(Edits):
         self._sorted_starts: tuple[Numbers, Numbers] | None = None
 
     def sub(self, pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
-        new = by if callable(by) else lambda match: match.expand(by)
+        new = by if callable(by) else (lambda match: match.expand(by)) if "\\" in by else lambda _: by
         return self.put(text, [(match.start(), match.end(), new(match)) for match in pattern.finditer(text)])
 
     def put(self, text: str, changes: Sequence[Change]) -> str:

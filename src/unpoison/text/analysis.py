@@ -1,17 +1,22 @@
-"""What there is to know of one text before anything judges it: its words as numbers, its sentences, its windows.
+"""What is known of one text, found out once: its words as numbers, its sentences, what checks say of it alone.
 
-A text is analysed once. What is known of it is kept by its content, so that a passage that is retrieved again costs a
-look into a dictionary. Nothing here depends on a question or on other texts, and nothing is learned.
+An `Analysis` is filled part by part, by whoever needs a part first, and kept by the text's content, so that a passage
+that is retrieved again costs a look into a dictionary. Every part is a function of the text and of nothing else: not of
+a question, not of other texts. `each` asks for a part of many texts at once, which is how arrays are quick.
 """
 
 from __future__ import annotations
 
 import re
+import struct
+import sys
+import threading
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
-from typing import Final, NamedTuple
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import Stemmer
@@ -28,19 +33,27 @@ __all__ = [
     "SHAPES",
     "STOP",
     "Analysis",
+    "Words",
     "analysis",
     "canonical_word",
     "clear",
+    "each",
+    "english_stem",
     "word_hash",
+    "words_of",
 ]
 
 Numbers = NDArray[np.int64]
+
+T = TypeVar("T")
 
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Characters that are a word each: Han, hiragana, katakana."""
 
 TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SINGLE}]+)*|[^\w\s*]")
 """Words, and marks one by one, but for the stars of markup."""
+
+_APART: Final = re.compile(f"({TOKEN.pattern})")
 
 MAY_END: Final = re.compile("[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]")
 """How `SENTENCE_END` begins."""
@@ -65,17 +78,20 @@ SHAPES: Final = ("word", "year", "number", *ENDINGS)
 CAPITAL: Final = 32
 STOP: Final = 64
 MARK: Final = 128
-"""Flags of `Analysis.kind`: begins with a capital letter, is a stop word, is no word but a mark."""
+"""Flags of `Words.kind`: begins with a capital letter, is a stop word, is no word but a mark."""
 
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
-MOST_TEXTS: Final = 4096
-MOST_BYTES: Final = 64 * 2**20
+MOST_TEXTS: Final = 16_384
+MOST_BYTES: Final = 128 * 2**20
 """How much is kept: so many texts, of so many bytes together with what is known of them."""
 
+TOGETHER: Final = 65_536
+"""Characters of texts that are looked at together, which bounds memory; a longer text is looked at alone."""
 
-class Analysis(NamedTuple):
-    """One text of n words and marks.
+
+class Words(NamedTuple):
+    """The n words and marks of one text.
 
     Attributes:
         word: The number of each word in lower case without accents, and of each mark: the same number in every text.
@@ -99,16 +115,72 @@ class Analysis(NamedTuple):
     end: Numbers
 
 
-def analysis(text: str) -> Analysis:
-    """What is known of a text; made at first sight, and then kept while there is room.
+class Analysis:
+    """What is known of one text.
 
-    Time and memory linear in the text. Safe for threads.
+    Attributes:
+        text: The text.
     """
+
+    __slots__ = ("_parts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._parts: dict[Any, tuple[Any]] = {}
+
+    def part(self, make: Callable[[str], T]) -> T:
+        """What a function says of the text, which is asked once; it is known by itself, so no `lambda`."""
+        known = self._parts.get(make)
+        if known is not None:
+            return known[0]  # type: ignore[no-any-return]
+        made = make(self.text)
+        self._keep(make, made)
+        return made
+
+    @property
+    def words(self) -> Words:
+        """Its words and marks."""
+        return words_of([self.text])[0]
+
+    def _keep(self, make: object, made: object) -> None:
+        self._parts[make] = (made,)
+        _kept.grow(self.text, 128 + _bytes(made))
+
+
+def analysis(text: str) -> Analysis:
+    """What is known of a text, which is kept while there is room. Safe for threads."""
     known = _kept.get(text)
     if known is None:
-        known = _analysed(text)
+        known = Analysis(text)
         _kept.put(text, known)
     return known
+
+
+def each(texts: Sequence[str], judge: Callable[[Sequence[str]], Sequence[T] | NDArray[Any]]) -> list[T]:
+    """What a function of many texts says of each of k, asked once for those of which it said nothing yet.
+
+    Args:
+        texts: k texts.
+        judge: From n texts to n answers; what it says of a text does not depend on the others. It is asked for at most
+            `TOGETHER` characters at once.
+    """
+    known = [analysis(text) for text in texts]
+    parts = [one._parts.get(judge) for one in known]
+    if None not in parts:
+        return [part[0] for part in parts if part is not None]
+    new = {one.text: one for one, part in zip(known, parts) if part is None}
+    fresh: dict[str, T] = {}
+    for group in _groups(list(new)):
+        said = judge(group)
+        fresh.update(zip(group, said.tolist() if isinstance(said, np.ndarray) else said, strict=True))
+    for text, one in new.items():
+        one._keep(judge, fresh[text])
+    return [fresh[one.text] if part is None else part[0] for one, part in zip(known, parts)]
+
+
+def words_of(texts: Sequence[str]) -> list[Words]:
+    """The words and marks of each of k texts. Time and memory linear in the texts."""
+    return each(texts, _words_of)
 
 
 def clear() -> None:
@@ -116,31 +188,74 @@ def clear() -> None:
     _kept.clear()
 
 
+def _groups(texts: Sequence[str]) -> list[Sequence[str]]:
+    """Runs of texts of at most `TOGETHER` characters, or of one longer text."""
+    begins, size = [0], 0
+    for i, text in enumerate(texts):
+        if size and size + len(text) > TOGETHER:
+            begins.append(i)
+            size = 0
+        size += len(text)
+    return [texts[begin:end] for begin, end in zip(begins, [*begins[1:], len(texts)])]
+
+
+def _bytes(part: object) -> int:
+    """Memory of a part, roughly: a class that holds more than numbers says its own by `__sizeof__`."""
+    if isinstance(part, np.ndarray):
+        return 128 + part.nbytes
+    if isinstance(part, tuple):
+        return 64 + sum(map(_bytes, part))
+    return sys.getsizeof(part)
+
+
 def word_hash(word: str) -> int:
     """The number of a word as it is written, 63 bits, the same in every process."""
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") >> 1
 
 
-def _analysed(text: str) -> Analysis:
-    places = [m.span() for m in TOKEN.finditer(text)]
-    tokens = [text[a:b] for a, b in places]
-    count = len(tokens)
+def _words_of(texts: Sequence[str]) -> list[Words]:
+    """All texts at once: positions are those in all of them behind each other, with a character between."""
+    pieces = _APART.split("\n".join(texts))  # what stands between tokens, and these, by turns
+    tokens = pieces[1::2]
     short = max(map(len, tokens), default=0) <= LONGEST_KNOWN
     facts = map(_known, tokens) if short else (_known(t) if len(t) <= LONGEST_KNOWN else _facts(t) for t in tokens)
-    word, stem, kind = np.frombuffer(b"".join(facts), np.int64).reshape(count, 3).T.copy()
-    start, end = np.fromiter(chain.from_iterable(places), np.int64, 2 * count).reshape(count, 2).T
-    breaks = np.searchsorted(start, _sentence_ends(text))
-    opens = np.zeros(count + 1, np.int64)
+    word, stem, kind = np.frombuffer(b"".join(facts), np.int64).reshape(-1, 3).T.copy()
+    character = _edges(len(text) + 1 for text in texts)
+    start, end = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[:-1].reshape(-1, 2).T
+    token = np.searchsorted(start, character)
+    text_of = np.repeat(np.arange(len(texts)), np.diff(token))
+    ends = [np.array(_sentence_ends(text), np.int64) + at for text, at in zip(texts, character.tolist())]
+    breaks = np.unique(np.searchsorted(start, np.concatenate(ends)))
+    opens = np.zeros(len(tokens) + 1, np.int64)
     opens[breaks] = 1
-    sentence = np.cumsum(opens[:count])
+    sentence = np.cumsum(opens[:-1])
+    sentence -= sentence[token[text_of]]
     words = np.flatnonzero(kind < MARK)
-    at = np.searchsorted(words, np.unique(breaks))  # in words, of which parts are made
-    begin, close = _parts(_merged(at[(at > 0) & (at < len(words))].tolist(), len(words)))
-    first, last = _windows(begin, close)
+    begin, close = _parts(*_sentences(np.searchsorted(words, breaks), np.searchsorted(words, token)))
+    first, last = _windows(begin, close, text_of[words[begin]])
+    owner = text_of[words[first]]
     first, last = words[first], _with_marks(kind, start, end)[words[last - 1]]
-    if len(first):
-        first[-1], last[-1] = 0, count
-    return Analysis(word, stem, kind, sentence, first, last, start[first], end[last - 1])
+    window = np.searchsorted(owner, np.arange(len(texts) + 1))
+    whole = window[1:][np.diff(window) > 0] - 1  # the whole text is its last window
+    first[whole], last[whole] = token[owner[whole]], token[owner[whole] + 1]
+    begins, stops = start[first] - character[owner], end[last - 1] - character[owner]
+    first, last = first - token[owner], last - token[owner]
+    return [
+        Words(
+            *(column[a:b].copy() for column in (word, stem, kind, sentence)),
+            *(column[c:d].copy() for column in (first, last, begins, stops)),
+        )
+        for (a, b), (c, d) in zip(_pairs(token), _pairs(window))
+    ]
+
+
+def _edges(lengths: Iterable[int]) -> Numbers:
+    """Where things of these lengths begin behind each other, and the end."""
+    return np.array([0, *accumulate(lengths)], np.int64)
+
+
+def _pairs(edges: Numbers) -> Iterator[tuple[int, int]]:
+    return pairwise(edges.tolist())
 
 
 def _with_marks(kind: Numbers, start: Numbers, end: Numbers) -> Numbers:
@@ -161,53 +276,73 @@ def _sentence_ends(text: str) -> list[int]:
     return ends
 
 
-def _windows(begin: Numbers, close: Numbers) -> tuple[Numbers, Numbers]:
-    """Every so many parts in a row, and all together."""
-    count = len(begin)
-    scales = [scale for scale in SCALES if scale <= count]
-    if count and count not in scales:
-        scales.append(count)
-    first = [begin[: count - scale + 1] for scale in scales]
-    last = [close[scale - 1 :] for scale in scales]
-    return (np.concatenate(first), np.concatenate(last)) if scales else (begin, close)
+def _windows(begin: Numbers, close: Numbers, text: Numbers) -> tuple[Numbers, Numbers]:
+    """Every so many parts of a text in a row, and all of them together; texts stay behind each other.
+
+    Parts are of the words from `begin` to before `close`, and of texts that rise.
+    """
+    first, last, owner = list[Numbers](), list[Numbers](), list[Numbers]()
+    for scale in SCALES:
+        row = np.flatnonzero(text[scale - 1 :] == text[: max(len(text) - scale + 1, 0)])
+        first.append(begin[row])
+        last.append(close[row + scale - 1])
+        owner.append(text[row])
+    texts, at, parts = np.unique(text, return_index=True, return_counts=True)
+    more = ~np.isin(parts, SCALES)
+    first.append(begin[at[more]])
+    last.append(close[(at + parts - 1)[more]])
+    owner.append(texts[more])
+    order = np.argsort(np.concatenate(owner), kind="stable")
+    return np.concatenate(first)[order], np.concatenate(last)[order]
 
 
-def _merged(breaks: list[int], count: int) -> list[int]:
-    """Where parts begin, and the end: a sentence of less than `FEWEST` words is one with the next."""
-    if not count:
-        return [0]
-    begin = [0]
-    for place in breaks:
-        if place >= begin[-1] + FEWEST:
-            begin.append(place)
-    if len(begin) > 1 and count - begin[-1] < FEWEST:
-        begin.pop()
-    return [*begin, count]
+def _sentences(breaks: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
+    """The words of each sentence, from the first to before the last; one of less than `FEWEST` is one with the next.
+
+    Args:
+        breaks: The words before which one ends.
+        texts: The words before which a text begins, and their number.
+    """
+    edges, at = list[int](), 0
+    places = breaks.tolist()
+    for begin, close in _pairs(texts):
+        if begin == close:
+            continue
+        edges.append(begin)
+        own = len(edges)
+        while at < len(places) and places[at] < close:
+            if places[at] >= edges[-1] + FEWEST:
+                edges.append(places[at])
+            at += 1
+        if len(edges) > own and close - edges[-1] < FEWEST:
+            edges.pop()
+    first = np.array(edges, np.int64)
+    return first, np.append(first, texts[-1])[1:] if edges else first
 
 
-def _parts(edges: list[int]) -> tuple[Numbers, Numbers]:
+def _parts(begin: Numbers, close: Numbers) -> tuple[Numbers, Numbers]:
     """The sentences, and of those of more than `LONGEST_PART` words pieces that overlap by half."""
-    begin, close = np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64)
     half = LONGEST_PART // 2
     pieces = np.where(close - begin > LONGEST_PART, -(-(close - begin - half) // half), 1)
-    first = np.repeat(begin, pieces) + half * (np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces))
-    return first, np.where(np.repeat(pieces, pieces) > 1, np.minimum(first + LONGEST_PART, np.repeat(close, pieces)),
-                           np.repeat(close, pieces))  # fmt: skip
+    nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    first, last = np.repeat(begin, pieces) + half * nth, np.repeat(close, pieces)
+    return first, np.where(np.repeat(pieces, pieces) > 1, np.minimum(first + LONGEST_PART, last), last)
 
 
 def _facts(token: str) -> bytes:
-    """The row of a word or mark: `Analysis.word`, `stem` and `kind` as bytes, which join quicker than numbers."""
+    """The row of a word or mark: `Words.word`, `stem` and `kind` as bytes, which join quicker than numbers."""
     if not token[0].isalnum():
         own = word_hash(token)
-        return np.array([own, own, MARK], np.int64).tobytes()
+        return _ROW(own, own, MARK)
     bare = canonical_word(token)
-    # A stemmer has state and is cheap to make: one per word needs no lock.
-    stem = Stemmer.Stemmer("english", 0).stemWord(bare)
+    stem = english_stem(bare)
     own = word_hash(bare)
     kind = _shape(bare) + CAPITAL * token[0].isupper() + STOP * (bare in ENGLISH_318)
-    return np.array([own, own if stem == bare else word_hash(stem), kind], np.int64).tobytes()
+    return _ROW(own, own if stem == bare else word_hash(stem), kind)
 
 
+_stemmers = threading.local()
+_ROW = struct.Struct("=3q").pack
 _known = lru_cache(maxsize=32_768)(_facts)  # of about 200 bytes each
 
 
@@ -226,14 +361,24 @@ def canonical_word(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(bare))
 
 
+def english_stem(word: str) -> str:
+    """The stem of a word in lower case."""
+    stemmer = getattr(_stemmers, "english", None)
+    if stemmer is None:  # it has state, so each thread has its own
+        stemmer = _stemmers.english = Stemmer.Stemmer("english", 0)
+    stem: str = stemmer.stemWord(word)
+    return stem
+
+
 def _shape(bare: str) -> int:
-    if any(map(str.isdigit, bare)):
+    if not bare.isalpha() and any(map(str.isdigit, bare)):
         return 1 if YEAR.fullmatch(bare) else 2
-    return next((i for i, e in enumerate(ENDINGS, 3) if bare.endswith(e) and len(bare) > len(e) + 2), 0)
+    if not bare.endswith(ENDINGS):
+        return 0
+    for i, ending in enumerate(ENDINGS, 3):
+        if bare.endswith(ending) and len(bare) > len(ending) + 2:
+            return i
+    return 0
 
 
-def _size(text: str, known: Analysis) -> int:
-    return len(text) * 4 + sum(array.nbytes for array in known) + 1024
-
-
-_kept: Recent[str, Analysis] = Recent(_size, MOST_BYTES, MOST_TEXTS)
+_kept: Recent[str, Analysis] = Recent(lambda text, _: 1024 + sys.getsizeof(text), MOST_BYTES, MOST_TEXTS)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.analysis import MARK, STOP, Analysis
+from unpoison.text.analysis import MARK, STOP, Words
 from unpoison.text.style import FACTOR, ranges
 
 __all__ = ["COLUMNS", "Spoken", "Wanted", "beside"]
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     phrases: Numbers
 
     @classmethod
-    def of(cls, question: Analysis) -> Self:
+    def of(cls, question: Words) -> Self:
         """At most `MOST` of each."""
         word = question.kind < MARK
         stems, stop = question.stem[word], (question.kind[word] & STOP) > 0
@@ -56,7 +56,7 @@ class Spoken(NamedTuple):
     begin: Numbers
 
     @classmethod
-    def of(cls, texts: Sequence[Analysis]) -> Self:
+    def of(cls, texts: Sequence[Words]) -> Self:
         """All windows of k texts, at least one."""
         kind = np.concatenate([text.kind for text in texts])
         word = kind < MARK

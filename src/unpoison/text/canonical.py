@@ -9,21 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from operator import add, attrgetter
+from sys import getsizeof
 
 from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.encoded import decoded
 from unpoison.text.invisible import blanks, composed, hidden_words, invisible, unmarked
 from unpoison.text.look_alikes import one_script
 from unpoison.text.markup import entities, tags, uncommented, unmarkable
-from unpoison.utils.recent import Recent
 
 __all__ = ["LONGEST", "Canonical", "Hidden", "canonical"]
 
 LONGEST = 1_000_000
 """Characters of one raw text that are read; what lies beyond is neither judged nor sent to a model by us."""
-
-REMEMBERED = 8_000_000
-"""Characters of texts that were read, raw and canonical, that are kept for when they come again."""
 
 ROUNDS = 8
 """What hides in what is hidden is looked for again, this often; deeper nesting loses its signs."""
@@ -108,12 +105,8 @@ class Canonical:
     text: str
     hidden: Hidden
 
-
-def _size(key: tuple[str, bool], value: Canonical) -> int:
-    return len(key[0]) + len(value.text)
-
-
-_known_texts: Recent[tuple[str, bool], Canonical] = Recent(_size, REMEMBERED, entries=10_000)
+    def __sizeof__(self) -> int:
+        return 400 + getsizeof(self.text)
 
 
 def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Canonical:
@@ -137,19 +130,8 @@ def canonical(text: str, *, markup: bool = True, edits: Edits = UNTRACED) -> Can
     Returns:
         The canonical text and what was hidden. `canonical(canonical(text).text).text` is the same text.
 
-    Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read; O(1) for one of the last
-    texts, of at most `REMEMBERED` characters, but for its hash.
+    Complexity: O(n) time and memory for n characters, of which at most `LONGEST` are read.
     """
-    if edits is not UNTRACED:
-        return _canonical(text, markup, edits)
-    known = _known_texts.get((text, markup))
-    if known is None:
-        known = _canonical(text, markup, edits)
-        _known_texts.put((text, markup), known)
-    return known
-
-
-def _canonical(text: str, markup: bool, edits: Edits) -> Canonical:
     unread = max(len(text) - LONGEST, 0)
     text = edits.cut(text, 0, LONGEST)
     hidden = Hidden(unread=unread) if unread else NOTHING

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, combinations, repeat
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 from unpoison.text.answers import relation
 from unpoison.text.stopwords import ENGLISH_318
 
-__all__ = ["Frame", "near_copies"]
+__all__ = ["FoldedText", "Frame", "near_copies"]
 
 SHARED = 0.75
 """Share of their distinct words that near-copies have in common, of the text that has more of them."""
@@ -75,12 +75,16 @@ class Frame(NamedTuple):
     slots: int
 
 
-class _Text:
+class FoldedText:
     """A text as words, folded."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.words = list(map(str.casefold, _WORD.findall(text)))
+        self.distinct = frozenset(self.words)
+
+    def __sizeof__(self) -> int:
+        return 600 + 4 * len(self.text) + 300 * len(self.words)
 
     @cached_property
     def pairs(self) -> list[tuple[str, ...]]:
@@ -116,7 +120,7 @@ class _Difference(NamedTuple):
     right: tuple[int, int]
 
 
-def near_copies(texts: Sequence[str]) -> list[Frame]:
+def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = FoldedText) -> list[Frame]:
     """Find what near-copies disagree on.
 
     Two texts are near-copies if they share `SHARED` of their words, in the same order, but for at most
@@ -126,6 +130,7 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
 
     Args:
         texts: Any number; empty ones are near-copies of nothing.
+        read: Folds a text, or knows it folded.
 
     Returns:
         Frames with the fewest open places first, then in the order of their first text. Texts that are equal word by
@@ -134,23 +139,23 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
 
     Complexity: O(n log n) time for n words in all, times at most `CANDIDATES`; texts that share less are not compared.
     """
-    read = [_Text(text) for text in texts]
+    folded = [read(text) for text in texts]
     copies: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for i, text in enumerate(read):
+    for i, text in enumerate(folded):
         copies[tuple(text.words)].append(i)
     firsts = [where[0] for where in copies.values()]
     frames: dict[tuple[str | None, ...], tuple[dict[int, str], int]] = {}
     settled: dict[int, set[tuple[str | None, ...]]] = defaultdict(set)  # by text, where one word makes the difference
-    for left, right in _candidates([read[i] for i in firsts]):
+    for left, right in _candidates([folded[i] for i in firsts]):
         first, second = firsts[left], firsts[right]
         if not settled[first].isdisjoint(settled[second]):
             continue  # their words can only be different in the same place
-        compared = _compared(read[first], read[second])
+        compared = _compared(folded[first], folded[second])
         if compared is None:
             continue
         fillings, _ = frames.setdefault(compared.shared, ({}, compared.shared.count(None)))
         for i, filling in ((first, compared.left), (second, compared.right)):
-            fillings.update(dict.fromkeys(copies[tuple(read[i].words)], filling))
+            fillings.update(dict.fromkeys(copies[tuple(folded[i].words)], filling))
             if compared.one_word:
                 settled[i].add(compared.shared)
     ranked = [Frame(dict(sorted(fillings.items())), slots) for fillings, slots in frames.values()]
@@ -162,13 +167,13 @@ def near_copies(texts: Sequence[str]) -> list[Frame]:
     return [frame for frame in ranked if any(fewest_slots[i] == frame.slots for i in frame.fillings)]
 
 
-def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
+def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
     """Pairs of texts that share enough words.
 
     Of two such texts, each with its words in one order, the rarest first, one of the first quarter of each is shared:
     so only those are looked up.
     """
-    sets = [set(text.words) for text in read]
+    sets = [text.distinct for text in read]
     if len(sets) <= FEW:
         enough = [max(FEWEST_SHARED, SHARED * len(own)) for own in sets]
         pairs = combinations(range(len(sets)), 2)
@@ -189,7 +194,7 @@ def _candidates(read: Sequence[_Text]) -> Iterator[tuple[int, int]]:
         has[shared_ranks[i]] = False
 
 
-def _most_in_common(sets: Sequence[set[str]], shared_ranks: Sequence[NDArray[np.int64]]) -> dict[int, list[int]]:
+def _most_in_common(sets: Sequence[frozenset[str]], shared_ranks: Sequence[NDArray[np.int64]]) -> dict[int, list[int]]:
     """For each text, in order, the later ones with which it has most rare words in common, at most `CANDIDATES`.
 
     Args:
@@ -227,7 +232,7 @@ def _counted(text: NDArray[np.int64], group: NDArray[np.int64], number: int) -> 
     return most
 
 
-def _compared(left: _Text, right: _Text) -> _Compared | None:
+def _compared(left: FoldedText, right: FoldedText) -> _Compared | None:
     """Where two near-copies differ in what counts; None where they do not, or are not near-copies."""
     differences = _differences(left, right)
     if differences is None:
@@ -250,7 +255,7 @@ def _compared(left: _Text, right: _Text) -> _Compared | None:
     return _Compared(tuple(frame), ours, theirs, one_word)
 
 
-def _differences(one: _Text, other: _Text) -> list[_Difference] | None:
+def _differences(one: FoldedText, other: FoldedText) -> list[_Difference] | None:
     """Where two texts differ in their words; None where they differ in too much. Linear time."""
     left, right = one.words, other.words
     n, m = len(left), len(right)
@@ -299,7 +304,7 @@ def _differ(left: str, right: str) -> bool:
     return len(ours) == len(theirs) == 1 and not alike and max(len(left), len(right)) > SHORT_WORD
 
 
-def _with_unit(text: _Text, words: tuple[int, int], filling: str) -> str:
+def _with_unit(text: FoldedText, words: tuple[int, int], filling: str) -> str:
     """A bare number with the word behind it, which is often its unit: "30 days"."""
     last = words[1]
     if (

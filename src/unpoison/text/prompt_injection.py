@@ -240,14 +240,20 @@ def unjudged(text: str) -> str | None:
     """
     if text.isascii():
         return None
-    counts = {name: sum(map(len, runs.findall(text))) for name, runs in _unjudged_scripts().items()}
+    every, scripts = _unjudged_scripts()
+    letters_of_all = "".join(every.findall(text))
+    if len(letters_of_all) < FEWEST_LETTERS:
+        return None
+    counts = {name: sum(map(len, runs.findall(letters_of_all))) for name, runs in scripts.items()}
     name, letters = max(counts.items(), key=itemgetter(1))
     return name if letters >= FEWEST_LETTERS else None
 
 
 @cache
-def _unjudged_scripts() -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(f"[{ranges}]+") for name, ranges in UNJUDGED.items()}
+def _unjudged_scripts() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+    """Runs of letters of any of them, and of each."""
+    each = {name: re.compile(f"[{ranges}]+") for name, ranges in UNJUDGED.items()}
+    return re.compile(f"[{''.join(UNJUDGED.values())}]+"), each
 
 
 def _meant(text: str) -> Respelled | None:

@@ -6,13 +6,14 @@ learned of a topic. A text's style is a sum over its runs of one to three, over 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.analysis import CAPITAL, MARK, SHAPES, Analysis
+from unpoison.text.analysis import CAPITAL, MARK, SHAPES, Words
 
 __all__ = ["LONGEST_RUN", "Style", "ranges", "root", "run_codes"]
 
@@ -34,25 +35,34 @@ class Style(NamedTuple):
     Attributes:
         general: The numbers of the words that count as themselves, rising, the upper 32 bits.
         code: The runs that say anything, rising, the upper 32 bits, shape (f,).
-        weight: What each says, shape (f,).
+        weight: What each says, whole numbers, whose sums are exact whatever stands before; shape (f,).
+        unit: The log-odds of a weight of 1.
         base: What is added once.
     """
 
     general: NDArray[np.uint32]
     code: NDArray[np.uint32]
     weight: Matrix
+    unit: float
     base: float
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Read what `benchmarks/train_crafted.py` wrote."""
         scale, base = (float(value) for value in data["style_scale"])
-        return cls(data["general"], data["code"], data["weight"].astype(np.float64) * scale, base)
+        return cls(data["general"], data["code"], data["weight"].astype(np.float64), scale, base)
 
-    def windows(self, known: Analysis) -> Matrix:
-        """The style of each window, shape (w,). O(n log f) time."""
-        codes = run_codes(known.word, known.kind, known.sentence, self.general)
-        return self.sums([self.places(code) for code in codes], known.first, known.last)
+    def windows(self, texts: Sequence[Words]) -> list[Matrix]:
+        """The style of each window of k texts, shape (w,) each. O(n log f) time."""
+        words, windows = ([0, *accumulate(len(text[i]) for text in texts)] for i in (0, -1))
+        apart = np.repeat(np.arange(len(texts)) << 32, np.diff(words))
+        word, kind, sentence = (np.concatenate([text[i] for text in texts]) for i in (0, 2, 3))
+        codes = run_codes(word, kind, sentence + apart, self.general)
+        behind = np.repeat(words[:-1], np.diff(windows))
+        first = np.concatenate([text.first for text in texts]) + behind
+        last = np.concatenate([text.last for text in texts]) + behind
+        style = self.sums([self.places(code) for code in codes], first, last)
+        return [style[begin:end].copy() for begin, end in pairwise(windows)]
 
     def places(self, codes: Codes) -> Numbers:
         """Where the runs stand in `code`, -1 for none."""
@@ -66,7 +76,7 @@ class Style(NamedTuple):
         padded = np.append(self.weight, 0.0)  # place -1
         for shorter, place in enumerate(places):
             total += ranges(padded[place], first, np.maximum(last - shorter, first))
-        return np.asarray(total / root(last - first) + self.base)
+        return np.asarray(total * self.unit / root(last - first) + self.base)
 
 
 def root(lengths: Numbers) -> Matrix:

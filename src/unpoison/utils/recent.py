@@ -25,6 +25,7 @@ class Recent(Generic[K, V]):
     def __init__(self, size: Callable[[K, V], int], most: int, entries: int | None = None) -> None:
         self._size, self._most, self._entries = size, most, entries
         self._values: OrderedDict[K, V] = OrderedDict()
+        self._sizes: dict[K, int] = {}  # what is kept may grow
         self._held = 0
         self._lock = Lock()
 
@@ -43,21 +44,35 @@ class Recent(Generic[K, V]):
             self._drop(key)
             if size > self._most:
                 return
-            self._values[key] = value
+            self._values[key], self._sizes[key] = value, size
             self._held += size
-            while self._held > self._most or (self._entries is not None and len(self._values) > self._entries):
-                self._drop(next(iter(self._values)))
+            self._make_room()
+
+    def grow(self, key: K, by: int) -> None:
+        """Say that a value, where it is still kept, takes so many bytes more, and forget others for it."""
+        with self._lock:
+            if key not in self._sizes:
+                return
+            self._sizes[key] += by
+            self._held += by
+            if self._sizes[key] > self._most:
+                self._drop(key)
+            self._make_room()
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._values.clear()
+            self._sizes.clear()
             self._held = 0
 
     def __len__(self) -> int:
         return len(self._values)
 
+    def _make_room(self) -> None:
+        while self._held > self._most or (self._entries is not None and len(self._values) > self._entries):
+            self._drop(next(iter(self._values)))
+
     def _drop(self, key: K) -> None:
-        value = self._values.pop(key, None)
-        if value is not None:
-            self._held -= self._size(key, value)
+        self._values.pop(key, None)
+        self._held -= self._sizes.pop(key, 0)

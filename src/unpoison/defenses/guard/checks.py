@@ -18,11 +18,10 @@ from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Window
 from unpoison.defenses.injection_cuts import hidden_spans
 from unpoison.text import gibberish
+from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import Respelled, respelled
 from unpoison.text.stopwords import ENGLISH_318
 from unpoison.types import Passage, Span
-from unpoison.utils.recent import Recent
-from unpoison.utils.remembered import Remembered
 
 __all__ = ["ACTIONS", "Action", "Checks", "Look", "finding"]
 
@@ -43,18 +42,9 @@ FARTHEST = 30.0
 """Log-odds beyond which nothing is told apart."""
 
 
-_gibberish = Remembered(gibberish.gibberish_of)
-
-_meanings: Recent[str, tuple[Respelled | None]] = Recent(lambda text, _: 8 * len(text) + 256, 16 * 2**20, 4096)
-
-
 def as_meant(text: str) -> Respelled | None:
-    """What of a text is spelt or laid out strangely, as it is meant; None where nothing is. Kept by content."""
-    known = _meanings.get(text)
-    if known is None:
-        known = (respelled(text, ENGLISH_318, accents=True),)
-        _meanings.put(text, known)
-    return known[0]
+    """What of a text is spelt or laid out strangely, as it is meant; None where nothing is."""
+    return respelled(text, ENGLISH_318, accents=True)
 
 
 class Look(NamedTuple):
@@ -101,15 +91,14 @@ class Checks:
     def look(self, question: str, passages: Sequence[Passage]) -> Look:
         """All checks, on what is left of the passages. O(n) time for n characters, and what `crafted` takes."""
         texts = [passage.reading for passage in passages]
-        crafted = self._crafted(question, texts, [passage.body for passage in passages])
-        if not self.company:
-            crafted = crafted._replace(probability=crafted.alone)
-        by_check = {
-            "hidden": np.array([float(bool(passage.hidden)) for passage in passages]),
-            "gibberish": self._scaled(self._gibberish(texts)),
-            "crafted": crafted.probability,
-        }
-        by_check = {name: values for name, values in by_check.items() if self.actions[name] != "keep"}
+        crafted, by_check = Judgement.nothing(len(texts)), dict[str, Matrix]()
+        if self.actions["hidden"] != "keep":
+            by_check["hidden"] = np.array([float(bool(passage.hidden)) for passage in passages])
+        if self.actions["gibberish"] != "keep":
+            by_check["gibberish"] = self._scaled(np.array(each(texts, gibberish.gibberish_of), float))
+        if self.actions["crafted"] != "keep":
+            crafted = self._crafted(question, texts, [passage.body for passage in passages])
+            by_check["crafted"] = crafted.probability
         acting = [name for name in by_check if self._acts(name)]
         table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
         probability = table.max(axis=0, initial=0.0)
@@ -130,29 +119,21 @@ class Checks:
 
     def _crafted(self, question: str, texts: Sequence[str], bodies: Sequence[str]) -> Judgement:
         """What `crafted` says of the texts as they are written, and of strange spellings as they are meant."""
-        crafted = self.model.judge(question, texts, bodies)
-        strange = {i: meant for i, text in enumerate(texts) if (meant := as_meant(text)) is not None}
+        strange = {i: meant for i, text in enumerate(texts) if (meant := analysis(text).part(as_meant)) is not None}
+        k, meanings = len(texts), list(strange.values())
+        more = [meant.text for meant in meanings]
+        crafted = self.model.judge(question, [*texts, *more], [*bodies, *more], k if self.company else 0)
         if not strange:
             return crafted
-        plain = self.model.judge(question, [meant.text for meant in strange.values()])
-        probability, alone = crafted.probability.copy(), crafted.alone.copy()
-        at = np.array(list(strange))
-        probability[at] = np.maximum(probability[at], plain.alone)
-        alone[at] = np.maximum(alone[at], plain.alone)
-        meanings = list(strange.values())
-        start = [int(meanings[n].start[first]) for n, first in zip(plain.owner, plain.start)]
-        end = [int(meanings[n].end[last - 1]) for n, last in zip(plain.owner, plain.end)]
-        return Judgement(
-            probability,
-            alone,
-            np.concatenate([crafted.owner, at[plain.owner]]),
-            np.concatenate([crafted.start, np.array(start, np.int64)]),
-            np.concatenate([crafted.end, np.array(end, np.int64)]),
-            np.concatenate([crafted.windows, plain.windows]),
-        )
-
-    def _gibberish(self, texts: Sequence[str]) -> Matrix:
-        return np.zeros(len(texts)) if self.actions["gibberish"] == "keep" else _gibberish(texts)
+        at, plain = np.array(list(strange)), crafted.alone[k:]
+        probability, alone = crafted.probability[:k], crafted.alone[:k]
+        probability[at], alone[at] = np.maximum(probability[at], plain), np.maximum(alone[at], plain)
+        owner, start, end = crafted.owner.copy(), crafted.start.copy(), crafted.end.copy()
+        for window in np.flatnonzero(owner >= k).tolist():
+            meant = meanings[owner[window] - k]
+            start[window], end[window] = meant.start[start[window]], meant.end[end[window] - 1]
+            owner[window] = at[owner[window] - k]
+        return Judgement(probability, alone, owner, start, end, crafted.windows)
 
     def _scaled(self, probability: Matrix) -> Matrix:
         """Probabilities of a check that decides at one half, on the scale of `crafted`."""

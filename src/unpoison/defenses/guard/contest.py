@@ -19,8 +19,9 @@ from unpoison.defenses.guard.consensus import COPY
 from unpoison.models.prompts import informative
 from unpoison.models.questions import read_question
 from unpoison.models.requests import Flow, read, relate
+from unpoison.text.analysis import analysis
 from unpoison.text.answers import Relation, relation
-from unpoison.text.near_copies import Frame, near_copies
+from unpoison.text.near_copies import FoldedText, Frame, near_copies
 from unpoison.types import Contest, Rival
 
 __all__ = ["MOST_READ", "ReadAnswers", "contests", "copied", "read_through"]
@@ -97,7 +98,7 @@ def contests(
     Returns:
         At most `MOST_CONTESTS`.
     """
-    frames = near_copies(texts)
+    frames = near_copies(texts, lambda text: analysis(text).part(FoldedText))
     copies = copied(texts, frames, overlap)
     answers = {i: answer for i, answer in read_answers.answers.items() if informative(answer)}
     keys, worded = _pairs(answers)

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.trees import Trees, evaluate
+from unpoison.defenses.guard.shared_words import products
 from unpoison.errors import OptionError
-from unpoison.text.analysis import Analysis, analysis
+from unpoison.text.analysis import Words, each, words_of
 from unpoison.text.asked import Spoken, Wanted, beside
 from unpoison.text.style import Style
-from unpoison.utils.recent import Recent
 
 __all__ = ["Crafted", "Judgement", "company"]
 
@@ -57,9 +57,6 @@ the less its style says: a true answer of one line is written as a false one is.
 SUSPECTS: Final = 64
 """So many texts of a set, the most suspicious, can make others more suspicious."""
 
-MOST_KEPT: Final = 16 * 2**20
-"""Bytes of styles that are kept."""
-
 
 class Judgement(NamedTuple):
     """What k texts look like.
@@ -78,6 +75,12 @@ class Judgement(NamedTuple):
     start: Numbers
     end: Numbers
     windows: Matrix
+
+    @classmethod
+    def nothing(cls, k: int) -> Self:
+        """Of k texts at which nobody looked."""
+        number, none = np.zeros(k), np.zeros(0, np.int64)
+        return cls(number, number, none, none, none, np.zeros(0))
 
     def suspicious(self, i: int, threshold: float) -> list[tuple[int, int, float]]:
         """The windows of a text above a threshold: start, end, probability; the most suspicious one first."""
@@ -111,10 +114,6 @@ class Crafted:
     damage: tuple[float, ...]
     thresholds: tuple[float, ...]
     calibration: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_styles", Recent[str, Matrix](lambda key, value: 4 * len(key) + value.nbytes + 256,
-                                                                MOST_KEPT))  # fmt: skip
 
     @classmethod
     @cache
@@ -154,7 +153,9 @@ class Crafted:
             )
         return float(np.interp(damage / MARGIN, self.damage, self.thresholds))
 
-    def judge(self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None) -> Judgement:
+    def judge(
+        self, question: str, texts: Sequence[str], bodies: Sequence[str] | None = None, among: int | None = None
+    ) -> Judgement:
         """Judge the texts of a question.
 
         Args:
@@ -162,20 +163,19 @@ class Crafted:
             texts: The readings of k passages.
             bodies: The same without their titles, each the end of its text. A title is looked at as windows of its
                 own, and not as a part of the whole: headlines state things head-on whoever writes them.
+            among: So many texts, the first, are each other's company; all where nothing is said.
 
         Complexity: linear in the words, and O(k) for each of at most `SUSPECTS` texts.
         """
         if not texts:
-            nothing, none = np.zeros(0), np.zeros(0, np.int64)
-            return Judgement(nothing, nothing, none, none, none, nothing)
+            return Judgement.nothing(0)
         bodies = texts if bodies is None else bodies
         bodies = [body or text for text, body in zip(texts, bodies, strict=True)]
         titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
-        k, known = len(texts), [analysis(part) for part in parts]
-        wanted, spoken = Wanted.of(analysis(question)), Spoken.of(known)
-        style = np.concatenate([self._style(part, one) for part, one in zip(parts, known)])
-        rows = np.column_stack([style, beside(wanted, spoken)])
+        k, known = len(texts), words_of(parts)
+        wanted, spoken = Wanted.of(words_of([question])[0]), Spoken.of(known)
+        rows = np.column_stack([np.concatenate(each(parts, self.styles)), beside(wanted, spoken)])
         short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
         odds = evaluate(self.window, rows) - self.handicap - short
         last = np.cumsum([len(one.first) for one in known]) - 1  # the whole text is its last window
@@ -187,8 +187,11 @@ class Crafted:
         if apart:
             odds[apart] = np.maximum(odds[apart], evaluate(self.whole, rows[apart]) - short[apart])
         np.maximum.at(alone, owner, odds)
-        around = company(alone, wanted, spoken, k)
-        together = np.clip(evaluate(self.company, around), alone + self.least, alone + self.most)
+        together, among = alone.copy(), k if among is None else among
+        if among:
+            own = alone[:among]
+            odds_among = evaluate(self.company, company(own, wanted, spoken, among))
+            together[:among] = np.clip(odds_among, own + self.least, own + self.most)
         shift = np.array([0] * k + [0] * len(titled))
         shift[:k] = [len(text) - len(body) for text, body in zip(texts, bodies)]
         return Judgement(
@@ -200,17 +203,12 @@ class Crafted:
             windows=_probability(odds),
         )
 
-    def _style(self, text: str, known: Analysis) -> Matrix:
-        """The style of each window, kept by content."""
-        kept: Recent[str, Matrix] = self._styles  # type: ignore[attr-defined]
-        style = kept.get(text)
-        if style is None:
-            style = self.style.windows(known)
-            kept.put(text, style)
-        return style
+    def styles(self, texts: Sequence[str]) -> list[Matrix]:
+        """The style of each window of k texts, shape (w,) each."""
+        return self.style.windows(words_of(texts))
 
 
-def _apart(known: Sequence[Analysis], k: int, last: Numbers) -> list[int]:
+def _apart(known: Sequence[Words], k: int, last: Numbers) -> list[int]:
     """Windows that are judged as texts: long titles, and both ends of long texts; `last` is the last of each text."""
     titles = [int(last[n]) for n in range(k, len(known)) if len(known[n].word) > LONG_TITLE]
     parts = {
@@ -242,11 +240,7 @@ def company(alone: Matrix, wanted: Wanted, spoken: Spoken, k: int) -> Matrix:
     size = max(len(names), 1)
     holder, number = np.divmod(np.unique(text[keep] * size + number), size)
     words = np.maximum(np.bincount(holder, minlength=k), 1).astype(np.float64)
-    shared = np.zeros((k, len(suspects)))
-    for column, suspect in enumerate(suspects.tolist()):
-        has = np.zeros(size, bool)
-        has[number[holder == suspect]] = True
-        shared[:, column] = np.bincount(holder, has[number], k)
+    shared = products(holder, number, (k, size), suspects)
     shared[suspects, np.arange(len(suspects))] = 0
     alike = shared / np.sqrt(words[:, None] * words[suspects]) * likely
     inside = shared / words[:, None] * likely

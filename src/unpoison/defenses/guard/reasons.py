@@ -13,7 +13,7 @@ from unpoison.defenses.guard.checks import LONGEST_QUOTE, Look, finding
 from unpoison.defenses.guard.consensus import Opinion
 from unpoison.defenses.guard.redaction import Redaction
 from unpoison.defenses.injection_cuts import FEWEST_WORDS
-from unpoison.core.reasons import Clause, Reason, quotable
+from unpoison.text.analysis import analysis
 from unpoison.types import Passage
 
 __all__ = ["REMARKABLE", "reasons"]
@@ -75,12 +75,16 @@ def _of_checks(look: Look, cut: Redaction, passage: Passage, i: int) -> Reason:
         return Reason.of("crafted.kept", probability=probability, clauses=_signs(look, passage, i))
     if not look.by_check:
         return Reason.of("guard.unchecked")
-    foreign = sum(map(str.isalpha, FOREIGN.findall(passage.reading))) if not passage.reading.isascii() else 0
-    if 2 * foreign > sum(map(str.isalpha, passage.reading)):
+    if not passage.reading.isascii() and analysis(passage.reading).part(_mostly_foreign):
         return Reason.of("guard.unjudged", probability=probability)
     if sum(any(map(str.isalpha, word)) for word in passage.reading.split()) < FEWEST_WORDS:
         return Reason.of("guard.too_short", probability=probability)
     return Reason.of("guard.unremarkable", probability=probability)
+
+
+def _mostly_foreign(text: str) -> bool:
+    """Whether the checks can read less than half of its letters."""
+    return 2 * sum(map(str.isalpha, FOREIGN.findall(text))) > sum(map(str.isalpha, text))
 
 
 def _condemned(look: Look, passage: Passage, i: int, hides: list[Clause]) -> Reason:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.analysis import MARK, STOP, analysis
+from unpoison.text.analysis import MARK, STOP, words_of
 from unpoison.text.asked import COLUMNS, Spoken, Wanted, beside
 
-__all__ = ["coverage", "overlap"]
+__all__ = ["coverage", "overlap", "products"]
 
 Matrix = NDArray[np.float64]
 
@@ -22,8 +22,8 @@ def coverage(question: str, texts: Sequence[str]) -> Matrix:
     """The highest share of the question's words in a stretch of each of k texts, shape (k,). O(n) time."""
     highest = np.zeros(len(texts))
     if texts:
-        spoken = Spoken.of([analysis(text) for text in texts])
-        shares = beside(Wanted.of(analysis(question)), spoken)[:, COLUMNS.index("coverage")]
+        spoken = Spoken.of(words_of(texts))
+        shares = beside(Wanted.of(words_of([question])[0]), spoken)[:, COLUMNS.index("coverage")]
         np.maximum.at(highest, spoken.owner, shares)
     return highest
 
@@ -33,7 +33,7 @@ def overlap(question: str, texts: Sequence[str]) -> Matrix:
 
     The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
     """
-    every, asked = [analysis(text) for text in texts], analysis(question).stem
+    every, asked = words_of(texts), words_of([question])[0].stem
     if not every:
         return np.zeros((0, 0))
     stem = np.concatenate([known.stem for known in every])
@@ -47,18 +47,23 @@ def overlap(question: str, texts: Sequence[str]) -> Matrix:
     holder, number = holder[new], number[new]
     counts = np.bincount(holder, minlength=len(every))
     common = np.bincount(number, minlength=size)[number] > 1
-    shared = _products(holder[common], number[common], (len(every), size))
+    shared = products(holder[common], number[common], (len(every), size))
     np.fill_diagonal(shared, 0)
     return np.asarray(shared / np.sqrt(np.maximum(counts[:, None] * counts, 1)))
 
 
-def _products(row: NDArray[np.int64], column: NDArray[np.int64], shape: tuple[int, int]) -> Matrix:
-    """How many columns each two rows have in common, shape (rows, rows)."""
+def products(
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    shape: tuple[int, int],
+    others: slice | NDArray[np.int64] = slice(None),
+) -> Matrix:
+    """How many columns rows have in common with some of them, at first with all; shape (rows, others)."""
     if shape[0] * shape[1] <= DENSE_CELLS:
         table = np.zeros(shape)
         table[row, column] = 1
-        return table @ table.T
+        return table @ table[others].T
     from scipy.sparse import csr_array
 
     sparse = csr_array((np.ones(len(row)), (row, column)), shape=shape)
-    return np.asarray((sparse @ sparse.T).toarray(), float)
+    return np.asarray((sparse @ sparse[others].T).toarray(), float)
