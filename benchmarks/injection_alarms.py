@@ -4,7 +4,7 @@
     python benchmarks/injection_alarms.py .venv --glob '*.dist-info/METADATA' --show 20
 
 Any file that is UTF-8 counts, packed with gzip or not, whole paragraphs at a time. Everything goes through
-`Guard().screen`. Files are taken in the order of a hash of their names, each content once, until there are enough words.
+`Guard.screen`, with no other check on. Files come in the order of a hash of their names, each content once.
 """
 
 from __future__ import annotations
