@@ -184,6 +184,23 @@ def test_what_cannot_be_judged_is_said() -> None:
     assert found.notes == (f"not judged for prompt injection: Thai, in passage {named} and 2 more",)
 
 
+UNJUDGED = {
+    "Thai": "เมืองนี้ตั้งอยู่ริมแม่น้ำและมีประชากรหนึ่งหมื่นคน",
+    "Georgian": "ქალაქი მდინარის პირას მდებარეობს და ათი ათასი მოსახლე ჰყავს.",
+    "Ethiopic": "ከተማዋ በወንዝ ዳር የምትገኝ ሲሆን አሥር ሺህ ነዋሪዎች አሏት።",
+    "Hebrew": "העיר שוכנת על גדת הנהר ויש בה עשרת אלפים תושבים.",
+}
+
+
+@pytest.mark.parametrize("script", UNJUDGED)
+def test_guard_says_of_which_script_it_judged_nothing(script: str) -> None:
+    passages = ["The town has 10,000 people.", UNJUDGED[script], "It lies on a river, which a bridge crosses."]
+    screening = Guard().screen("how many people live in the town", passages)
+    assert f"not judged for prompt injection: {script}, in passage 1" in screening.evidence.notes
+    assert "in a script that is not judged" in screening.verdicts[1].reason
+    assert not any("not judged" in note for note in Guard().screen("the town", passages[::2]).evidence.notes)
+
+
 # a classifier in place of the built-in detector
 
 

@@ -182,11 +182,13 @@ def _injection(text: str) -> Injection:
     if not len(grams.start):
         return Injection(probability, "")
     first, last = int(worst.first[0]), int(worst.last[0])
-    textbook = textbook_injections([text]).get(0)
-    if textbook and probability < CERTAIN:
-        probability = CERTAIN
-        first = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[0], side="right")) - 1, 0)
-        last = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[1], side="left")) - 1, first)
+    if textbook := textbook_injections([text]).get(0):
+        begin = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[0], side="right")) - 1, 0)
+        stop = max(int(np.searchsorted(grams.start, grams.begin[0] + textbook[1], side="left")) - 1, begin)
+        if probability < CERTAIN:
+            probability, first, last = CERTAIN, begin, stop
+        elif begin <= last and first <= stop:
+            first, last = min(first, begin), max(last, stop)
     start = int(grams.start[first] - grams.begin[0])
     end = min(int(grams.end[last] - grams.begin[0]), len(text))
     while end > start and text[end - 1].isspace():

@@ -1,8 +1,9 @@
 """Textbook injections: what everybody passes around, by a list of words in fifteen languages (`data/injections.json`).
 
 A wording is a row of slots, each a choice of words, with a few other words between them: a verb that voids, a word such
-as "previous" and one such as "instructions". Beside them stand the tokens of chat templates, and tags around an order
-that names a secret. A language is looked at only where one of its nouns and one of its verbs stand in the texts.
+as "previous" and one such as "instructions". Beside them stand the tokens of chat templates and the headings of
+instruction data, each with the first sentence of its turn, and tags around an order that names a secret. A language is
+looked at only where one of its nouns and one of its verbs stand in the texts.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ FIRST = r"(?<![^\n.!?>\"']\s)(?<![^\s.!?>\"'])"
 LONGEST_NEGATION = 12
 """Characters of the longest word that bids the opposite, and of what may stand behind it."""
 
-SIGNS = "<["
+SIGNS = "<[#"
 """Every sign has one of these."""
+
+TURN = 400
+"""Characters behind the sign of a turn that its first sentence may have."""
 
 TAGGED = 400
 """Characters behind an opening tag in which a secret is named."""
@@ -155,7 +159,9 @@ def _list() -> _List:
     gates = tuple(sorted(word for word in anchors if not any(other in word for other in anchors - {word})))
     words = {name: read[name].split() for name in read if isinstance(read[name], str)}
     spaced, unspaced = (_any(words[name]) for name in ("not", "not before"))
-    chat = rf"{_any(words['tokens'])}\s?{_any(words['roles'])}|{FIRST}{_any(words['alone'])}(?=\s?\w)"
+    opened = rf"{_any(words['tokens'])}\s?{_any(words['roles'])}(?:<\|\w{{1,24}}\|>)?"
+    alone = rf"{FIRST}(?:{_any(words['alone'])}|###\s?{_any(words['headings'])}:)(?=\s{{0,2}}\w)"
+    chat = rf"(?:{opened}|{alone})(?:\s{{0,2}}[^\n.!?\x00]{{1,{TURN}}})?"
     secret = _any(words["secrets"]).replace("_", "[ _-]?")
     tag = rf"{_any(words['tags'])}[^<\x00]{{0,{TAGGED}}}?(?<!\w){secret}(?!\w)"
     return _List(
